@@ -1,0 +1,1 @@
+//! Nodegate keeps pods off Kubernetes nodes until everything the node needs is really there.

@@ -1,0 +1,2 @@
+//! The `nodegate` command line.
+fn main() {}
