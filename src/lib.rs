@@ -1,1 +1,26 @@
 //! Nodegate keeps pods off Kubernetes nodes until everything the node needs is really there.
+//!
+//! Whatever is known about a node becomes a *condition*, rules turn conditions into a *decision* about one taint,
+//! and one writer per node carries decisions out:
+//!
+//! ```text
+//! watches -> controller's cache -> condition (what is true of a node) -> rule (what follows) -> NodePlan
+//!         -> controller's writer (one JSON patch per plan) -> events, rule status
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`api`] | the `NodeReadinessRule` resource, as types; the CRD is generated from them |
+//! | [`object`] | what is read of Nodes, Pods, `DaemonSet`s and `CSINode`s, decoded straight from the wire |
+//! | [`selector`] | label selectors and node affinity requirements |
+//! | [`condition`] | where a node's conditions come from (pure) |
+//! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`config`] | the configuration file |
+//! | [`controller`] | caches, the reconcile loop and everything that is written; the only I/O |
+
+pub mod api;
+pub mod condition;
+pub mod config;
+pub mod object;
+pub mod rule;
+pub mod selector;

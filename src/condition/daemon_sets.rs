@@ -1,0 +1,51 @@
+//! Critical `DaemonSet`s: which of them a node waits for, and whether each has a pod there.
+
+use super::placement::{is_meant_for, tolerates};
+use super::{ClassFacts, Condition, Detail};
+use crate::object::{DaemonSet, Node, Pod};
+
+/// The `DaemonSet`s of the class that this node waits for.
+///
+/// One that does not tolerate the taint of a rule which waits for the class is left out: it could never come
+/// while the taint is there, and the taint would never go while it is waited for.
+pub(super) fn expected<'f, 'a>(
+    node: &'a Node,
+    facts: &ClassFacts<'f, 'a>,
+) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
+    let ClassFacts {
+        class,
+        daemon_sets,
+        passing,
+        gates,
+        ..
+    } = *facts;
+    daemon_sets.values().filter(move |daemon_set| {
+        class.has(daemon_set)
+            && gates.iter().all(|gate| tolerates(daemon_set, gate))
+            && is_meant_for(daemon_set, node, passing)
+    })
+}
+
+/// The live pods of this `DaemonSet` on the node.
+pub(super) fn pods_of<'a>(
+    daemon_set: &'a DaemonSet,
+    facts: &ClassFacts<'_, 'a>,
+) -> impl Iterator<Item = &'a Pod> + use<'a> {
+    facts
+        .pods
+        .iter()
+        .filter(|pod| pod.is_live() && pod.daemon_set.as_ref() == Some(&daemon_set.uid))
+}
+
+/// Has every `DaemonSet` that the node waits for a live pod there?
+pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
+    let mut missing =
+        expected(node, facts).filter(|daemon_set| pods_of(daemon_set, facts).next().is_none());
+    match missing.next() {
+        None => Condition::met(Detail::DaemonSetsScheduled),
+        Some(first) => Condition::unmet(Detail::DaemonSetPodMissing {
+            daemon_set: &first.key,
+            more: missing.count(),
+        }),
+    }
+}

@@ -1,0 +1,176 @@
+//! Why a condition has its status: one wording, used by events, statuses, logs and the command line.
+
+use std::fmt;
+
+use crate::object::ObjectKey;
+
+/// The reason for a condition's status. [`Detail::reason`] is the one-word form; `Display` is the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail<'a> {
+    /// What the reporter of a node condition wrote.
+    Reported {
+        /// The reporter's reason.
+        reason: &'a str,
+        /// The reporter's message.
+        message: &'a str,
+    },
+    /// Every critical `DaemonSet` meant for the node has a pod there.
+    DaemonSetsScheduled,
+    /// A critical `DaemonSet` has no pod on the node.
+    DaemonSetPodMissing {
+        /// The first such `DaemonSet`, by name.
+        daemon_set: &'a ObjectKey,
+        /// How many others there are.
+        more: usize,
+    },
+    /// All critical pods on the node are Ready.
+    PodsReady,
+    /// A critical pod is not Ready.
+    PodNotReady {
+        /// The first such pod, by name.
+        pod: &'a ObjectKey,
+        /// How many others there are.
+        more: usize,
+    },
+    /// A critical pod says that it is Ready, but since before the Node object was created.
+    PodOlderThanNode {
+        /// The first such pod, by name.
+        pod: &'a ObjectKey,
+        /// How many others there are.
+        more: usize,
+    },
+    /// Every CSI driver that is waited for is registered.
+    CsiDriversRegistered,
+    /// A CSI driver that is waited for is not registered.
+    CsiDriverMissing {
+        /// The first such driver.
+        driver: &'a str,
+        /// How many others there are.
+        more: usize,
+    },
+    /// A CSI driver is registered, but does not say yet how many volumes it can attach.
+    CsiDriverWithoutCount {
+        /// The first such driver.
+        driver: &'a str,
+        /// How many others there are.
+        more: usize,
+    },
+    /// All critical components are ready.
+    ComponentsReady,
+    /// The node has some of the resource to allocate.
+    ResourceAllocatable {
+        /// The resource's name.
+        resource: &'a str,
+    },
+    /// The node has none of the resource to allocate.
+    ResourceNotAllocatable {
+        /// The resource's name.
+        resource: &'a str,
+    },
+}
+
+const DAEMON_SETS_SCHEDULED: &str = "DaemonSetsScheduled";
+const DAEMON_SET_POD_MISSING: &str = "DaemonSetPodMissing";
+const PODS_READY: &str = "PodsReady";
+const POD_NOT_READY: &str = "PodNotReady";
+const POD_OLDER_THAN_NODE: &str = "PodOlderThanNode";
+const CSI_DRIVERS_REGISTERED: &str = "CSIDriversRegistered";
+const CSI_DRIVER_NOT_REGISTERED: &str = "CSIDriverNotRegistered";
+const CSI_DRIVER_WITHOUT_COUNT: &str = "CSIDriverWithoutCount";
+const COMPONENTS_READY: &str = "CriticalComponentsReady";
+const RESOURCE_ALLOCATABLE: &str = "ResourceAllocatable";
+const RESOURCE_NOT_ALLOCATABLE: &str = "ResourceNotAllocatable";
+
+/// Whether the reason is one that only a synthesized condition has.
+pub(super) fn is_synthesized_reason(reason: &str) -> bool {
+    [
+        DAEMON_SETS_SCHEDULED,
+        DAEMON_SET_POD_MISSING,
+        PODS_READY,
+        POD_NOT_READY,
+        POD_OLDER_THAN_NODE,
+        CSI_DRIVERS_REGISTERED,
+        CSI_DRIVER_NOT_REGISTERED,
+        CSI_DRIVER_WITHOUT_COUNT,
+        COMPONENTS_READY,
+        RESOURCE_ALLOCATABLE,
+        RESOURCE_NOT_ALLOCATABLE,
+    ]
+    .contains(&reason)
+}
+
+impl<'a> Detail<'a> {
+    /// The reason in one word.
+    #[must_use]
+    pub fn reason(&self) -> &'a str {
+        match self {
+            Self::Reported { reason, .. } => reason,
+            Self::DaemonSetsScheduled => DAEMON_SETS_SCHEDULED,
+            Self::DaemonSetPodMissing { .. } => DAEMON_SET_POD_MISSING,
+            Self::PodsReady => PODS_READY,
+            Self::PodNotReady { .. } => POD_NOT_READY,
+            Self::PodOlderThanNode { .. } => POD_OLDER_THAN_NODE,
+            Self::CsiDriversRegistered => CSI_DRIVERS_REGISTERED,
+            Self::CsiDriverMissing { .. } => CSI_DRIVER_NOT_REGISTERED,
+            Self::CsiDriverWithoutCount { .. } => CSI_DRIVER_WITHOUT_COUNT,
+            Self::ComponentsReady => COMPONENTS_READY,
+            Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
+            Self::ResourceNotAllocatable { .. } => RESOURCE_NOT_ALLOCATABLE,
+        }
+    }
+}
+
+impl fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = |f: &mut fmt::Formatter<'_>, more: usize| match more {
+            0 => Ok(()),
+            more => write!(f, " (+{more} more)"),
+        };
+        match self {
+            Self::Reported { message, .. } => f.write_str(message),
+            Self::DaemonSetsScheduled => {
+                f.write_str("every critical DaemonSet meant for this node has a pod on it")
+            }
+            Self::DaemonSetPodMissing {
+                daemon_set,
+                more: n,
+            } => {
+                write!(f, "DaemonSet {daemon_set} has no pod on this node")?;
+                more(f, *n)
+            }
+            Self::PodsReady => f.write_str("every critical pod on this node is Ready"),
+            Self::PodNotReady { pod, more: n } => {
+                write!(f, "pod {pod} is not Ready")?;
+                more(f, *n)
+            }
+            Self::PodOlderThanNode { pod, more: n } => {
+                write!(
+                    f,
+                    "pod {pod} has been Ready since before this node was created"
+                )?;
+                more(f, *n)
+            }
+            Self::CsiDriversRegistered => {
+                f.write_str("every CSI driver that is waited for is registered")
+            }
+            Self::CsiDriverMissing { driver, more: n } => {
+                write!(f, "CSI driver {driver} is not registered on this node")?;
+                more(f, *n)
+            }
+            Self::CsiDriverWithoutCount { driver, more: n } => {
+                write!(
+                    f,
+                    "CSI driver {driver} reports no allocatable count on this node"
+                )?;
+                more(f, *n)
+            }
+            Self::ComponentsReady => f.write_str("every critical component is ready on this node"),
+            Self::ResourceAllocatable { resource } => {
+                write!(f, "this node has {resource} to allocate")
+            }
+            Self::ResourceNotAllocatable { resource } => {
+                write!(f, "this node has no {resource} to allocate")
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Where a `DaemonSet`'s pods are meant to run: the `DaemonSet` controller's own predicate, looking through the
+//! taints that will go by themselves.
+//!
+//! Source of the semantics: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
+//! `GetRequiredNodeAffinity` of `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
+
+use crate::api::TaintEffect;
+use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
+
+/// Taints that Kubernetes and Karpenter put on a node for a while, whatever their effect.
+const LIFECYCLE_TAINTS: [&str; 9] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unschedulable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "karpenter.sh/unregistered",
+];
+
+/// The taints that do not tell where a `DaemonSet` is meant to run, because they will go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PassingTaints {
+    /// Keys of other projects' startup taints, from the configuration. A key that ends in `*` is a prefix.
+    pub configured: Vec<String>,
+    /// Key and effect of the taints that rules here manage.
+    pub managed: Vec<(String, TaintEffect)>,
+}
+
+impl PassingTaints {
+    /// Whether the taint will go by itself.
+    #[must_use]
+    pub fn contains(&self, taint: &Taint) -> bool {
+        LIFECYCLE_TAINTS.contains(&taint.key.as_str())
+            || self
+                .managed
+                .iter()
+                .any(|(key, effect)| taint.is(key, *effect))
+            || self
+                .configured
+                .iter()
+                .any(|pattern| match pattern.strip_suffix('*') {
+                    Some(prefix) => taint.key.starts_with(prefix),
+                    None => taint.key == *pattern,
+                })
+    }
+}
+
+/// Whether the `DaemonSet`'s pods tolerate the taint, or need not because it does not repel them.
+#[must_use]
+pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
+    !taint.repels_daemon_pods()
+        || daemon_set
+            .tolerations
+            .iter()
+            .any(|toleration| toleration.tolerates(taint))
+}
+
+/// Whether the `DaemonSet` is meant to have a pod on the node once all passing taints are gone.
+pub(super) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, passing: &PassingTaints) -> bool {
+    (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
+        && daemon_set
+            .node_selector
+            .iter()
+            .all(|(key, value)| node.labels.get(key) == Some(value))
+        && daemon_set
+            .node_affinity
+            .as_ref()
+            .is_none_or(|terms| terms.iter().any(|term| matches_term(term, node)))
+        && node
+            .taints
+            .iter()
+            .all(|taint| passing.contains(taint) || tolerates(daemon_set, taint))
+}
+
+fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {
+    match term {
+        NodeAffinityTerm::Nothing => false,
+        NodeAffinityTerm::All { labels, names } => {
+            labels
+                .iter()
+                .all(|requirement| requirement.matches(&node.labels))
+                && names
+                    .iter()
+                    .all(|(name, must_be)| (**name == *node.name) == *must_be)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Critical pods: is each one on the node Ready, as far as their word can be believed?
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::daemon_sets::{expected, pods_of};
+use super::{ClassFacts, Condition, Detail};
+use crate::api::ConditionStatus;
+use crate::object::{Node, Pod, PodReady};
+
+/// How long after a Node object was created a pod may still be there that belongs to an earlier node of the same
+/// name: the pod collector deletes such pods within this time.
+const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
+
+/// What a pod's Ready condition is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Ready,
+    /// Ready, but since before this node was there; to be believed from then on.
+    Doubtful(Timestamp),
+    NotReady,
+}
+
+impl Word {
+    fn believed_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Doubtful(at) => Some(at),
+            Self::Ready | Self::NotReady => None,
+        }
+    }
+}
+
+fn word(pod: &Pod, node: &Node, now: Timestamp) -> Word {
+    match (pod.ready, node.created) {
+        (PodReady::No, _) => Word::NotReady,
+        (PodReady::Yes { since: Some(since) }, Some(created)) if since < created => {
+            match created.checked_add(OLD_POD_LIFETIME) {
+                Ok(believed) if now < believed => Word::Doubtful(believed),
+                _ => Word::Ready,
+            }
+        }
+        (PodReady::Yes { .. }, _) => Word::Ready,
+    }
+}
+
+/// Is, of each `DaemonSet` that the node waits for, at least one pod Ready, and every other critical pod too?
+pub(super) fn ready<'a>(
+    node: &'a Node,
+    facts: &ClassFacts<'_, 'a>,
+    now: Timestamp,
+) -> Condition<'a> {
+    let scheduled = super::daemon_sets::scheduled(node, facts);
+    if scheduled.status != ConditionStatus::True {
+        return scheduled;
+    }
+    let mut unready: Vec<(&Pod, Word)> = Vec::new();
+    let mut waited_for: Vec<&str> = Vec::new();
+    for daemon_set in expected(node, facts) {
+        waited_for.push(&daemon_set.uid);
+        let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, now)));
+        unready.extend(words.min_by_key(|(_, word)| *word));
+    }
+    let others = facts.pods.iter().filter(|pod| {
+        let is_covered = |uid: &Arc<str>| waited_for.contains(&&**uid);
+        pod.is_live() && !pod.daemon_set.as_ref().is_some_and(is_covered)
+    });
+    unready.extend(others.map(|pod| (pod, word(pod, node, now))));
+    unready.retain(|(_, word)| *word != Word::Ready);
+
+    // The pods that are not Ready are named before those that only have to be believed.
+    let Some((first, worst)) = unready
+        .iter()
+        .max_by(|(a, a_word), (b, b_word)| a_word.cmp(b_word).then_with(|| b.key.cmp(&a.key)))
+    else {
+        return Condition::met(Detail::PodsReady);
+    };
+    let (pod, more) = (&first.key, unready.len() - 1);
+    Condition {
+        recheck: unready
+            .iter()
+            .filter_map(|(_, word)| word.believed_at())
+            .min(),
+        ..Condition::unmet(match worst {
+            Word::NotReady => Detail::PodNotReady { pod, more },
+            _ => Detail::PodOlderThanNode { pod, more },
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! The configuration file: critical component classes and other projects' startup taints.
+//!
+//! Read once at start (`nodegate controller --config FILE`, YAML). Without a file the default applies, which is
+//! Gardener's one class. Whatever cannot be used is refused, naming the field.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::{CSI_DRIVER_PREFIX, CriticalComponentClass, Namespaces, RESOURCE_PREFIX};
+use crate::selector::{Selector, is_label_key};
+
+/// The configuration, as written in the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// The critical component classes. The order does not matter.
+    pub critical_component_classes: Vec<ClassConfig>,
+    /// Keys of taints that other projects put on nodes at startup and lift by themselves: a critical `DaemonSet`
+    /// is waited for even where it does not tolerate one of these. A key that ends in `*` is a prefix.
+    pub passing_taints: Vec<String>,
+}
+
+/// One critical component class, as written in the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClassConfig {
+    /// The class's name, for people; unique.
+    pub name: String,
+    /// Selects the pods and `DaemonSet`s of the class by their labels; must not be empty.
+    pub selector: LabelSelector,
+    /// The namespaces the class covers; all of them when the list is empty or missing.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+    /// Prefix of the condition types that the class makes, with its slash; unique.
+    pub condition_prefix: String,
+    /// Prefix of the pod annotations whose values name CSI drivers to wait for.
+    pub csi_annotation_prefix: String,
+    /// Whether a CSI driver counts as registered only once it reports `allocatable.count`.
+    #[serde(default)]
+    pub require_csi_allocatable: bool,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read configuration file {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file is not YAML of the expected form.
+    #[error("cannot parse configuration file {path}: {message}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// A field has a value that cannot be used.
+    #[error("configuration field {field}: {problem}")]
+    Field {
+        /// The field, as a path.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let label = (
+            "node.gardener.cloud/critical-component".to_owned(),
+            "true".to_owned(),
+        );
+        Self {
+            critical_component_classes: vec![ClassConfig {
+                name: "gardener".into(),
+                selector: LabelSelector {
+                    match_labels: Some(BTreeMap::from([label])),
+                    match_expressions: None,
+                },
+                namespaces: Vec::new(),
+                condition_prefix: "node.gardener.cloud/".into(),
+                csi_annotation_prefix: "node.gardener.cloud/wait-for-csi-node-".into(),
+                require_csi_allocatable: false,
+            }],
+            passing_taints: [
+                "node.cilium.io/agent-not-ready",
+                "ebs.csi.aws.com/agent-not-ready",
+                "efs.csi.aws.com/agent-not-ready",
+                "node.gardener.cloud/critical-components-not-ready",
+            ]
+            .map(String::from)
+            .into(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the configuration from a YAML file. Fields that are missing keep their defaults.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not YAML of the expected form (an unknown field included).
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.into(),
+            source,
+        })?;
+        serde_saphyr::from_str(&text).map_err(|error| ConfigError::Parse {
+            path: path.into(),
+            message: error.to_string(),
+        })
+    }
+
+    /// The classes, checked and with their selectors parsed.
+    ///
+    /// # Errors
+    /// Names the first field whose value cannot be used.
+    pub fn classes(&self) -> Result<Vec<CriticalComponentClass>, ConfigError> {
+        self.check_passing_taints()?;
+        let configured = &self.critical_component_classes;
+        let mut classes = Vec::with_capacity(configured.len());
+        for (index, class) in configured.iter().enumerate() {
+            let earlier = &configured[..index];
+            let field = |name: &str| format!("criticalComponentClasses[{index}].{name}");
+            let check = |ok: bool, name: &str, problem: &str| {
+                if ok {
+                    return Ok(());
+                }
+                Err(ConfigError::Field {
+                    field: field(name),
+                    problem: problem.into(),
+                })
+            };
+            check(!class.name.is_empty(), "name", "must not be empty")?;
+            check(
+                earlier.iter().all(|other| other.name != class.name),
+                "name",
+                "another class has this name already",
+            )?;
+            let selector =
+                Selector::parse(&class.selector).map_err(|error| ConfigError::Field {
+                    field: field("selector"),
+                    problem: error.to_string(),
+                })?;
+            check(
+                !selector.is_empty(),
+                "selector",
+                "must not be empty, since it would make every pod critical",
+            )?;
+            let prefix = &class.condition_prefix;
+            check(
+                prefix.ends_with('/') && is_label_key(&format!("{prefix}X")),
+                "conditionPrefix",
+                "must be a DNS name followed by a slash, such as example.com/",
+            )?;
+            check(
+                prefix != CSI_DRIVER_PREFIX && prefix != RESOURCE_PREFIX,
+                "conditionPrefix",
+                "is reserved for conditions that belong to no class",
+            )?;
+            check(
+                earlier
+                    .iter()
+                    .all(|other| other.condition_prefix != *prefix),
+                "conditionPrefix",
+                "another class has this prefix already",
+            )?;
+            check(
+                is_label_key(&format!("{}x", class.csi_annotation_prefix)),
+                "csiAnnotationPrefix",
+                "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-",
+            )?;
+            check(
+                class
+                    .namespaces
+                    .iter()
+                    .all(|namespace| !namespace.is_empty()),
+                "namespaces",
+                "must not have an empty name; leave the list out to cover all namespaces",
+            )?;
+            classes.push(CriticalComponentClass {
+                name: class.name.clone(),
+                selector,
+                namespaces: if class.namespaces.is_empty() {
+                    Namespaces::All
+                } else {
+                    Namespaces::Only(class.namespaces.iter().cloned().collect())
+                },
+                condition_prefix: prefix.clone(),
+                csi_annotation_prefix: class.csi_annotation_prefix.clone(),
+                require_csi_allocatable: class.require_csi_allocatable,
+            });
+        }
+        Ok(classes)
+    }
+
+    fn check_passing_taints(&self) -> Result<(), ConfigError> {
+        for (index, pattern) in self.passing_taints.iter().enumerate() {
+            let key = pattern
+                .strip_suffix('*')
+                .map_or(pattern.clone(), |prefix| format!("{prefix}x"));
+            if !is_label_key(&key) {
+                return Err(ConfigError::Field {
+                    field: format!("passingTaints[{index}]"),
+                    problem: format!(
+                        "{pattern:?} is neither a taint key nor the beginning of one followed by *"
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(yaml: &str) -> String {
+        let config: Config = match serde_saphyr::from_str(yaml) {
+            Ok(config) => config,
+            Err(error) => return error.to_string(),
+        };
+        config
+            .classes()
+            .expect_err("the configuration should be refused")
+            .to_string()
+    }
+
+    const CLASS: &str = "name: a, selector: {matchLabels: {a: b}}, conditionPrefix: a.io/, csiAnnotationPrefix: a.io/csi-";
+
+    #[test]
+    fn the_default_is_gardeners_class() {
+        let classes = Config::default().classes().unwrap();
+        assert_eq!(classes.len(), 1);
+        assert_eq!(
+            classes[0].selector.to_string(),
+            "node.gardener.cloud/critical-component in (true)"
+        );
+        assert_eq!(classes[0].namespaces, Namespaces::All);
+    }
+
+    #[test]
+    fn a_file_may_leave_out_what_it_does_not_change() {
+        let config: Config =
+            serde_saphyr::from_str("passingTaints: [example.com/startup-*]").unwrap();
+        assert_eq!(
+            config.critical_component_classes,
+            Config::default().critical_component_classes
+        );
+        assert!(config.classes().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let class = |change: &str| format!("criticalComponentClasses: [{{{CLASS}{change}}}]");
+        let with = |from: &str, to: &str| class("").replace(from, to);
+        for (yaml, expected) in [
+            ("criticalComponents: []".to_owned(), "criticalComponents"),
+            (class(", labels: x"), "labels"),
+            (
+                with("name: a", "name: ''"),
+                "criticalComponentClasses[0].name: must not be empty",
+            ),
+            (
+                with("{matchLabels: {a: b}}", "{}"),
+                "criticalComponentClasses[0].selector: must not be empty",
+            ),
+            (
+                with("{a: b}", "{a/b/c: b}"),
+                "selector: \"a/b/c\" is not a valid label key",
+            ),
+            (
+                with("conditionPrefix: a.io/", "conditionPrefix: a.io"),
+                "conditionPrefix: must be a DNS name",
+            ),
+            (
+                with(
+                    "conditionPrefix: a.io/",
+                    "conditionPrefix: resource.nodegate.dev/",
+                ),
+                "conditionPrefix: is reserved",
+            ),
+            (
+                with("a.io/csi-", "a/b/c"),
+                "csiAnnotationPrefix: must be the beginning",
+            ),
+            (
+                class(", namespaces: ['']"),
+                "namespaces: must not have an empty name",
+            ),
+            (
+                format!("criticalComponentClasses: [{{{CLASS}}}, {{{CLASS}}}]"),
+                "criticalComponentClasses[1].name: another",
+            ),
+            (
+                "passingTaints: ['a b']".to_owned(),
+                "passingTaints[0]: \"a b\" is neither",
+            ),
+        ] {
+            let problem = problem(&yaml);
+            assert!(
+                problem.contains(expected),
+                "{yaml}\n  said: {problem}\n  not: {expected}"
+            );
+        }
+    }
+}

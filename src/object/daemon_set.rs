@@ -1,0 +1,180 @@
+//! Critical `DaemonSet`s: where their pods are meant to run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+use serde::Deserialize;
+
+use super::meta::{self, ObjectKey, Version};
+use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
+use crate::selector::{self, Requirement, RequirementObject};
+
+/// A `DaemonSet`, as far as decisions need it. Its status is not read: it moves with every pod of a rollout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DaemonSet {
+    /// The namespace and name.
+    pub key: ObjectKey,
+    /// The UID, by which its pods refer to it.
+    pub uid: Arc<str>,
+    /// The version of this state.
+    pub version: Version,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The labels of its pod template.
+    pub template_labels: BTreeMap<String, String>,
+    /// `spec.nodeName` of its pod template; empty for any node.
+    pub node_name: String,
+    /// `spec.nodeSelector` of its pod template.
+    pub node_selector: BTreeMap<String, String>,
+    /// The terms of the required node affinity, of which one must match; `None` where nothing is required.
+    pub node_affinity: Option<Vec<NodeAffinityTerm>>,
+    /// The tolerations of its pods, with those that the `DaemonSet` controller adds.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// One term of a required node affinity, all of whose parts must match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeAffinityTerm {
+    /// A term that Kubernetes cannot parse, or an empty one: it matches no node.
+    Nothing,
+    /// A term with at least one part.
+    All {
+        /// Requirements on the node's labels.
+        labels: Vec<Requirement>,
+        /// Node names that must be (`true`) or must not be (`false`) this node's.
+        names: Vec<(String, bool)>,
+    },
+}
+
+/// A `DaemonSet` on the wire.
+#[derive(Debug, Clone, Deserialize, kube::Resource)]
+#[resource(inherit = "k8s_openapi::api::apps::v1::DaemonSet")]
+pub struct DaemonSetObject {
+    #[serde(deserialize_with = "meta::pruned")]
+    metadata: ObjectMeta,
+    spec: Spec,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Spec {
+    template: Template,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Template {
+    #[serde(default)]
+    metadata: TemplateMeta,
+    #[serde(default)]
+    spec: PodSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct TemplateMeta {
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: Option<String>,
+    node_selector: Option<BTreeMap<String, String>>,
+    affinity: Option<Affinity>,
+    tolerations: Option<Vec<Toleration>>,
+    host_network: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Affinity {
+    node_affinity: Option<NodeAffinity>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct NodeAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Option<NodeSelector>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeSelector {
+    node_selector_terms: Option<Vec<Term>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Term {
+    match_expressions: Option<Vec<RequirementObject>>,
+    match_fields: Option<Vec<RequirementObject>>,
+}
+
+impl From<Term> for NodeAffinityTerm {
+    fn from(term: Term) -> Self {
+        let expressions = term.match_expressions.unwrap_or_default();
+        let fields = term.match_fields.unwrap_or_default();
+        if expressions.is_empty() && fields.is_empty() {
+            return Self::Nothing;
+        }
+        let labels = expressions
+            .iter()
+            .map(Requirement::parse)
+            .collect::<Result<_, _>>();
+        let names = fields.iter().map(name_field).collect::<Option<_>>();
+        match (labels, names) {
+            (Ok(labels), Some(names)) => Self::All { labels, names },
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// A field requirement: only `metadata.name` exists, with `In` or `NotIn` and exactly one value.
+fn name_field(field: &RequirementObject) -> Option<(String, bool)> {
+    let must_be = match field.operator.as_str() {
+        selector::IN => true,
+        selector::NOT_IN => false,
+        _ => return None,
+    };
+    match field.values.as_deref() {
+        Some([name]) if field.key == "metadata.name" => Some((name.clone(), must_be)),
+        _ => None,
+    }
+}
+
+impl From<DaemonSetObject> for DaemonSet {
+    fn from(object: DaemonSetObject) -> Self {
+        let meta = object.metadata;
+        let template = object.spec.template;
+        let pod = template.spec;
+        let mut tolerations = pod.tolerations.unwrap_or_default();
+        tolerations.extend(
+            DAEMON_TOLERATIONS
+                .into_iter()
+                .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
+                .map(|(key, effect)| Toleration::of(key, effect.as_str())),
+        );
+        Self {
+            key: ObjectKey::of(&meta),
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            version: meta::resource_version(&meta),
+            deleting: meta.deletion_timestamp.is_some(),
+            template_labels: template.metadata.labels.unwrap_or_default(),
+            node_name: pod.node_name.unwrap_or_default(),
+            node_selector: pod.node_selector.unwrap_or_default(),
+            node_affinity: pod
+                .affinity
+                .and_then(|affinity| affinity.node_affinity?.required)
+                .map(|required| {
+                    required
+                        .node_selector_terms
+                        .unwrap_or_default()
+                        .into_iter()
+                        .map(NodeAffinityTerm::from)
+                        .collect()
+                }),
+            tolerations,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What Nodegate reads of the cluster's objects: compact values, decoded straight from the wire.
+//!
+//! Each file has the value that is kept (`Node`, `Pod`, ...) and the wire type it is decoded through
+//! (`NodeObject`, ...). A wire type lists only the fields that are read, so that everything else (managed
+//! fields, images, volumes, containers) is skipped while parsing and never allocated. Nothing here decides.
+
+mod csi_node;
+mod daemon_set;
+mod meta;
+mod node;
+mod pod;
+mod taint;
+
+pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
+pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
+pub use meta::{ObjectKey, Version};
+pub(crate) use meta::{name, pruned, resource_version};
+pub use node::{Node, NodeCondition, NodeObject};
+pub use pod::{Pod, PodObject, PodReady};
+pub use taint::{
+    DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Taint, Toleration, TolerationOperator,
+};

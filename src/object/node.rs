@@ -1,0 +1,245 @@
+//! The Node: labels, taints, conditions and Nodegate's own annotations.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ObjectMeta;
+use serde::{Deserialize, Deserializer};
+
+use super::meta::{self, Version};
+use super::taint::Taint;
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::api::{ConditionStatus, TaintEffect};
+
+/// A node, as far as decisions need it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// The node's name.
+    pub name: Arc<str>,
+    /// The node's UID: a node that is created again under its name is another node.
+    pub uid: Arc<str>,
+    /// The version of this state.
+    pub version: Version,
+    /// When the Node object was created.
+    pub created: Option<Timestamp>,
+    /// Whether the node is being deleted.
+    pub deleting: bool,
+    /// The node's labels.
+    pub labels: BTreeMap<String, String>,
+    /// Those of the node's annotations that are ours to read and write; `None` when the node has no annotation
+    /// at all, which a patch must know.
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// All taints, in the server's order.
+    pub taints: Vec<Taint>,
+    /// All conditions.
+    pub conditions: Vec<NodeCondition>,
+    /// Names of the extended resources of which the node has some to allocate.
+    pub resources: BTreeSet<String>,
+}
+
+/// A condition of a node's status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// The condition's type.
+    pub kind: String,
+    /// The condition's status; whatever is neither `True` nor `False` is `Unknown`.
+    pub status: ConditionStatus,
+    /// The reporter's reason.
+    pub reason: String,
+    /// The reporter's message.
+    pub message: String,
+    /// When the status changed last.
+    pub transition: Option<Timestamp>,
+}
+
+impl Node {
+    /// The condition of this type, if the node reports one.
+    #[must_use]
+    pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
+        self.conditions
+            .iter()
+            .find(|condition| condition.kind == kind)
+    }
+
+    /// The taint with this key and effect, if the node has it.
+    #[must_use]
+    pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
+        self.taints.iter().find(|taint| taint.is(key, effect))
+    }
+
+    /// The value of one of our annotations.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+/// A Node on the wire.
+#[derive(Debug, Clone, Deserialize, kube::Resource)]
+#[resource(inherit = "k8s_openapi::api::core::v1::Node")]
+pub struct NodeObject {
+    #[serde(deserialize_with = "meta::pruned")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    taints: Option<Vec<Taint>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    conditions: Option<Vec<ConditionObject>>,
+    #[serde(default)]
+    allocatable: Option<Allocatable>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConditionObject {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    last_transition_time: Option<Time>,
+}
+
+/// The extended resources of a node of which there are some: those with a domain in their name.
+#[derive(Debug, Clone, Default)]
+struct Allocatable(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Allocatable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let quantities = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+        Ok(Self(
+            quantities
+                .into_iter()
+                .filter(|(name, quantity)| name.contains('/') && is_above_zero(quantity))
+                .map(|(name, _)| name)
+                .collect(),
+        ))
+    }
+}
+
+/// Whether a quantity is above zero: the server writes quantities in canonical form, where a zero has no digit
+/// but `0` and a negative number has a sign.
+fn is_above_zero(quantity: &serde_json::Value) -> bool {
+    let text = quantity
+        .as_str()
+        .map_or_else(|| quantity.to_string(), str::to_owned);
+    !text.starts_with('-') && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
+}
+
+/// Whether Nodegate reads and writes annotations of this key.
+fn is_ours(key: &str) -> bool {
+    key.starts_with(BOOTSTRAP_COMPLETED_PREFIX) || key.starts_with(TAINT_ADDED_BY_PREFIX)
+}
+
+impl From<NodeObject> for Node {
+    fn from(object: NodeObject) -> Self {
+        let meta = object.metadata;
+        Self {
+            name: meta::name(&meta),
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            version: meta::resource_version(&meta),
+            created: meta.creation_timestamp.map(|time| time.0),
+            deleting: meta.deletion_timestamp.is_some(),
+            labels: meta.labels.unwrap_or_default(),
+            annotations: meta.annotations.map(|mut annotations| {
+                annotations.retain(|key, _| is_ours(key));
+                annotations
+            }),
+            taints: object.spec.taints.unwrap_or_default(),
+            conditions: object
+                .status
+                .conditions
+                .unwrap_or_default()
+                .into_iter()
+                .map(NodeCondition::from)
+                .collect(),
+            resources: object.status.allocatable.unwrap_or_default().0,
+        }
+    }
+}
+
+impl From<ConditionObject> for NodeCondition {
+    fn from(condition: ConditionObject) -> Self {
+        Self {
+            kind: condition.kind,
+            status: match condition.status.as_str() {
+                "True" => ConditionStatus::True,
+                "False" => ConditionStatus::False,
+                _ => ConditionStatus::Unknown,
+            },
+            reason: condition.reason,
+            message: condition.message,
+            transition: condition.last_transition_time.map(|time| time.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(value: serde_json::Value) -> Node {
+        serde_json::from_value::<NodeObject>(value).unwrap().into()
+    }
+
+    #[test]
+    fn a_node_is_decoded_without_what_is_never_read() {
+        let node = node(json!({
+            "metadata": {"name": "n", "uid": "u", "resourceVersion": "7", "annotations": {"kubelet": "x"},
+                         "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"fieldsV1": {"f:x": {}}}]},
+            "spec": {"podCIDR": "10.0.0.0/24"},
+            "status": {"images": [{"names": ["a"]}],
+                       "allocatable": {"cpu": "4", "nvidia.com/gpu": "2", "example.com/none": "0"},
+                       "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": null},
+                                      {"type": "Odd", "status": "Maybe"}]}
+        }));
+        assert_eq!((&*node.name, &*node.uid, node.version), ("n", "u", 7));
+        assert_eq!(node.annotations, Some(BTreeMap::new()));
+        assert_eq!(
+            node.resources,
+            BTreeSet::from(["nvidia.com/gpu".to_owned()])
+        );
+        assert_eq!(
+            node.condition("Ready").unwrap().status,
+            ConditionStatus::True
+        );
+        assert_eq!(
+            node.condition("Odd").unwrap().status,
+            ConditionStatus::Unknown
+        );
+    }
+
+    #[test]
+    fn quantities_above_zero_are_told_from_none() {
+        for (quantity, above) in [
+            (json!("0"), false),
+            (json!("1"), true),
+            (json!("10"), true),
+            (json!("500m"), true),
+            (json!(0), false),
+            (json!(3), true),
+            (json!("-1"), false),
+            (json!("1Gi"), true),
+        ] {
+            assert_eq!(is_above_zero(&quantity), above, "{quantity}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Taints and tolerations, with Kubernetes' rules for which tolerates which.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::TaintEffect;
+
+/// A taint as it stands on a node.
+///
+/// It serializes to exactly what the API server holds, because patches `test` the list they replace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// The taint's key.
+    pub key: String,
+    /// The taint's value; empty when it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`, or what a newer Kubernetes may add.
+    pub effect: String,
+    /// When the taint was added, as the server prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<String>,
+}
+
+impl Taint {
+    /// A taint without the time it was added.
+    pub fn new(key: impl Into<String>, value: impl Into<String>, effect: TaintEffect) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+            effect: effect.as_str().into(),
+            time_added: None,
+        }
+    }
+
+    /// Whether the taint has this key and effect; Kubernetes allows one taint for each such pair.
+    #[must_use]
+    pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
+        self.key == key && self.effect == effect.as_str()
+    }
+
+    /// Whether the taint keeps the `DaemonSet` controller from creating a pod that does not tolerate it.
+    #[must_use]
+    pub fn repels_daemon_pods(&self) -> bool {
+        self.effect == TaintEffect::NoSchedule.as_str()
+            || self.effect == TaintEffect::NoExecute.as_str()
+    }
+}
+
+/// What a pod says about the taints it puts up with.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Toleration {
+    /// The taint key; empty for any.
+    pub key: String,
+    /// How the value is compared.
+    pub operator: TolerationOperator,
+    /// The taint value that `Equal` asks for.
+    pub value: String,
+    /// The taint effect; empty for any.
+    pub effect: String,
+}
+
+/// How a toleration compares its value with the taint's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum TolerationOperator {
+    /// The values are equal.
+    #[default]
+    #[serde(alias = "")]
+    Equal,
+    /// Any value will do.
+    Exists,
+    /// A comparison that is off by default in Kubernetes (`Lt`, `Gt`, KEP-5471): it tolerates nothing.
+    #[serde(other)]
+    Unsupported,
+}
+
+impl Toleration {
+    const fn exists(key: String, effect: String) -> Self {
+        Self {
+            key,
+            operator: TolerationOperator::Exists,
+            value: String::new(),
+            effect,
+        }
+    }
+
+    /// Whether this toleration covers the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        (self.effect.is_empty() || self.effect == taint.effect)
+            && (self.key.is_empty() || self.key == taint.key)
+            && match self.operator {
+                TolerationOperator::Equal => self.value == taint.value,
+                TolerationOperator::Exists => true,
+                TolerationOperator::Unsupported => false,
+            }
+    }
+
+    /// A toleration of any value of a taint with this key and effect.
+    #[must_use]
+    pub fn of(key: &str, effect: &str) -> Self {
+        Self::exists(key.into(), effect.into())
+    }
+}
+
+/// Key and effect of the tolerations that the `DaemonSet` controller gives to each of its pods
+/// (`AddOrUpdateDaemonPodTolerations` of `k8s.io/kubernetes/pkg/controller/daemon/util`).
+pub const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
+    ("node.kubernetes.io/not-ready", TaintEffect::NoExecute),
+    ("node.kubernetes.io/unreachable", TaintEffect::NoExecute),
+    ("node.kubernetes.io/disk-pressure", TaintEffect::NoSchedule),
+    (
+        "node.kubernetes.io/memory-pressure",
+        TaintEffect::NoSchedule,
+    ),
+    ("node.kubernetes.io/pid-pressure", TaintEffect::NoSchedule),
+    ("node.kubernetes.io/unschedulable", TaintEffect::NoSchedule),
+];
+
+/// Key and effect of the toleration that daemon pods on the host's network get besides.
+pub const NETWORK_UNAVAILABLE_TOLERATION: (&str, TaintEffect) = (
+    "node.kubernetes.io/network-unavailable",
+    TaintEffect::NoSchedule,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toleration(json: &str) -> Toleration {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn tolerations_follow_kubernetes() {
+        let taint = Taint::new("k", "v", TaintEffect::NoSchedule);
+        for (name, json, tolerated) in [
+            ("everything", r#"{"operator":"Exists"}"#, true),
+            (
+                "key of any value",
+                r#"{"key":"k","operator":"Exists"}"#,
+                true,
+            ),
+            (
+                "equal value",
+                r#"{"key":"k","operator":"Equal","value":"v"}"#,
+                true,
+            ),
+            (
+                "no operator means equal",
+                r#"{"key":"k","value":"v"}"#,
+                true,
+            ),
+            (
+                "empty operator means equal",
+                r#"{"key":"k","operator":"","value":"v"}"#,
+                true,
+            ),
+            ("another value", r#"{"key":"k","value":"w"}"#, false),
+            ("no value", r#"{"key":"k"}"#, false),
+            ("another key", r#"{"key":"j","operator":"Exists"}"#, false),
+            (
+                "the effect",
+                r#"{"key":"k","operator":"Exists","effect":"NoSchedule"}"#,
+                true,
+            ),
+            (
+                "another effect",
+                r#"{"key":"k","operator":"Exists","effect":"NoExecute"}"#,
+                false,
+            ),
+            (
+                "a comparison",
+                r#"{"key":"k","operator":"Gt","value":"1"}"#,
+                false,
+            ),
+        ] {
+            assert_eq!(toleration(json).tolerates(&taint), tolerated, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_taint_serializes_as_the_server_holds_it() {
+        for json in [
+            r#"{"key":"a","effect":"NoSchedule"}"#,
+            r#"{"key":"a","value":"b","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}"#,
+        ] {
+            let taint: Taint = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&taint).unwrap(), json);
+        }
+    }
+}

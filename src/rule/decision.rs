@@ -1,0 +1,120 @@
+//! The table: what a rule that governs a taint on a node does about it.
+
+use crate::api::{EnforcementMode, TaintPolicy};
+
+/// What one rule wants done to one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The conditions are not met and the taint is there: it stays.
+    Hold,
+    /// The conditions are not met and the taint is missing: put it on.
+    Gate,
+    /// The conditions are met and the taint is there: lift it.
+    Release {
+        /// Whether this completes the node's bootstrap under the rule.
+        completes_bootstrap: bool,
+    },
+    /// The taint is not there and need not be.
+    Open {
+        /// Whether this completes the node's bootstrap under the rule.
+        completes_bootstrap: bool,
+    },
+}
+
+impl Decision {
+    /// Whether the taint is on the node once the decision is carried out.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        matches!(self, Self::Hold | Self::Gate)
+    }
+
+    /// Whether the completion annotation is to be written.
+    #[must_use]
+    pub fn completes_bootstrap(self) -> bool {
+        match self {
+            Self::Release {
+                completes_bootstrap,
+            }
+            | Self::Open {
+                completes_bootstrap,
+            } => completes_bootstrap,
+            Self::Hold | Self::Gate => false,
+        }
+    }
+}
+
+/// Decides for a rule that governs its taint on a node.
+///
+/// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever put it there. `completed`: the
+/// node's bootstrap under this rule is on record, which means one thing only: the taint is never added again.
+#[must_use]
+pub fn decide(
+    mode: EnforcementMode,
+    policy: TaintPolicy,
+    met: bool,
+    tainted: bool,
+    completed: bool,
+) -> Decision {
+    let bootstrap = mode == EnforcementMode::BootstrapOnly;
+    match (met, tainted) {
+        (true, true) => Decision::Release {
+            completes_bootstrap: bootstrap && !completed,
+        },
+        (true, false) => Decision::Open {
+            completes_bootstrap: bootstrap && !completed && policy == TaintPolicy::AddAndRemove,
+        },
+        (false, true) => Decision::Hold,
+        (false, false) if policy == TaintPolicy::RemoveOnly || (bootstrap && completed) => {
+            Decision::Open {
+                completes_bootstrap: false,
+            }
+        }
+        (false, false) => Decision::Gate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Decision::{Gate, Hold, Open, Release};
+    use super::*;
+
+    #[test]
+    fn the_table() {
+        use EnforcementMode::{BootstrapOnly as B, Continuous as C};
+        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Lift};
+        let release = |completes_bootstrap| Release {
+            completes_bootstrap,
+        };
+        let open = |completes_bootstrap| Open {
+            completes_bootstrap,
+        };
+        for (mode, policy, met, tainted, completed, expected) in [
+            (C, Add, true, true, false, release(false)),
+            (C, Add, true, false, false, open(false)),
+            (C, Add, false, true, false, Hold),
+            (C, Add, false, false, false, Gate),
+            (C, Lift, true, true, false, release(false)),
+            (C, Lift, true, false, false, open(false)),
+            (C, Lift, false, true, false, Hold),
+            (C, Lift, false, false, false, open(false)),
+            (B, Add, true, true, false, release(true)),
+            (B, Add, true, true, true, release(false)),
+            (B, Add, true, false, false, open(true)),
+            (B, Add, true, false, true, open(false)),
+            (B, Add, false, true, false, Hold),
+            (B, Add, false, true, true, Hold),
+            (B, Add, false, false, false, Gate),
+            (B, Add, false, false, true, open(false)),
+            (B, Lift, true, true, false, release(true)),
+            (B, Lift, true, false, false, open(false)),
+            (B, Lift, false, true, true, Hold),
+            (B, Lift, false, false, false, open(false)),
+        ] {
+            let decision = decide(mode, policy, met, tainted, completed);
+            assert_eq!(
+                decision, expected,
+                "{mode} {policy} met={met} tainted={tainted} completed={completed}"
+            );
+        }
+    }
+}

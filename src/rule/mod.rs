@@ -1,0 +1,23 @@
+//! Rules: compiled once, evaluated for a node, decided together, and put into one plan per node.
+//!
+//! [`Rule`] is a `NodeReadinessRule` made ready for use, [`RuleSet`] all of them in the order in which they
+//! govern, [`evaluate`] holds a rule's conditions against a node, [`decide`] is the table of what follows, and
+//! [`plan`] merges the decisions of all rules on one node. Pure: no client, no clock, no async.
+
+mod compile;
+mod decision;
+mod evaluate;
+mod ownership;
+mod plan;
+mod set;
+mod taint_key;
+
+pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
+pub use decision::{Decision, decide};
+pub use evaluate::{ConditionResult, Evaluation, evaluate};
+pub use ownership::Ownership;
+pub use plan::{
+    ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
+    Standing, TaintChange, Waiting, plan,
+};
+pub use set::{RuleSet, ShutOut};

@@ -1,0 +1,576 @@
+//! One plan per node: the decisions of all rules that concern it, merged into the least that has to be written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::compile::{CompiledSpec, Rule};
+use super::decision::{Decision, decide};
+use super::evaluate::{Evaluation, evaluate};
+use super::ownership::{
+    Ownership, completion_keys, completion_value, is_completed, owner_key, owner_value,
+};
+use super::set::RuleSet;
+use crate::api::{ConditionStatus, TaintEffect, TaintPolicy};
+use crate::condition::{self, ClassFacts, CriticalComponentClass, Detail, Facts, Source};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
+
+/// What is the same for every node.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterState<'a> {
+    /// The configured critical component classes.
+    pub classes: &'a [CriticalComponentClass],
+    /// The labelled `DaemonSet`s of each class, in the order of `classes`.
+    pub daemon_sets: &'a [BTreeMap<ObjectKey, DaemonSet>],
+    /// All rules.
+    pub rules: &'a RuleSet,
+    /// Whether synthesized conditions are published on nodes.
+    pub publish_conditions: bool,
+}
+
+/// What is known about one node.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeState<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Its `CSINode`, if there is one.
+    pub csi_node: Option<&'a CsiNode>,
+    /// The pods of each class that are bound to it, in the order of the classes.
+    pub pods: &'a [Vec<Pod>],
+    /// Indices of the active rules that select it ([`RuleSet::selecting`]).
+    pub selecting: &'a [usize],
+}
+
+/// All that follows for one node: what to write, what to report, and when to look again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodePlan<'a> {
+    /// What each rule that selects the node makes of it. A rule that is being deleted has no outcome.
+    pub outcomes: Vec<Outcome<'a>>,
+    /// The node's new taints, where they change.
+    pub taints: Option<Vec<Taint>>,
+    /// Annotations to set (`Some`) or to remove (`None`).
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// The changes behind `taints`, for events and metrics.
+    pub changes: Vec<TaintChange>,
+    /// Synthesized conditions to publish or withdraw.
+    pub conditions: ConditionChanges<'a>,
+    /// What the critical components on the node lack, where a held taint waits for them.
+    pub waiting: Option<Waiting>,
+    /// When to evaluate again even if nothing happens.
+    pub recheck: Option<Timestamp>,
+}
+
+impl NodePlan<'_> {
+    /// Whether the Node object itself (taints or annotations) has to be written.
+    #[must_use]
+    pub fn writes_node(&self) -> bool {
+        self.taints.is_some() || !self.annotations.is_empty()
+    }
+}
+
+/// What one rule makes of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// What the rule may do here, and what it does.
+    pub standing: Standing<'a>,
+    /// The rule's conditions on the node.
+    pub evaluation: Evaluation<'a>,
+    /// Whether the node has the rule's taint, before the plan is carried out.
+    pub tainted: bool,
+    /// Whether the rule holds a taint that it did not add.
+    pub adopts: bool,
+}
+
+/// What a rule may do on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// The rule governs its taint here: its decision is carried out.
+    Governs(Decision),
+    /// The rule is a dry run: its decision is only counted.
+    DryRun(Decision),
+    /// An earlier rule governs the same taint here.
+    Conflicted {
+        /// The rule that governs.
+        with: &'a Rule,
+    },
+}
+
+/// A taint that is put on or lifted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaintChange {
+    /// Put on or lifted.
+    pub kind: ChangeKind,
+    /// Name of the rule in whose name this is done.
+    pub rule_name: String,
+    /// UID of that rule.
+    pub rule_uid: String,
+    /// Key of the taint.
+    pub key: String,
+    /// Effect of the taint.
+    pub effect: TaintEffect,
+    /// When the latest of the rule's conditions changed, by its reporter's clock.
+    pub transition: Option<Timestamp>,
+    /// Why, in words that stand alone.
+    pub why: String,
+    /// Whether the rule waited for critical components, which are ready now.
+    pub components_ready: bool,
+    /// Whether the node's bootstrap under the rule is complete with this.
+    pub completes_bootstrap: bool,
+}
+
+/// What happens to a taint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is put on.
+    Added,
+    /// It is lifted.
+    Removed,
+}
+
+/// What changes in a node's published conditions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConditionChanges<'a> {
+    /// Conditions to write, because they are new or say something else now.
+    pub set: Vec<NewCondition<'a>>,
+    /// Types of conditions to take away, because nothing makes them any more.
+    pub withdraw: Vec<&'a str>,
+}
+
+impl ConditionChanges<'_> {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.withdraw.is_empty()
+    }
+
+    /// Whether more changes than the wording of what is published already.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        !self.withdraw.is_empty() || self.set.iter().any(|condition| condition.status_changes)
+    }
+}
+
+/// A condition to publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCondition<'a> {
+    /// The condition type.
+    pub kind: &'a str,
+    /// The status.
+    pub status: ConditionStatus,
+    /// The reason in one word.
+    pub reason: &'a str,
+    /// The message.
+    pub message: String,
+    /// Whether the status differs from what is published, or nothing is.
+    pub status_changes: bool,
+    /// When the status that is published changed last, to be kept where it stays.
+    pub transition: Option<Timestamp>,
+}
+
+/// Which of Gardener's questions about critical components is not answered with yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The event reason that Gardener's controller has for it.
+    pub reason: &'static str,
+    /// What is missing.
+    pub message: String,
+}
+
+impl Waiting {
+    fn of(detail: &Detail<'_>) -> Option<Self> {
+        let reason = match detail {
+            Detail::DaemonSetPodMissing { .. } => "UnscheduledNodeCriticalDaemonSets",
+            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => {
+                "UnreadyNodeCriticalPods"
+            }
+            Detail::CsiDriverMissing { .. } | Detail::CsiDriverWithoutCount { .. } => {
+                "UnreadyRequiredCSIDrivers"
+            }
+            _ => return None,
+        };
+        Some(Self {
+            reason,
+            message: detail.to_string(),
+        })
+    }
+}
+
+/// A rule with a spec that can be evaluated and a selector that matches.
+#[derive(Clone, Copy)]
+struct Claim<'a> {
+    rule: &'a Rule,
+    spec: &'a CompiledSpec,
+}
+
+/// Decides for one node at one time. Nothing follows for a node that is being deleted.
+#[must_use]
+pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp) -> NodePlan<'a> {
+    if state.node.deleting {
+        return NodePlan::default();
+    }
+    let claims: Vec<Claim> = state
+        .selecting
+        .iter()
+        .filter_map(|index| {
+            let rule = &*cluster.rules.rules()[*index];
+            rule.active().map(|spec| Claim { rule, spec })
+        })
+        .collect();
+    let gates: Vec<Vec<&Taint>> = (0..cluster.classes.len())
+        .map(|class| {
+            claims
+                .iter()
+                .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
+                .map(|claim| &claim.spec.taint)
+                .collect()
+        })
+        .collect();
+    let classes: Vec<ClassFacts> = cluster
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(index, class)| ClassFacts {
+            class,
+            daemon_sets: &cluster.daemon_sets[index],
+            pods: state.pods.get(index).map_or(&[], Vec::as_slice),
+            passing: cluster.rules.passing(),
+            gates: &gates[index],
+        })
+        .collect();
+    let facts = Facts {
+        node: state.node,
+        csi_node: state.csi_node,
+        classes: &classes,
+        now,
+    };
+
+    let mut draft = Draft {
+        cluster,
+        selecting: state.selecting,
+        node: state.node,
+        plan: NodePlan::default(),
+    };
+    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
+    let claimed = claims
+        .iter()
+        .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
+    let with_owner = owned
+        .iter()
+        .map(|owner| (owner.taint_key.as_str(), owner.taint_effect));
+    for (key, effect) in claimed.chain(with_owner).collect::<BTreeSet<_>>() {
+        let claims: Vec<Claim> = claims
+            .iter()
+            .copied()
+            .filter(|claim| claim.spec.taint.is(key, effect))
+            .collect();
+        let owners: Vec<&Ownership> = owned
+            .iter()
+            .filter(|owner| owner.is_of(key, effect))
+            .collect();
+        draft.settle(key, effect, &claims, &owners, &facts);
+    }
+    draft.forget_deleted_rules();
+    draft.publish();
+    draft.plan
+}
+
+/// A plan in the making.
+struct Draft<'a> {
+    cluster: ClusterState<'a>,
+    selecting: &'a [usize],
+    node: &'a Node,
+    plan: NodePlan<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
+    fn settle(
+        &mut self,
+        key: &str,
+        effect: TaintEffect,
+        claims: &[Claim<'a>],
+        owners: &[&Ownership],
+        facts: &Facts<'_, 'a>,
+    ) {
+        let tainted = self.node.taint(key, effect).is_some();
+        let governing = claims
+            .iter()
+            .find(|claim| claim.rule.live().is_some())
+            .copied();
+        let mut decided = None;
+        for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
+            let Claim { rule, spec } = *claim;
+            let evaluation = evaluate(spec, facts);
+            let completed = is_completed(self.node, rule);
+            let decision = decide(
+                spec.mode,
+                spec.taint_policy,
+                evaluation.met,
+                tainted,
+                completed,
+            );
+            let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
+            let standing = match governing {
+                _ if spec.dry_run => Standing::DryRun(decision),
+                Some(with) if !governs => Standing::Conflicted { with: with.rule },
+                _ => Standing::Governs(decision),
+            };
+            self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
+            if governs {
+                decided = Some((*claim, decision));
+            }
+            self.plan.outcomes.push(Outcome {
+                rule,
+                standing,
+                evaluation,
+                tainted,
+                adopts: governs && decision == Decision::Hold && owners.is_empty(),
+            });
+        }
+        match decided {
+            Some((claim, decision)) => self.carry_out(claim, decision, owners),
+            None => self.clean_up(key, effect, claims, owners),
+        }
+    }
+
+    /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
+    fn carry_out(&mut self, claim: Claim<'a>, decision: Decision, owners: &[&Ownership]) {
+        let Claim { rule, spec } = claim;
+        if decision.completes_bootstrap() {
+            let [key, _] = completion_keys(rule);
+            self.set_annotation(key, completion_value(rule));
+        }
+        match decision {
+            Decision::Gate => {
+                self.taints().push(spec.taint.clone());
+                self.record(ChangeKind::Added, claim, decision);
+            }
+            Decision::Release { .. } => {
+                self.taints()
+                    .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+                self.record(ChangeKind::Removed, claim, decision);
+            }
+            Decision::Hold | Decision::Open { .. } => {}
+        }
+        let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
+        for owner in owners {
+            if !owns || *owner.rule_uid != *rule.uid {
+                self.remove_annotation(owner_key(&owner.rule_uid));
+            }
+        }
+        if owns {
+            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec));
+        }
+        if decision.holds() {
+            self.note_waiting(rule);
+        }
+    }
+
+    /// Lifts a taint that no live rule governs here, if it was put there for a rule that is going, gone, or about
+    /// other nodes now.
+    fn clean_up(
+        &mut self,
+        key: &str,
+        effect: TaintEffect,
+        claims: &[Claim<'a>],
+        owners: &[&Ownership],
+    ) {
+        let deleted_governor = claims
+            .iter()
+            .find(|claim| !claim.spec.dry_run)
+            .filter(|claim| {
+                claim.rule.deleting && claim.spec.taint_policy == TaintPolicy::AddAndRemove
+            });
+        let orphan = owners.iter().find(|owner| self.is_orphan(owner));
+        let cause = deleted_governor
+            .map(|claim| {
+                (
+                    claim.rule.name.to_string(),
+                    claim.rule.uid.to_string(),
+                    "the rule is being deleted",
+                )
+            })
+            .or_else(|| {
+                orphan.map(|owner| {
+                    let why =
+                        "the rule that added it does not select this node any more, or is gone";
+                    (owner.rule_name.clone(), owner.rule_uid.clone(), why)
+                })
+            });
+        let is_deleting = |owner: &Ownership| {
+            claims
+                .iter()
+                .any(|claim| claim.rule.deleting && *claim.rule.uid == *owner.rule_uid)
+        };
+        for owner in owners {
+            if cause.is_some() || is_deleting(owner) {
+                self.remove_annotation(owner_key(&owner.rule_uid));
+            }
+        }
+        if let Some((rule_name, rule_uid, why)) =
+            cause.filter(|_| self.node.taint(key, effect).is_some())
+        {
+            self.taints().retain(|taint| !taint.is(key, effect));
+            self.plan.changes.push(TaintChange {
+                kind: ChangeKind::Removed,
+                rule_name,
+                rule_uid,
+                key: key.into(),
+                effect,
+                transition: None,
+                why: why.into(),
+                components_ready: false,
+                completes_bootstrap: false,
+            });
+        }
+    }
+
+    /// Whether the rule that added the taint is gone, going without a claim here, or about other nodes.
+    ///
+    /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
+    /// it owns.
+    fn is_orphan(&self, owner: &Ownership) -> bool {
+        let rules = self.cluster.rules.rules();
+        match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
+            None => true,
+            Some(index) if rules[index].active().is_some() => !self.selecting.contains(&index),
+            Some(index) => rules[index].deleting,
+        }
+    }
+
+    /// Drops what deleted rules have on record about completed bootstraps, so that a rule created under the same
+    /// name starts anew.
+    fn forget_deleted_rules(&mut self) {
+        for rule in self
+            .cluster
+            .rules
+            .rules()
+            .iter()
+            .filter(|rule| rule.deleting)
+        {
+            for key in completion_keys(rule) {
+                self.remove_annotation(key);
+            }
+        }
+    }
+
+    /// Finds out which synthesized conditions the node should carry, and how that differs from what it does.
+    fn publish(&mut self) {
+        let mut wanted = BTreeSet::new();
+        if self.cluster.publish_conditions {
+            for outcome in &self.plan.outcomes {
+                for result in &outcome.evaluation.results {
+                    let Some(condition) = result.condition.as_ref() else {
+                        continue;
+                    };
+                    let kind = &*result.requirement.kind;
+                    if !result.requirement.source.is_synthesized() || !wanted.insert(kind) {
+                        continue;
+                    }
+                    let (reason, message) =
+                        (condition.detail.reason(), condition.detail.to_string());
+                    let published = self.node.condition(kind);
+                    let status_changes =
+                        published.is_none_or(|published| published.status != condition.status);
+                    let wording_changes = published.is_none_or(|published| {
+                        published.reason != reason || published.message != message
+                    });
+                    if status_changes || wording_changes {
+                        self.plan.conditions.set.push(NewCondition {
+                            kind,
+                            status: condition.status,
+                            reason,
+                            message,
+                            status_changes,
+                            transition: published.and_then(|published| published.transition),
+                        });
+                    }
+                }
+            }
+        }
+        self.plan.conditions.withdraw = self
+            .node
+            .conditions
+            .iter()
+            .filter(|published| {
+                condition::is_ours(&published.kind, &published.reason)
+                    && !wanted.contains(published.kind.as_str())
+            })
+            .map(|published| published.kind.as_str())
+            .collect();
+    }
+
+    fn taints(&mut self) -> &mut Vec<Taint> {
+        self.plan
+            .taints
+            .get_or_insert_with(|| self.node.taints.clone())
+    }
+
+    fn set_annotation(&mut self, key: String, value: String) {
+        if self.node.annotation(&key) != Some(&value) {
+            self.plan.annotations.insert(key, Some(value));
+        }
+    }
+
+    fn remove_annotation(&mut self, key: String) {
+        if self.node.annotation(&key).is_some() {
+            self.plan.annotations.insert(key, None);
+        }
+    }
+
+    /// The outcome of the rule, which has one by the time its decision is carried out.
+    fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
+        self.plan
+            .outcomes
+            .iter()
+            .rev()
+            .find(|outcome| outcome.rule.uid == rule.uid)
+    }
+
+    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>, decision: Decision) {
+        let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
+            return;
+        };
+        let waits_for_class = |spec: &CompiledSpec| {
+            (0..self.cluster.classes.len()).any(|class| spec.waits_for_class(class))
+        };
+        let change = TaintChange {
+            kind,
+            rule_name: claim.rule.name.to_string(),
+            rule_uid: claim.rule.uid.to_string(),
+            key: claim.spec.taint.key.clone(),
+            effect: claim.spec.effect,
+            transition: evaluation.latest_transition(),
+            why: match kind {
+                ChangeKind::Added => evaluation
+                    .unmet()
+                    .map(super::ConditionResult::why)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+                ChangeKind::Removed => "the conditions are met".into(),
+            },
+            components_ready: kind == ChangeKind::Removed && waits_for_class(claim.spec),
+            completes_bootstrap: decision.completes_bootstrap(),
+        };
+        self.plan.changes.push(change);
+    }
+
+    fn note_waiting(&mut self, rule: &Rule) {
+        let waiting = self.outcome(rule).and_then(|outcome| {
+            outcome
+                .evaluation
+                .unmet()
+                .filter(|result| matches!(result.requirement.source, Source::Class { .. }))
+                .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
+        });
+        if self.plan.waiting.is_none() {
+            self.plan.waiting = waiting;
+        }
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
+}

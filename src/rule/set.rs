@@ -1,0 +1,119 @@
+//! All rules, in the order in which they govern.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compile::{CompiledSpec, Rule};
+use crate::condition::{CriticalComponentClass, PassingTaints, Source, tolerates};
+use crate::object::{DaemonSet, ObjectKey};
+
+/// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    rules: Vec<Arc<Rule>>,
+    passing: PassingTaints,
+}
+
+/// A `DaemonSet` that a rule shuts out: it does not tolerate the taint of a rule that waits for its class.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShutOut {
+    /// The `DaemonSet`.
+    pub daemon_set: ObjectKey,
+    /// Name of its class.
+    pub class: String,
+}
+
+impl RuleSet {
+    /// Orders the rules by creation time, then by name. `passing_taints` are the configured keys of other
+    /// projects' startup taints.
+    #[must_use]
+    pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
+        let mut rules: Vec<_> = rules.into_iter().collect();
+        rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        let managed = rules
+            .iter()
+            .filter_map(|rule| rule.active())
+            .filter(|spec| !spec.dry_run)
+            .map(|spec| (spec.taint.key.clone(), spec.effect))
+            .collect();
+        Self {
+            rules,
+            passing: PassingTaints {
+                configured: passing_taints,
+                managed,
+            },
+        }
+    }
+
+    /// All rules, those that govern first.
+    #[must_use]
+    pub fn rules(&self) -> &[Arc<Rule>] {
+        &self.rules
+    }
+
+    /// The taints that will go by themselves, those that the rules manage among them.
+    #[must_use]
+    pub fn passing(&self) -> &PassingTaints {
+        &self.passing
+    }
+
+    /// Indices of the active rules that select a node with these labels.
+    #[must_use]
+    pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
+        let selects = |rule: &Rule| {
+            rule.active()
+                .is_some_and(|spec| spec.selector.matches(labels))
+        };
+        (0..self.rules.len())
+            .filter(|index| selects(&self.rules[*index]))
+            .collect()
+    }
+
+    /// Whether any active rule waits for this class.
+    #[must_use]
+    pub fn waits_for_class(&self, class: usize) -> bool {
+        self.rules
+            .iter()
+            .filter_map(|rule| rule.active())
+            .any(|spec| spec.waits_for_class(class))
+    }
+}
+
+impl ShutOut {
+    /// The `DaemonSet`s that this rule's own taint shuts out, and that it therefore does not wait for.
+    #[must_use]
+    pub fn by_rule(
+        spec: &CompiledSpec,
+        classes: &[CriticalComponentClass],
+        daemon_sets: &[BTreeMap<ObjectKey, DaemonSet>],
+    ) -> Vec<Self> {
+        let mut shut_out = Vec::new();
+        for (index, (class, daemon_sets)) in classes.iter().zip(daemon_sets).enumerate() {
+            if !spec.waits_for_class(index) {
+                continue;
+            }
+            shut_out.extend(
+                daemon_sets
+                    .values()
+                    .filter(|daemon_set| {
+                        class.has(daemon_set) && !tolerates(daemon_set, &spec.taint)
+                    })
+                    .map(|daemon_set| Self {
+                        daemon_set: daemon_set.key.clone(),
+                        class: class.name.clone(),
+                    }),
+            );
+        }
+        shut_out
+    }
+}
+
+impl CompiledSpec {
+    /// Whether the rule waits for a condition of this class.
+    #[must_use]
+    pub fn waits_for_class(&self, index: usize) -> bool {
+        self.conditions
+            .iter()
+            .any(|requirement| matches!(requirement.source, Source::Class { class, .. } if class == index))
+    }
+}
