@@ -15,7 +15,7 @@ pub struct Disruption {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "self > 0.0",
-        "evictionRate must be above 0 nodes a second, for example 0.1; to stop tainting altogether set dryRun: true",
+        "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only",
     ))]
     pub eviction_rate: Option<f64>,
 

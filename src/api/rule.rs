@@ -72,46 +72,36 @@ use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words}
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = (
-        "(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')",
-        "conditionPolicy is immutable",
-    ),
-    validation = (
-        "self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'",
-        "conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous",
-    ),
-    validation = (
-        "self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))",
-        "defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous",
-    ),
-    validation = (
-        "self.enforcementMode != 'bootstrap-only' || !has(self.gracePeriod)",
-        "gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous",
-    ),
-    validation = (
-        "self.enforcementMode != 'bootstrap-only' || !has(self.disruption)",
-        "disruption cannot be used with enforcementMode bootstrap-only, which never closes a node that was open: leave it out, or use enforcementMode continuous",
-    ),
-    validation = (
-        "self.enforcementMode != 'continuous' || !has(self.repair)",
-        "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only",
-    ),
-    validation = (
-        "self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot",
-        "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only",
-    ),
-    validation = (
-        "self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')",
-        "taint key must start with 'readiness.k8s.io/'",
-    ),
-    validation = (
-        "size(self.taint.key.split('/')) == 2 || (has(self.taintPolicy) && self.taintPolicy == 'remove-only' && !self.taint.key.contains('/'))",
-        "taint key must have exactly one '/' separator (prefix/name format)",
-    ),
-    validation = (
-        "!self.taint.key.matches('^([^/]*[.])?kubernetes[.]io/') || self.taint.key.matches('^(startup|ignore)-taint[.]cluster-autoscaler[.]kubernetes[.]io/') || !has(self.taintPolicy) || self.taintPolicy != 'remove-only'",
-        "taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'",
-    ),
+    validation = Rule::new("(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')")
+        .message("conditionPolicy is immutable")
+        .field_path(".conditionPolicy"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'")
+        .message("conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous")
+        .field_path(".conditionPolicy"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))")
+        .message("defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
+        .field_path(".conditions"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.gracePeriod)")
+        .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous")
+        .field_path(".gracePeriod"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.disruption)")
+        .message("disruption cannot be used with enforcementMode bootstrap-only, which never closes a node that was open: leave it out, or use enforcementMode continuous")
+        .field_path(".disruption"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.repair)")
+        .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".repair"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
+        .message("regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOnReboot"),
+    validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')")
+        .message("taint key must start with 'readiness.k8s.io/'")
+        .field_path(".taint.key"),
+    validation = Rule::new("size(self.taint.key.split('/')) == 2 || (has(self.taintPolicy) && self.taintPolicy == 'remove-only' && !self.taint.key.contains('/'))")
+        .message("taint key must have exactly one '/' separator (prefix/name format)")
+        .field_path(".taint.key"),
+    validation = Rule::new("!self.taint.key.matches('^([^/]*[.])?kubernetes[.]io/') || self.taint.key.matches('^(startup|ignore)-taint[.]cluster-autoscaler[.]kubernetes[.]io/') || !has(self.taintPolicy) || self.taintPolicy != 'remove-only'")
+        .message("taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'")
+        .field_path(".taint.key"),
 )]
 pub struct NodeReadinessRuleSpec {
     /// The conditions that a node has to meet. One of them is enough where conditionPolicy is anyOf.
