@@ -1,0 +1,261 @@
+//! What the API server takes and turns down, by the rules in the `CustomResourceDefinition` alone.
+
+/// The rule that a case starts from. Specs of cases are JSON merge patches, in YAML, over its spec.
+pub const CONTINUOUS: &str = "
+conditions:
+- {type: example.com/NetworkReady, requiredStatus: 'True'}
+- {type: example.com/StorageReady, requiredStatus: 'False'}
+enforcementMode: continuous
+taint: {key: readiness.k8s.io/example, value: pending, effect: NoSchedule}
+nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
+";
+
+/// The same rule for a node's start, which some fields need.
+pub const BOOTSTRAP: &str = "
+conditions:
+- {type: example.com/NetworkReady, requiredStatus: 'True'}
+enforcementMode: bootstrap-only
+taint: {key: readiness.k8s.io/example, effect: NoSchedule}
+nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
+";
+
+/// A rule that is created, or one that is created and then changed.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// What it shows.
+    pub name: &'static str,
+    /// [`CONTINUOUS`] or [`BOOTSTRAP`].
+    pub base: &'static str,
+    /// The patch over `base` that is created first and accepted, where the case is about a change.
+    pub before: Option<&'static str>,
+    /// The patch over `base` that is put to the test: created, or where there is a `before`, put in its place.
+    pub after: &'static str,
+    /// Accepted, or turned down with a message that contains this.
+    pub expect: Result<(), &'static str>,
+}
+
+const fn create(name: &'static str, base: &'static str, spec: &'static str) -> Case {
+    Case {
+        name,
+        base,
+        before: None,
+        after: spec,
+        expect: Ok(()),
+    }
+}
+
+const fn update(
+    name: &'static str,
+    base: &'static str,
+    before: &'static str,
+    after: &'static str,
+) -> Case {
+    Case {
+        name,
+        base,
+        before: Some(before),
+        after,
+        expect: Ok(()),
+    }
+}
+
+impl Case {
+    const fn fails(self, message: &'static str) -> Self {
+        Self {
+            expect: Err(message),
+            ..self
+        }
+    }
+}
+
+/// Messages that clients of the Node Readiness Controller match on.
+const KEY_PREFIX: &str = "taint key must start with 'readiness.k8s.io/'";
+const KEY_SEPARATOR: &str = "taint key must have exactly one '/' separator (prefix/name format)";
+const KEY_NAME_LENGTH: &str = "taint key name part must be 1-63 characters";
+const KEY_NAME_CHARACTERS: &str = "taint key name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const KEY_LENGTH: &str = "taint key length must be at most 253 characters";
+const VALUE_LENGTH: &str = "taint value length must be at most 63 characters";
+const EFFECT: &str = "taint effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'";
+const CONDITIONS_IMMUTABLE: &str = "conditions is immutable";
+const MODE_IMMUTABLE: &str = "enforcementMode is immutable";
+const POLICY_IMMUTABLE: &str = "conditionPolicy is immutable";
+const SELECTOR_IMMUTABLE: &str = "nodeSelector is immutable";
+const KEY_IMMUTABLE: &str = "taint key is immutable";
+const EFFECT_IMMUTABLE: &str = "taint effect is immutable";
+const VALUE_IMMUTABLE: &str = "taint value is immutable";
+
+/// Messages of our own.
+const KUBERNETES_KEY: &str = "taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'";
+const KEY_DOMAIN: &str =
+    "taint key prefix must be a DNS name in lower case, for example 'readiness.k8s.io'";
+const SELECTOR_EMPTY: &str = "nodeSelector must not be empty: select nodes by a label or an expression, for example matchLabels {kubernetes.io/os: linux}";
+const SELECTOR_VALUES: &str =
+    "values must be given with operator In and NotIn, and left out with Exists and DoesNotExist";
+const BOOTSTRAP_ANY_OF: &str = "conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous";
+const BOOTSTRAP_DEFAULT: &str = "defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
+const BOOTSTRAP_GRACE: &str = "gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous";
+const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only, which never closes a node that was open: leave it out, or use enforcementMode continuous";
+const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only";
+const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
+const GRACE: &str =
+    "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
+const TTL: &str =
+    "readinessTTL must be at least 1m: a node needs time to start, write for example 15m";
+const MAX_UNHEALTHY: &str = "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%";
+const EVICTION_RATE: &str = "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only";
+const SECONDARY_RATE: &str = "secondaryEvictionRate must not be negative: write nodes a second, for example 0.01, or 0 to stop tainting in a partially disrupted zone";
+const ZONE_THRESHOLD: &str =
+    "unhealthyZoneThreshold must be above 0 and at most 1, for example 0.55";
+const LARGE_CLUSTER: &str =
+    "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
+
+/// What the schema says by itself.
+const BAD_DURATION: &str = "should match";
+
+/// Every case. Each stands alone: the rule is deleted after it.
+#[rustfmt::skip]
+pub const CASES: &[Case] = &[
+    // What upstream accepts.
+    create("a continuous rule", CONTINUOUS, "{}"),
+    create("a bootstrap-only rule", BOOTSTRAP, "{}"),
+    create("a rule with everything upstream has", CONTINUOUS, "{conditionPolicy: anyOf, dryRun: true, conditions: [{type: Ready, requiredStatus: 'True', defaultStatus: 'False'}], nodeSelector: {matchExpressions: [{key: gpu, operator: Exists}, {key: pool, operator: NotIn, values: [edge]}]}}"),
+    create("a taint with timeAdded", CONTINUOUS, "{taint: {timeAdded: '2026-01-01T00:00:00Z'}}"),
+    create("every effect: NoExecute", CONTINUOUS, "{taint: {effect: NoExecute}}"),
+    create("every effect: PreferNoSchedule", CONTINUOUS, "{taint: {effect: PreferNoSchedule}}"),
+
+    // What must be there.
+    create("no conditions", CONTINUOUS, "{conditions: []}").fails("spec.conditions in body should have at least 1 items"),
+    create("a condition twice", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}, {type: A, requiredStatus: 'False'}]}").fails("Duplicate value"),
+    create("a condition without a type", CONTINUOUS, "{conditions: [{type: '', requiredStatus: 'True'}]}").fails("should be at least 1 chars long"),
+    create("a condition status that does not exist", CONTINUOUS, "{conditions: [{type: A, requiredStatus: Maybe}]}").fails("supported values: \"True\", \"False\", \"Unknown\""),
+    create("no mode", CONTINUOUS, "{enforcementMode: null}").fails("spec.enforcementMode: Required value"),
+    create("a mode that does not exist", CONTINUOUS, "{enforcementMode: sometimes}").fails("supported values: \"bootstrap-only\", \"continuous\""),
+    create("no taint", CONTINUOUS, "{taint: null}").fails("spec.taint: Required value"),
+    create("no selector", CONTINUOUS, "{nodeSelector: null}").fails("spec.nodeSelector: Required value"),
+
+    // Selectors.
+    create("an empty selector", CONTINUOUS, "{nodeSelector: {matchLabels: null}}").fails(SELECTOR_EMPTY),
+    create("a selector of empty lists", CONTINUOUS, "{nodeSelector: {matchLabels: {kubernetes.io/os: null}, matchExpressions: []}}").fails(SELECTOR_EMPTY),
+    create("an operator that does not exist", CONTINUOUS, "{nodeSelector: {matchExpressions: [{key: a, operator: Equals, values: [b]}]}}").fails("supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\""),
+    create("In without values", CONTINUOUS, "{nodeSelector: {matchExpressions: [{key: a, operator: In}]}}").fails(SELECTOR_VALUES),
+    create("Exists with values", CONTINUOUS, "{nodeSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}").fails(SELECTOR_VALUES),
+
+    // Taints.
+    create("a foreign key", CONTINUOUS, "{taint: {key: example.com/startup}}").fails(KEY_PREFIX),
+    create("a key of Kubernetes", CONTINUOUS, "{taint: {key: node.kubernetes.io/not-ready}}").fails(KEY_PREFIX),
+    create("a key without a prefix", CONTINUOUS, "{taint: {key: startup}}").fails(KEY_PREFIX),
+    create("a key without a separator", CONTINUOUS, "{taint: {key: readiness.k8s.io}}").fails(KEY_SEPARATOR),
+    create("a key with two separators", CONTINUOUS, "{taint: {key: readiness.k8s.io/a/b}}").fails(KEY_SEPARATOR),
+    create("a key without a name", CONTINUOUS, "{taint: {key: readiness.k8s.io/}}").fails(KEY_NAME_LENGTH),
+    create("a key with a name of 63", CONTINUOUS, "{taint: {key: readiness.k8s.io/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}"),
+    create("a key with a name of 64", CONTINUOUS, "{taint: {key: readiness.k8s.io/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}").fails(KEY_NAME_LENGTH),
+    create("a key with a name that ends in a dash", CONTINUOUS, "{taint: {key: readiness.k8s.io/a-}}").fails(KEY_NAME_CHARACTERS),
+    create("a key with a space in its name", CONTINUOUS, "{taint: {key: 'readiness.k8s.io/a b'}}").fails(KEY_NAME_CHARACTERS),
+    create("a key of more than 253", CONTINUOUS, "{taint: {key: readiness.k8s.io/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}").fails(KEY_LENGTH),
+    create("a value of 64", CONTINUOUS, "{taint: {value: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}").fails(VALUE_LENGTH),
+    create("an effect that does not exist", CONTINUOUS, "{taint: {effect: NoEntry}}").fails(EFFECT),
+    create("no effect", CONTINUOUS, "{taint: {effect: null}}").fails("spec.taint.effect: Required value"),
+
+    // Taints of others, which a rule may lift.
+    create("remove-only with Gardener's taint", BOOTSTRAP, "{taintPolicy: remove-only, taint: {key: node.gardener.cloud/critical-components-not-ready}}"),
+    create("remove-only with Cilium's taint", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: node.cilium.io/agent-not-ready}}"),
+    create("remove-only with a key without a prefix", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: starting}}"),
+    create("remove-only with a key of ours", CONTINUOUS, "{taintPolicy: remove-only}"),
+    create("remove-only with a startup taint of the cluster autoscaler", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: startup-taint.cluster-autoscaler.kubernetes.io/gpu}}"),
+    create("remove-only with kubernetes.io", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: kubernetes.io/starting}}").fails(KUBERNETES_KEY),
+    create("remove-only with node.kubernetes.io", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: node.kubernetes.io/not-ready}}").fails(KUBERNETES_KEY),
+    create("remove-only with a cloud provider's taint", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: node.cloudprovider.kubernetes.io/uninitialized}}").fails(KUBERNETES_KEY),
+    create("remove-only with a domain that only looks like Kubernetes'", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: notkubernetes.io/starting}}"),
+    create("remove-only with two separators", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: example.com/a/b}}").fails(KEY_SEPARATOR),
+    create("remove-only with a bad prefix", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: Example_.com/a}}").fails(KEY_DOMAIN),
+    create("remove-only without a prefix before the separator", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: /a}}").fails(KEY_DOMAIN),
+    create("remove-only with an empty key", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: ''}}").fails(KEY_NAME_LENGTH),
+    create("add-and-remove with a foreign key", CONTINUOUS, "{taintPolicy: add-and-remove, taint: {key: example.com/startup}}").fails(KEY_PREFIX),
+    create("a taint policy that does not exist", CONTINUOUS, "{taintPolicy: add-only}").fails("supported values: \"add-and-remove\", \"remove-only\""),
+
+    // What goes with one mode only.
+    create("anyOf while starting", BOOTSTRAP, "{conditionPolicy: anyOf}").fails(BOOTSTRAP_ANY_OF),
+    create("allOf while starting", BOOTSTRAP, "{conditionPolicy: allOf}"),
+    create("a default status while starting", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(BOOTSTRAP_DEFAULT),
+    create("a grace period while starting", BOOTSTRAP, "{gracePeriod: 2m}").fails(BOOTSTRAP_GRACE),
+    create("disruption while starting", BOOTSTRAP, "{disruption: {}}").fails(BOOTSTRAP_DISRUPTION),
+    create("repair at any time", CONTINUOUS, "{repair: {readinessTTL: 15m}}").fails(CONTINUOUS_REPAIR),
+    create("gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: true}").fails(CONTINUOUS_REGATE),
+    create("no gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: false}"),
+    create("gating after a reboot", BOOTSTRAP, "{regateOnReboot: true}"),
+
+    // Durations.
+    create("a heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: 6m}"),
+    create("the least heartbeat timeout", BOOTSTRAP, "{heartbeatTimeout: 60s}"),
+    create("a duration in hours and minutes", CONTINUOUS, "{heartbeatTimeout: 1h30m}"),
+    create("a heartbeat timeout below a minute", CONTINUOUS, "{heartbeatTimeout: 59s}").fails(HEARTBEAT),
+    create("a heartbeat timeout of zero", CONTINUOUS, "{heartbeatTimeout: 0s}").fails(HEARTBEAT),
+    create("a negative heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: -5m}").fails(BAD_DURATION),
+    create("a heartbeat timeout without a unit", CONTINUOUS, "{heartbeatTimeout: '300'}").fails(BAD_DURATION),
+    create("a heartbeat timeout in days", CONTINUOUS, "{heartbeatTimeout: 1d}").fails(BAD_DURATION),
+    create("a heartbeat timeout that is a number", CONTINUOUS, "{heartbeatTimeout: 300}").fails("must be of type string"),
+    create("a heartbeat timeout of more than 292 years", CONTINUOUS, "{heartbeatTimeout: 9999999999h}").fails(HEARTBEAT),
+    create("a grace period", CONTINUOUS, "{gracePeriod: 1s}"),
+    create("a grace period of zero", CONTINUOUS, "{gracePeriod: 0m}").fails(GRACE),
+    create("a negative grace period", CONTINUOUS, "{gracePeriod: -1m}").fails(BAD_DURATION),
+
+    // Disruption.
+    create("disruption with the controller's values", CONTINUOUS, "{disruption: {}}"),
+    create("disruption with all values", CONTINUOUS, "{disruption: {evictionRate: 0.1, secondaryEvictionRate: 0, unhealthyZoneThreshold: 1, largeClusterSizeThreshold: 0}}"),
+    create("a rate of a whole number", CONTINUOUS, "{disruption: {evictionRate: 2, secondaryEvictionRate: 1, unhealthyZoneThreshold: 0.55}}"),
+    create("a rate of zero", CONTINUOUS, "{disruption: {evictionRate: 0}}").fails(EVICTION_RATE),
+    create("a negative rate", CONTINUOUS, "{disruption: {evictionRate: -0.1}}").fails(EVICTION_RATE),
+    create("a negative secondary rate", CONTINUOUS, "{disruption: {secondaryEvictionRate: -1}}").fails(SECONDARY_RATE),
+    create("a threshold of zero", CONTINUOUS, "{disruption: {unhealthyZoneThreshold: 0}}").fails(ZONE_THRESHOLD),
+    create("a threshold above one", CONTINUOUS, "{disruption: {unhealthyZoneThreshold: 1.01}}").fails(ZONE_THRESHOLD),
+    create("a negative cluster size", CONTINUOUS, "{disruption: {largeClusterSizeThreshold: -1}}").fails(LARGE_CLUSTER),
+
+    // Repair.
+    create("repair that only reports", BOOTSTRAP, "{repair: {readinessTTL: 15m}}"),
+    create("repair with a percentage", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: DeleteNodeClaim, maxUnhealthy: 20%}}"),
+    create("repair with a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 5}}"),
+    create("repair with 100%", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: None, maxUnhealthy: 100%}}"),
+    create("repair that is paused", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 0}}"),
+    create("repair without a time", BOOTSTRAP, "{repair: {action: Release}}").fails("spec.repair.readinessTTL: Required value"),
+    create("repair within less than a minute", BOOTSTRAP, "{repair: {readinessTTL: 30s}}").fails(TTL),
+    create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Release\", \"None\""),
+    create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
+    create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
+    create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
+
+    // What never changes.
+    update("a condition is added", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a required status changes", BOOTSTRAP, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'False'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a default status appears", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a default status vanishes", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("conditions in another order", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'True'}]}", "{conditions: [{type: B, requiredStatus: 'True'}, {type: A, requiredStatus: 'True'}]}"),
+    update("the mode changes", CONTINUOUS, "{}", "{enforcementMode: bootstrap-only}").fails(MODE_IMMUTABLE),
+    update("allOf is written out", CONTINUOUS, "{}", "{conditionPolicy: allOf}"),
+    update("allOf is left out", CONTINUOUS, "{conditionPolicy: allOf}", "{}"),
+    update("anyOf appears", CONTINUOUS, "{}", "{conditionPolicy: anyOf}").fails(POLICY_IMMUTABLE),
+    update("anyOf vanishes", CONTINUOUS, "{conditionPolicy: anyOf}", "{}").fails(POLICY_IMMUTABLE),
+    update("allOf becomes anyOf", CONTINUOUS, "{conditionPolicy: allOf}", "{conditionPolicy: anyOf}").fails(POLICY_IMMUTABLE),
+    update("the taint key changes", CONTINUOUS, "{}", "{taint: {key: readiness.k8s.io/other}}").fails(KEY_IMMUTABLE),
+    update("the taint effect changes", CONTINUOUS, "{}", "{taint: {effect: NoExecute}}").fails(EFFECT_IMMUTABLE),
+    update("the taint value changes", CONTINUOUS, "{}", "{taint: {value: other}}").fails(VALUE_IMMUTABLE),
+    update("the taint value vanishes", CONTINUOUS, "{}", "{taint: {value: null}}").fails(VALUE_IMMUTABLE),
+    update("the taint value appears", BOOTSTRAP, "{}", "{taint: {value: pending}}").fails(VALUE_IMMUTABLE),
+    update("an empty taint value is left out", BOOTSTRAP, "{taint: {value: ''}}", "{}"),
+    update("a selected label changes", CONTINUOUS, "{}", "{nodeSelector: {matchLabels: {kubernetes.io/os: windows}}}").fails(SELECTOR_IMMUTABLE),
+    update("a selected label is added", CONTINUOUS, "{}", "{nodeSelector: {matchLabels: {gpu: 'true'}}}").fails(SELECTOR_IMMUTABLE),
+    update("an expression is added", CONTINUOUS, "{}", "{nodeSelector: {matchExpressions: [{key: gpu, operator: Exists}]}}").fails(SELECTOR_IMMUTABLE),
+    update("labels become an expression", CONTINUOUS, "{}", "{nodeSelector: {matchLabels: null, matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}").fails(SELECTOR_IMMUTABLE),
+
+    // What may change.
+    update("a dry run becomes real", CONTINUOUS, "{dryRun: true}", "{}"),
+    update("a rule becomes remove-only", CONTINUOUS, "{}", "{taintPolicy: remove-only}"),
+    update("a remove-only rule starts to add a taint of ours", CONTINUOUS, "{taintPolicy: remove-only}", "{taintPolicy: add-and-remove}"),
+    update("a remove-only rule starts to add a foreign taint", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: example.com/startup}}", "{taintPolicy: add-and-remove, taint: {key: example.com/startup}}").fails(KEY_PREFIX),
+    update("a remove-only rule with a foreign taint loses its policy", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: example.com/startup}}", "{taint: {key: example.com/startup}}").fails(KEY_PREFIX),
+    update("timings appear", CONTINUOUS, "{}", "{gracePeriod: 2m, heartbeatTimeout: 10m, disruption: {evictionRate: 1}}"),
+    update("timings change", CONTINUOUS, "{gracePeriod: 2m, heartbeatTimeout: 10m, disruption: {evictionRate: 1}}", "{gracePeriod: 3m, heartbeatTimeout: 11m, disruption: {evictionRate: 2}}"),
+    update("repair appears", BOOTSTRAP, "{}", "{repair: {readinessTTL: 15m}, regateOnReboot: true}"),
+    update("repair vanishes", BOOTSTRAP, "{repair: {readinessTTL: 15m}, regateOnReboot: true}", "{}"),
+    update("a timing changes to one that could not work", CONTINUOUS, "{heartbeatTimeout: 10m}", "{heartbeatTimeout: 10s}").fails(HEARTBEAT),
+];

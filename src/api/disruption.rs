@@ -1,0 +1,49 @@
+//! How fast a rule may take nodes away. The words and their meaning are the Kubernetes node lifecycle controller's
+//! (`pkg/controller/nodelifecycle`).
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+/// How fast a continuous rule may taint nodes that were open, zone by zone.
+///
+/// What is absent falls back to the controller's flags.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Disruption {
+    /// How many nodes a second this rule may taint in a zone that is healthy. Kubernetes uses 0.1, which is one node
+    /// in ten seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "self > 0.0",
+        "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only",
+    ))]
+    pub eviction_rate: Option<f64>,
+
+    /// How many nodes a second this rule may taint in a zone that is partially disrupted. Kubernetes uses 0.01, which
+    /// is one node in a hundred seconds; 0 stops tainting there until the zone recovers. In a zone of at most
+    /// largeClusterSizeThreshold nodes, tainting always stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "self >= 0.0",
+        "secondaryEvictionRate must not be negative: write nodes a second, for example 0.01, or 0 to stop tainting in a partially disrupted zone",
+    ))]
+    pub secondary_eviction_rate: Option<f64>,
+
+    /// From which share of its nodes with unmet conditions a zone counts as partially disrupted, above 0 and at most 1.
+    /// Kubernetes uses 0.55.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "self > 0.0 && self <= 1.0",
+        "unhealthyZoneThreshold must be above 0 and at most 1, for example 0.55",
+    ))]
+    pub unhealthy_zone_threshold: Option<f64>,
+
+    /// Up to which number of nodes a zone counts as small; in a small zone that is partially disrupted nothing more is
+    /// tainted. Kubernetes uses 50.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "self >= 0",
+        "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50",
+    ))]
+    pub large_cluster_size_threshold: Option<i32>,
+}

@@ -1,0 +1,292 @@
+//! Durations the way Kubernetes writes them: Go's notation, as in `metav1.Duration`.
+
+use std::{fmt, str::FromStr, time};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const SECONDS_PER_MINUTE: u64 = 60;
+const SECONDS_PER_HOUR: u64 = 3600;
+
+/// The longest duration there is, in nanoseconds: Go counts them in an `int64`, which is about 292 years.
+const MAX_NANOS: u64 = i64::MAX.unsigned_abs();
+
+/// The decimals of a fraction that can matter; nothing is finer than a nanosecond, and an hour has fewer than 10^13.
+const MAX_DECIMALS: usize = 13;
+
+/// A length of time that is not negative, written as in `90s`, `5m` or `1h30m`.
+///
+/// Reads what Go's `time.ParseDuration` reads, save negative ones: decimal numbers, each with a unit of `h`, `m`, `s`,
+/// `ms`, `us` or `ns`, added up. Prints the shortest form in hours, minutes and seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(time::Duration);
+
+/// Why a string is no [`Duration`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseDurationError {
+    /// There is nothing to read.
+    #[error("a duration must not be empty; write for example 90s, 5m or 1h30m")]
+    Empty,
+    /// It starts with a minus.
+    #[error("duration {0:?} must not be negative")]
+    Negative(String),
+    /// A number was expected and something else found.
+    #[error("duration {0:?} needs a number before each unit; write for example 90s, 5m or 1h30m")]
+    NoNumber(String),
+    /// A number has no unit, or one that does not exist.
+    #[error("duration {0:?} needs a unit after each number: one of h, m, s, ms, us, ns")]
+    BadUnit(String),
+    /// More than 292 years.
+    #[error("duration {0:?} is too long: at most 2562047h fit")]
+    TooLong(String),
+}
+
+impl Duration {
+    /// A duration of so many seconds.
+    #[must_use]
+    pub const fn from_secs(seconds: u32) -> Self {
+        Self(time::Duration::new(seconds as u64, 0))
+    }
+
+    /// The same length of time as the standard library has it.
+    #[must_use]
+    pub const fn as_std(self) -> time::Duration {
+        self.0
+    }
+}
+
+impl From<Duration> for time::Duration {
+    fn from(duration: Duration) -> Self {
+        duration.0
+    }
+}
+
+impl FromStr for Duration {
+    type Err = ParseDurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unsigned = text.strip_prefix('+').unwrap_or(text);
+        match unsigned {
+            "" => return Err(ParseDurationError::Empty),
+            "0" => return Ok(Self::default()),
+            _ if unsigned.starts_with('-') => {
+                return Err(ParseDurationError::Negative(text.to_owned()));
+            }
+            _ => {}
+        }
+        let mut rest = unsigned;
+        let mut nanos = 0_u64;
+        while !rest.is_empty() {
+            let (number, after) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
+            let (unit, after) = split_while(after, |c| !c.is_ascii_digit() && c != '.');
+            let unit = nanos_of(unit).ok_or_else(|| match number {
+                "" => ParseDurationError::NoNumber(text.to_owned()),
+                _ => ParseDurationError::BadUnit(text.to_owned()),
+            })?;
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+                return Err(ParseDurationError::NoNumber(text.to_owned()));
+            }
+            nanos = whole_nanos(whole, unit)
+                .and_then(|whole| whole.checked_add(fraction_nanos(fraction, unit)))
+                .and_then(|part| nanos.checked_add(part))
+                .filter(|&nanos| nanos <= MAX_NANOS)
+                .ok_or_else(|| ParseDurationError::TooLong(text.to_owned()))?;
+            rest = after;
+        }
+        Ok(Self(time::Duration::from_nanos(nanos)))
+    }
+}
+
+/// Splits off the longest start that consists of such characters.
+fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
+}
+
+/// How many nanoseconds a unit is.
+fn nanos_of(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        // Both characters that look like a micro sign: U+00B5 and the Greek letter U+03BC.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" => 1_000_000,
+        "s" => NANOS_PER_SECOND,
+        "m" => SECONDS_PER_MINUTE * NANOS_PER_SECOND,
+        "h" => SECONDS_PER_HOUR * NANOS_PER_SECOND,
+        _ => return None,
+    })
+}
+
+/// The nanoseconds of the digits before the point, or nothing where they are too many.
+fn whole_nanos(digits: &str, unit: u64) -> Option<u64> {
+    match digits {
+        "" => Some(0),
+        _ => digits.parse::<u64>().ok()?.checked_mul(unit),
+    }
+}
+
+/// The nanoseconds of the digits after the point, rounded down; always less than one unit.
+fn fraction_nanos(digits: &str, unit: u64) -> u64 {
+    let digits = &digits[..digits.len().min(MAX_DECIMALS)];
+    let (value, scale) = digits
+        .bytes()
+        .fold((0_u128, 1_u128), |(value, scale), digit| {
+            (value * 10 + u128::from(digit - b'0'), scale * 10)
+        });
+    u64::try_from(value * u128::from(unit) / scale).expect("a fraction is less than its unit")
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.0.as_secs();
+        let (hours, minutes, seconds) = (
+            total / SECONDS_PER_HOUR,
+            total % SECONDS_PER_HOUR / SECONDS_PER_MINUTE,
+            total % SECONDS_PER_MINUTE,
+        );
+        if hours > 0 {
+            write!(f, "{hours}h")?;
+        }
+        if minutes > 0 {
+            write!(f, "{minutes}m")?;
+        }
+        match self.0.subsec_nanos() {
+            0 if seconds == 0 && total > 0 => Ok(()),
+            0 => write!(f, "{seconds}s"),
+            nanos => {
+                let fraction = format!("{nanos:09}");
+                write!(f, "{seconds}.{}s", fraction.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+impl Serialize for Duration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Duration {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "maxLength": 32,
+            "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const S: u64 = 1_000 * MS;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, nanos) in [
+            ("0", 0),
+            ("0s", 0),
+            ("+5m", 300 * S),
+            ("5m", 300 * S),
+            ("90s", 90 * S),
+            ("1h30m", 5400 * S),
+            ("30m1h", 5400 * S),
+            ("1h0m0s", 3600 * S),
+            ("1.5h", 5400 * S),
+            (".5m", 30 * S),
+            ("5.s", 5 * S),
+            ("250ms", 250 * MS),
+            ("1us", 1_000),
+            ("1µs", 1_000),
+            ("7ns", 7),
+            ("0.1ns", 0),
+            ("0.3333333333333333333h", 1_199_999_999_999),
+            ("2562047h47m16.854775807s", MAX_NANOS),
+        ] {
+            let read: Duration = text
+                .parse()
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(read.as_std(), time::Duration::from_nanos(nanos), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_an_error_that_says_why() {
+        type Why = fn(String) -> ParseDurationError;
+        for (text, why) in [
+            ("-5m", ParseDurationError::Negative as Why),
+            ("5", ParseDurationError::BadUnit),
+            ("5 m", ParseDurationError::BadUnit),
+            ("5d", ParseDurationError::BadUnit),
+            ("1h5", ParseDurationError::BadUnit),
+            ("m", ParseDurationError::NoNumber),
+            (".m", ParseDurationError::NoNumber),
+            ("1.2.3s", ParseDurationError::NoNumber),
+            ("five", ParseDurationError::NoNumber),
+            ("2562047h47m16.854775808s", ParseDurationError::TooLong),
+            ("2562048h", ParseDurationError::TooLong),
+            ("2562047h2562047h", ParseDurationError::TooLong),
+            ("99999999999999999999ns", ParseDurationError::TooLong),
+            ("18446744073709551615h", ParseDurationError::TooLong),
+        ] {
+            assert_eq!(
+                text.parse::<Duration>(),
+                Err(why(text.to_owned())),
+                "{text}"
+            );
+        }
+        assert_eq!("".parse::<Duration>(), Err(ParseDurationError::Empty));
+        assert_eq!("+".parse::<Duration>(), Err(ParseDurationError::Empty));
+    }
+
+    #[test]
+    fn durations_print_in_the_shortest_form() {
+        for (text, printed) in [
+            ("0", "0s"),
+            ("90s", "1m30s"),
+            ("60m", "1h"),
+            ("1h0m5s", "1h5s"),
+            ("1500ms", "1.5s"),
+            ("7ns", "0.000000007s"),
+            ("1h1ns", "1h0.000000001s"),
+        ] {
+            assert_eq!(
+                text.parse::<Duration>().unwrap().to_string(),
+                printed,
+                "{text}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_printed_reads_back_the_same(nanos in 0..=MAX_NANOS) {
+            let duration = Duration(time::Duration::from_nanos(nanos));
+            proptest::prop_assert_eq!(duration.to_string().parse(), Ok(duration));
+        }
+
+        #[test]
+        fn no_string_makes_the_parser_panic(text in "[-+]?([0-9.]{0,25}[a-zµ]{0,3}){0,4}") {
+            let _ = text.parse::<Duration>();
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Names that other systems rely on. They are part of the contract with the Node Readiness Controller, so none changes
+//! within an API version.
+
+/// API group of the rule.
+pub const GROUP: &str = "readiness.node.x-k8s.io";
+
+/// API version of the rule.
+pub const VERSION: &str = "v1alpha1";
+
+/// Kind of the rule.
+pub const KIND: &str = "NodeReadinessRule";
+
+/// Plural of the rule, as in URLs and RBAC.
+pub const PLURAL: &str = "nodereadinessrules";
+
+/// Finalizer that keeps a deleted rule around until its taints are gone.
+pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
+
+/// What the taint key of every rule starts with, save of one that only removes a taint.
+pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
+
+/// Annotation on a node, followed by a rule's UID (or, from older controllers, its name): this node has completed its
+/// bootstrap under that rule.
+pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-completed-";
+
+/// Annotation on a node, followed by a rule's UID: that rule's taint was added by Nodegate. Its value is the rule's name.
+pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
+
+/// Annotation on a node: when its readiness TTL runs out, in RFC 3339.
+pub const READY_DEADLINE: &str = "nodegate.dev/ready-deadline";
+
+/// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
+pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";

@@ -1,0 +1,198 @@
+//! What happens to a node that never gets ready (Karpenter's readiness TTL RFC).
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{Duration, words::words};
+
+/// What happens to a node that a bootstrap-only rule still gates when its time is up.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Repair {
+    /// How long a node may stay gated by this rule, counted from when the node joined or the rule was created,
+    /// whichever came later. At least 1m, for example 15m. The annotation nodegate.dev/readiness-ttl on a Karpenter
+    /// NodePool takes precedence for that pool's nodes.
+    #[serde(rename = "readinessTTL")]
+    #[x_kube(validation = (
+        "duration(self) >= duration('1m')",
+        "readinessTTL must be at least 1m: a node needs time to start, write for example 15m",
+    ))]
+    pub readiness_ttl: Duration,
+
+    /// What is done with a node whose time is up. DeleteNodeClaim deletes its Karpenter NodeClaim, so that a new node
+    /// takes its place. Release opens the node although its conditions are not met, with a warning event. None, the
+    /// default, only reports it by event and metric.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub action: RepairAction,
+
+    /// When to hold back: nothing is repaired while more than this many nodes of the NodePool (without Karpenter: of
+    /// the rule) are past their time or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
+    /// where absent, and 0 pauses repair.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[x_kube(validation = (
+        "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
+        "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%",
+    ))]
+    pub max_unhealthy: MaxUnhealthy,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+words! {
+    /// What is done with a node that did not get ready in time.
+    #[derive(Default)]
+    pub enum RepairAction {
+        /// Delete the node's Karpenter `NodeClaim`.
+        DeleteNodeClaim = "DeleteNodeClaim",
+        /// Open the node although its conditions are not met.
+        Release = "Release",
+        /// Report it, and leave the node alone.
+        #[default]
+        None = "None",
+    }
+}
+
+/// How many nodes may be unhealthy before repair holds back: `5` or `20%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MaxUnhealthy {
+    /// So many nodes.
+    Nodes(u32),
+    /// So many of a hundred nodes, 0 to 100.
+    Percent(u8),
+}
+
+/// A string that is neither a number of nodes nor a percentage.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is neither a number of nodes nor a percentage from 0% to 100%")]
+pub struct ParseMaxUnhealthyError(String);
+
+impl MaxUnhealthy {
+    /// How many of `total` nodes may be unhealthy, a percentage rounded up.
+    #[must_use]
+    pub fn of(self, total: usize) -> usize {
+        match self {
+            Self::Nodes(nodes) => nodes as usize,
+            Self::Percent(percent) => total.saturating_mul(percent.into()).div_ceil(100),
+        }
+    }
+}
+
+impl Default for MaxUnhealthy {
+    fn default() -> Self {
+        Self::Percent(20)
+    }
+}
+
+impl fmt::Display for MaxUnhealthy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(nodes) => write!(f, "{nodes}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl FromStr for MaxUnhealthy {
+    type Err = ParseMaxUnhealthyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = match text.strip_suffix('%') {
+            None => text.parse().ok().map(Self::Nodes),
+            Some(percent) => percent
+                .parse()
+                .ok()
+                .filter(|&percent| percent <= 100)
+                .map(Self::Percent),
+        };
+        parsed.ok_or_else(|| ParseMaxUnhealthyError(text.to_owned()))
+    }
+}
+
+impl Serialize for MaxUnhealthy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nodes(nodes) => serializer.serialize_u32(*nodes),
+            Self::Percent(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MaxUnhealthy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match IntOrString::deserialize(deserializer)? {
+            IntOrString::Int(nodes) => nodes.to_string(),
+            IntOrString::String(text) => text,
+        };
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for MaxUnhealthy {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "MaxUnhealthy".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "x-kubernetes-int-or-string": true, "maxLength": 4 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_or_a_percentage() {
+        for (json, limit) in [
+            (json!(0), MaxUnhealthy::Nodes(0)),
+            (json!(5), MaxUnhealthy::Nodes(5)),
+            (json!("0%"), MaxUnhealthy::Percent(0)),
+            (json!("20%"), MaxUnhealthy::Percent(20)),
+            (json!("100%"), MaxUnhealthy::Percent(100)),
+        ] {
+            let read: MaxUnhealthy = serde_json::from_value(json.clone()).unwrap();
+            assert_eq!(read, limit, "{json}");
+            assert_eq!(serde_json::to_value(limit).unwrap(), json);
+        }
+        for json in [
+            json!(-1),
+            json!("101%"),
+            json!("-5%"),
+            json!("%"),
+            json!("many"),
+            json!(true),
+        ] {
+            assert!(
+                serde_json::from_value::<MaxUnhealthy>(json.clone()).is_err(),
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_percentage_of_nodes_is_rounded_up() {
+        for (limit, total, allowed) in [
+            (MaxUnhealthy::Percent(20), 0, 0),
+            (MaxUnhealthy::Percent(20), 1, 1),
+            (MaxUnhealthy::Percent(20), 5, 1),
+            (MaxUnhealthy::Percent(20), 6, 2),
+            (MaxUnhealthy::Percent(0), 100, 0),
+            (MaxUnhealthy::Percent(100), 7, 7),
+            (MaxUnhealthy::Nodes(3), 2, 3),
+        ] {
+            assert_eq!(limit.of(total), allowed, "{limit} of {total}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! What a rule says. The validation rules beside the fields are CEL, run by the API server; the messages are those that
+//! clients of the Node Readiness Controller match on, or say what to write instead.
+//!
+//! A rule that compares with the old object stands on a field only where that field is required: the API server skips
+//! such a rule when an optional field appears or vanishes, so those stand on the struct around it and ask `has()`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words};
+
+/// Which nodes stay closed until which of their conditions are met, and by what taint.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "readiness.node.x-k8s.io",
+    version = "v1alpha1",
+    kind = "NodeReadinessRule",
+    plural = "nodereadinessrules",
+    shortname = "nrr",
+    status = "NodeReadinessRuleStatus",
+    derive = "PartialEq",
+    doc = "NodeReadinessRule keeps pods off the nodes it selects, by a taint, until the conditions it names are met.",
+    selectable = ".spec.enforcementMode",
+    selectable = ".spec.taint.key",
+    selectable = ".spec.dryRun",
+    printcolumn(
+        name = "Mode",
+        type_ = "string",
+        json_path = ".spec.enforcementMode",
+        description = "Whether nodes are gated once, while they start (bootstrap-only), or at any time (continuous)."
+    ),
+    printcolumn(
+        name = "Taint",
+        type_ = "string",
+        json_path = ".spec.taint.key",
+        description = "Key of the taint that closes a node."
+    ),
+    printcolumn(
+        name = "Effect",
+        type_ = "string",
+        json_path = ".spec.taint.effect",
+        description = "Effect of the taint on pods that do not tolerate it."
+    ),
+    printcolumn(
+        name = "DryRun",
+        type_ = "boolean",
+        json_path = ".spec.dryRun",
+        description = "Whether the rule only reports what it would do."
+    ),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.matchedNodes",
+        description = "How many nodes the rule selects.",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Held",
+        type_ = "integer",
+        json_path = ".status.heldNodes",
+        description = "How many nodes the taint keeps closed.",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp",
+        description = "How long ago the rule was created."
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')")
+        .message("conditionPolicy is immutable")
+        .field_path(".conditionPolicy"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'")
+        .message("conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous")
+        .field_path(".conditionPolicy"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))")
+        .message("defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
+        .field_path(".conditions"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.gracePeriod)")
+        .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous")
+        .field_path(".gracePeriod"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.disruption)")
+        .message("disruption cannot be used with enforcementMode bootstrap-only, which never closes a node that was open: leave it out, or use enforcementMode continuous")
+        .field_path(".disruption"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.repair)")
+        .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".repair"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
+        .message("regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOnReboot"),
+    validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')")
+        .message("taint key must start with 'readiness.k8s.io/'")
+        .field_path(".taint.key"),
+    validation = Rule::new("size(self.taint.key.split('/')) == 2 || (has(self.taintPolicy) && self.taintPolicy == 'remove-only' && !self.taint.key.contains('/'))")
+        .message("taint key must have exactly one '/' separator (prefix/name format)")
+        .field_path(".taint.key"),
+    validation = Rule::new("!self.taint.key.matches('^([^/]*[.])?kubernetes[.]io/') || self.taint.key.matches('^(startup|ignore)-taint[.]cluster-autoscaler[.]kubernetes[.]io/') || !has(self.taintPolicy) || self.taintPolicy != 'remove-only'")
+        .message("taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'")
+        .field_path(".taint.key"),
+)]
+pub struct NodeReadinessRuleSpec {
+    /// The conditions that a node has to meet. One of them is enough where conditionPolicy is anyOf.
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(
+        merge_strategy = ListMerge::Map(vec!["type".into()]),
+        validation = ("self == oldSelf", "conditions is immutable"),
+    )]
+    pub conditions: Vec<ConditionRequirement>,
+
+    /// Whether all conditions have to be met (allOf, the default) or one of them is enough (anyOf, only with
+    /// enforcementMode continuous).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub condition_policy: ConditionPolicy,
+
+    /// When nodes are gated. With bootstrap-only a node is closed while it starts, and left alone once its conditions
+    /// have been met. With continuous it is closed again whenever they are no longer met.
+    #[x_kube(validation = ("self == oldSelf", "enforcementMode is immutable"))]
+    pub enforcement_mode: EnforcementMode,
+
+    /// The taint that closes a node.
+    pub taint: Taint,
+
+    /// Whether the rule adds and removes its taint (add-and-remove, the default) or only removes it (remove-only).
+    /// A remove-only rule opens nodes that registered with the taint, and never closes one. It may name a taint outside
+    /// readiness.k8s.io/ too, such as another project's startup taint.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub taint_policy: TaintPolicy,
+
+    /// Which nodes the rule is for. At least one label or expression is needed.
+    #[schemars(with = "NodeSelectorSchema")]
+    #[x_kube(
+        validation = ("self == oldSelf", "nodeSelector is immutable"),
+        validation = (
+            "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+            "nodeSelector must not be empty: select nodes by a label or an expression, for example matchLabels {kubernetes.io/os: linux}",
+        ),
+    )]
+    pub node_selector: LabelSelector,
+
+    /// When true, nothing is changed on any node; status.dryRunResults says what would be.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dry_run: bool,
+
+    /// When true, a node that completed its bootstrap is gated again after a reboot. Only with enforcementMode
+    /// bootstrap-only.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regate_on_reboot: bool,
+
+    /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the condition
+    /// counts as Unknown, because whatever reports it may be dead. At least 1m; kubelet and node problem detector beat
+    /// every 5 minutes, so 6m is the least that suits their conditions. Absent: a condition counts however old it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "duration(self) >= duration('1m')",
+        "heartbeatTimeout must be at least 1m; write for example 10m",
+    ))]
+    pub heartbeat_timeout: Option<Duration>,
+
+    /// How long the conditions must have been unmet before an open node is closed, for example 2m. Only with
+    /// enforcementMode continuous. Absent: at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "duration(self) > duration('0s')",
+        "gracePeriod must be above zero, for example 2m; leave it out to close a node at once",
+    ))]
+    pub grace_period: Option<Duration>,
+
+    /// How fast the rule may close nodes that were open. Only with enforcementMode continuous. Absent: as fast as their
+    /// conditions change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
+
+    /// What happens to a node that does not meet its conditions in time. Only with enforcementMode bootstrap-only.
+    /// Absent: it stays closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
+}
+
+/// A condition of a node, and the status it has to have.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionRequirement {
+    /// Type of the condition, for example Ready.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1, max = 316))]
+    pub type_: String,
+
+    /// The status that it has to have.
+    pub required_status: ConditionStatus,
+
+    /// The status to assume on a node that has no such condition; Unknown where absent. Only with enforcementMode
+    /// continuous.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_status: Option<ConditionStatus>,
+}
+
+impl ConditionRequirement {
+    /// The status to assume on a node that has no such condition.
+    #[must_use]
+    pub fn status_if_missing(&self) -> ConditionStatus {
+        self.default_status.unwrap_or(ConditionStatus::Unknown)
+    }
+}
+
+/// The taint of a rule.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = ("self.key == oldSelf.key", "taint key is immutable"),
+    validation = ("self.effect == oldSelf.effect", "taint effect is immutable"),
+    validation = (
+        "(has(self.value) ? self.value : '') == (has(oldSelf.value) ? oldSelf.value : '')",
+        "taint value is immutable",
+    ),
+)]
+pub struct Taint {
+    /// Key of the taint. It starts with readiness.k8s.io/, unless taintPolicy is remove-only.
+    #[x_kube(
+        validation = ("size(self) <= 253", "taint key length must be at most 253 characters"),
+        validation = (
+            "!self.contains('/') || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/')",
+            "taint key prefix must be a DNS name in lower case, for example 'readiness.k8s.io'",
+        ),
+        validation = (
+            "self.matches('(^|/)[^/]{1,63}$')",
+            "taint key name part must be 1-63 characters",
+        ),
+        validation = (
+            "self.matches('(^|/)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+            "taint key name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        ),
+    )]
+    pub key: String,
+
+    /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = ("size(self) <= 63", "taint value length must be at most 63 characters"))]
+    pub value: Option<String>,
+
+    /// What the taint does to pods that do not tolerate it: NoSchedule keeps new ones away, PreferNoSchedule tries to,
+    /// NoExecute evicts running ones as well.
+    #[schemars(with = "String")]
+    #[x_kube(validation = (
+        "self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",
+        "taint effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'",
+    ))]
+    pub effect: TaintEffect,
+
+    /// Accepted because taints on nodes have it, and ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<Time>,
+}
+
+words! {
+    /// Status of a node's condition.
+    pub enum ConditionStatus {
+        /// The condition holds.
+        True = "True",
+        /// The condition does not hold.
+        False = "False",
+        /// Nobody knows.
+        Unknown = "Unknown",
+    }
+}
+
+words! {
+    /// How many of a rule's conditions have to be met.
+    #[derive(Default)]
+    pub enum ConditionPolicy {
+        /// Every one.
+        #[default]
+        AllOf = "allOf",
+        /// At least one.
+        AnyOf = "anyOf",
+    }
+}
+
+words! {
+    /// When a rule gates nodes.
+    pub enum EnforcementMode {
+        /// While they start, once.
+        BootstrapOnly = "bootstrap-only",
+        /// Whenever their conditions are unmet.
+        Continuous = "continuous",
+    }
+}
+
+words! {
+    /// What a taint does to pods that do not tolerate it.
+    pub enum TaintEffect {
+        /// New pods stay away.
+        NoSchedule = "NoSchedule",
+        /// New pods stay away where they can.
+        PreferNoSchedule = "PreferNoSchedule",
+        /// New pods stay away, and running ones are evicted.
+        NoExecute = "NoExecute",
+    }
+}
+
+words! {
+    /// What a rule may do with its taint.
+    #[derive(Default)]
+    pub enum TaintPolicy {
+        /// Close nodes and open them.
+        #[default]
+        AddAndRemove = "add-and-remove",
+        /// Open nodes that registered with the taint, and never close one.
+        RemoveOnly = "remove-only",
+    }
+}
+
+/// A `LabelSelector` as the API server should check it: replaced as a whole, with operators that exist.
+struct NodeSelectorSchema;
+
+impl JsonSchema for NodeSelectorSchema {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NodeSelector".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "x-kubernetes-map-type": "atomic",
+            "properties": {
+                "matchLabels": {
+                    "description": "Labels that a node must have, with these values.",
+                    "type": "object",
+                    "additionalProperties": { "type": "string" },
+                },
+                "matchExpressions": {
+                    "description": "Expressions over the labels of a node, all of which must hold.",
+                    "type": "array",
+                    "x-kubernetes-list-type": "atomic",
+                    "items": {
+                        "type": "object",
+                        "required": ["key", "operator"],
+                        "properties": {
+                            "key": {
+                                "description": "The label that the expression is about.",
+                                "type": "string",
+                            },
+                            "operator": {
+                                "description": "In and NotIn compare the label with values; Exists and DoesNotExist ask for the label alone.",
+                                "type": "string",
+                                "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
+                            },
+                            "values": {
+                                "description": "What In and NotIn compare with. Absent for Exists and DoesNotExist.",
+                                "type": "array",
+                                "x-kubernetes-list-type": "atomic",
+                                "items": { "type": "string" },
+                            },
+                        },
+                        "x-kubernetes-validations": [{
+                            "rule": "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",
+                            "message": "values must be given with operator In and NotIn, and left out with Exists and DoesNotExist",
+                        }],
+                    },
+                },
+            },
+        })
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
