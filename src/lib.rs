@@ -21,6 +21,7 @@
 pub mod api;
 pub mod condition;
 pub mod config;
+pub mod controller;
 pub mod object;
 pub mod rule;
 pub mod selector;

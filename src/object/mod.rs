@@ -9,14 +9,16 @@ mod daemon_set;
 mod meta;
 mod node;
 mod pod;
+mod rule;
 mod taint;
 
 pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
 pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
 pub use meta::{ObjectKey, Version};
-pub(crate) use meta::{name, pruned, resource_version};
+pub(crate) use meta::{name, resource_version};
 pub use node::{Node, NodeCondition, NodeObject};
 pub use pod::{Pod, PodObject, PodReady};
+pub use rule::RuleObject;
 pub use taint::{
     DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Taint, Toleration, TolerationOperator,
 };

@@ -1,0 +1,537 @@
+//! What the watches have shown so far, kept so that everything about one node is at hand, and which nodes have to
+//! be evaluated again because of it. Events that cannot change a decision are dropped here.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use kube::runtime::watcher;
+
+use crate::api::NodeReadinessRuleStatus;
+use crate::condition::CriticalComponentClass;
+use crate::object::{
+    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
+    PodObject, RuleObject, Version,
+};
+use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
+
+/// One event of one watch.
+#[derive(Debug)]
+pub enum Change {
+    /// A node.
+    Node(watcher::Event<NodeObject>),
+    /// A `CSINode`.
+    CsiNode(watcher::Event<CsiNodeObject>),
+    /// A pod of the class with this index.
+    Pod(usize, watcher::Event<PodObject>),
+    /// A `DaemonSet` of the class with this index.
+    DaemonSet(usize, watcher::Event<DaemonSetObject>),
+    /// A rule.
+    Rule(watcher::Event<RuleObject>),
+}
+
+/// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// Nodes.
+    Nodes,
+    /// `CSINode`s.
+    CsiNodes,
+    /// Pods of the class with this index.
+    Pods(usize),
+    /// `DaemonSet`s of the class with this index.
+    DaemonSets(usize),
+    /// Rules.
+    Rules,
+}
+
+/// What one rule's object says beyond its compiled form.
+#[derive(Debug)]
+pub struct CachedRule {
+    /// The rule, compiled.
+    pub rule: Arc<Rule>,
+    /// The version of this state.
+    version: Version,
+    /// All finalizers on the object, ours or not.
+    pub finalizers: Vec<String>,
+    /// The status as the API server holds it.
+    pub status: NodeReadinessRuleStatus,
+}
+
+/// Everything that is known about one node name.
+#[derive(Debug, Default)]
+struct Entry {
+    node: Option<Node>,
+    csi_node: Option<CsiNode>,
+    /// Pods bound to the node, for each class.
+    pods: Vec<Vec<Pod>>,
+    /// Indices into the rule set of the rules that select the node, as of `selected_at`.
+    selecting: Vec<usize>,
+    /// The cache's rule generation for which `selecting` was worked out; 0 for never.
+    selected_at: u64,
+}
+
+/// The names seen since a relist began, while one is under way.
+#[derive(Debug)]
+struct Relist<K>(Option<HashSet<K>>);
+
+impl<K: Hash + Eq> Relist<K> {
+    const fn none() -> Self {
+        Self(None)
+    }
+
+    fn begin(&mut self) {
+        self.0 = Some(HashSet::new());
+    }
+
+    fn saw(&mut self, key: K) {
+        if let Some(seen) = &mut self.0 {
+            seen.insert(key);
+        }
+    }
+
+    /// Ends the relist; what answers `true` was not in it and is gone.
+    fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
+        let seen = self.0.take().unwrap_or_default();
+        move |key| !seen.contains(key)
+    }
+}
+
+/// The state of the cluster, as far as the watches have shown it.
+#[derive(Debug)]
+pub struct Cache {
+    classes: Vec<CriticalComponentClass>,
+    passing_taints: Vec<String>,
+    publish_conditions: bool,
+    entries: HashMap<Arc<str>, Entry>,
+    /// Where each pod is bound to, for each class.
+    pod_nodes: Vec<HashMap<ObjectKey, Arc<str>>>,
+    daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
+    rules: HashMap<Arc<str>, CachedRule>,
+    rule_set: RuleSet,
+    /// Grows whenever `rule_set` changes.
+    rule_generation: u64,
+    unsynced: HashSet<Watch>,
+    relists: Relists,
+    dirty: VecDeque<Arc<str>>,
+    is_dirty: HashSet<Arc<str>>,
+    rules_changed: bool,
+}
+
+#[derive(Debug)]
+struct Relists {
+    nodes: Relist<Arc<str>>,
+    csi_nodes: Relist<Arc<str>>,
+    pods: Vec<Relist<ObjectKey>>,
+    daemon_sets: Vec<Relist<ObjectKey>>,
+    rules: Relist<Arc<str>>,
+}
+
+impl Cache {
+    /// An empty cache, which has not synced.
+    pub fn new(classes: Vec<CriticalComponentClass>, passing_taints: Vec<String>, publish_conditions: bool) -> Self {
+        let count = classes.len();
+        let unsynced = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+            .into_iter()
+            .chain((0..count).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]))
+            .collect();
+        Self {
+            rule_set: RuleSet::new([], passing_taints.clone()),
+            classes,
+            passing_taints,
+            publish_conditions,
+            entries: HashMap::new(),
+            pod_nodes: (0..count).map(|_| HashMap::new()).collect(),
+            daemon_sets: vec![BTreeMap::new(); count],
+            rules: HashMap::new(),
+            rule_generation: 1,
+            unsynced,
+            relists: Relists {
+                nodes: Relist::none(),
+                csi_nodes: Relist::none(),
+                pods: (0..count).map(|_| Relist::none()).collect(),
+                daemon_sets: (0..count).map(|_| Relist::none()).collect(),
+                rules: Relist::none(),
+            },
+            dirty: VecDeque::new(),
+            is_dirty: HashSet::new(),
+            rules_changed: false,
+        }
+    }
+
+    /// Whether every watch has shown all there is. Nothing may be decided before.
+    pub fn has_synced(&self) -> bool {
+        self.unsynced.is_empty()
+    }
+
+    /// The classes of critical components.
+    pub fn classes(&self) -> &[CriticalComponentClass] {
+        &self.classes
+    }
+
+    /// What is the same for every node.
+    pub fn cluster(&self) -> ClusterState<'_> {
+        ClusterState {
+            classes: &self.classes,
+            daemon_sets: &self.daemon_sets,
+            rules: &self.rule_set,
+            publish_conditions: self.publish_conditions,
+        }
+    }
+
+    /// Works out which rules select the node of this name, if its labels or the rules have changed.
+    pub fn select_rules(&mut self, name: &str) {
+        if let Some(entry) = self.entries.get_mut(name)
+            && entry.selected_at != self.rule_generation
+            && let Some(node) = &entry.node
+        {
+            entry.selecting = self.rule_set.selecting(&node.labels);
+            entry.selected_at = self.rule_generation;
+        }
+    }
+
+    /// What is known about the node of this name, if there is one. [`Cache::select_rules`] comes first.
+    pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
+        let entry = self.entries.get(name)?;
+        Some(NodeState {
+            node: entry.node.as_ref()?,
+            csi_node: entry.csi_node.as_ref(),
+            pods: &entry.pods,
+            selecting: &entry.selecting,
+        })
+    }
+
+    /// Names of all nodes.
+    pub fn node_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.entries
+            .iter()
+            .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
+    }
+
+    /// All rules by name.
+    pub fn rules(&self) -> &HashMap<Arc<str>, CachedRule> {
+        &self.rules
+    }
+
+    /// The next node that has to be evaluated.
+    pub fn next_dirty(&mut self) -> Option<Arc<str>> {
+        let name = self.dirty.pop_front()?;
+        self.is_dirty.remove(&name);
+        Some(name)
+    }
+
+    /// Whether any node has to be evaluated.
+    pub fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Has this node evaluated.
+    pub fn mark(&mut self, name: &Arc<str>) {
+        if self.is_dirty.insert(name.clone()) {
+            self.dirty.push_back(name.clone());
+        }
+    }
+
+    /// Has every node evaluated.
+    pub fn mark_all(&mut self) {
+        let names: Vec<_> = self.node_names().cloned().collect();
+        for name in names {
+            self.mark(&name);
+        }
+    }
+
+    /// Whether the rules, or what `DaemonSet`s they shut out, may have changed since this was asked last.
+    pub fn take_rules_changed(&mut self) -> bool {
+        std::mem::take(&mut self.rules_changed)
+    }
+
+    /// Takes in one event of a watch.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Node(event) => self.apply_node(event),
+            Change::CsiNode(event) => self.apply_csi_node(event),
+            Change::Pod(class, event) => self.apply_pod(class, event),
+            Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
+            Change::Rule(event) => self.apply_rule(event),
+        }
+    }
+
+    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already.
+    pub fn update_node(&mut self, node: Node) {
+        let known = self.entries.get(&node.name).and_then(|entry| entry.node.as_ref());
+        if known.is_some_and(|known| known.uid == node.uid && known.version < node.version) {
+            self.put_node(node);
+        }
+    }
+
+    fn synced(&mut self, watch: Watch) {
+        if self.unsynced.remove(&watch) && self.unsynced.is_empty() {
+            self.rebuild_rules();
+        }
+    }
+
+    fn apply_node(&mut self, event: watcher::Event<NodeObject>) {
+        match event {
+            watcher::Event::Init => self.relists.nodes.begin(),
+            watcher::Event::InitApply(object) => {
+                let node = Node::from(object);
+                self.relists.nodes.saw(node.name.clone());
+                self.put_node(node);
+            }
+            watcher::Event::Apply(object) => {
+                let node = Node::from(object);
+                let known = self.entries.get(&node.name).and_then(|entry| entry.node.as_ref());
+                if !known.is_some_and(|known| is_stale(known.version, node.version)) {
+                    self.put_node(node);
+                }
+            }
+            watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
+            watcher::Event::InitDone => {
+                let is_gone = self.relists.nodes.end();
+                let gone: Vec<_> = self.node_names().filter(|name| is_gone(name)).cloned().collect();
+                for name in gone {
+                    self.remove_node(&name);
+                }
+                self.synced(Watch::Nodes);
+            }
+        }
+    }
+
+    fn put_node(&mut self, node: Node) {
+        let name = node.name.clone();
+        let entry = self.entry(&name);
+        let is_same = entry
+            .node
+            .as_ref()
+            .is_some_and(|known| Node { version: node.version, ..known.clone() } == node);
+        if entry.node.as_ref().is_none_or(|known| known.labels != node.labels) {
+            entry.selected_at = 0;
+        }
+        entry.node = Some(node);
+        if !is_same {
+            self.mark(&name);
+        }
+    }
+
+    fn remove_node(&mut self, name: &Arc<str>) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.node = None;
+            self.mark(name);
+            self.drop_if_empty(name);
+        }
+    }
+
+    fn apply_csi_node(&mut self, event: watcher::Event<CsiNodeObject>) {
+        match event {
+            watcher::Event::Init => self.relists.csi_nodes.begin(),
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                let csi_node = CsiNode::from(object);
+                let name = csi_node.name.clone();
+                self.relists.csi_nodes.saw(name.clone());
+                self.entry(&name).csi_node = Some(csi_node);
+                self.mark(&name);
+            }
+            watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
+            watcher::Event::InitDone => {
+                let is_gone = self.relists.csi_nodes.end();
+                let has_one = |entry: &Entry| entry.csi_node.is_some();
+                let gone: Vec<_> = self
+                    .entries
+                    .iter()
+                    .filter(|(name, entry)| has_one(entry) && is_gone(name))
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                for name in gone {
+                    self.remove_csi_node(&name);
+                }
+                self.synced(Watch::CsiNodes);
+            }
+        }
+    }
+
+    fn remove_csi_node(&mut self, name: &Arc<str>) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.csi_node = None;
+            self.mark(name);
+            self.drop_if_empty(name);
+        }
+    }
+
+    fn apply_pod(&mut self, class: usize, event: watcher::Event<PodObject>) {
+        let decode = |object: PodObject, classes: &[CriticalComponentClass]| {
+            object.into_pod(&classes[class].csi_annotation_prefix)
+        };
+        match event {
+            watcher::Event::Init => self.relists.pods[class].begin(),
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                let pod = decode(object, &self.classes);
+                self.relists.pods[class].saw(pod.key.clone());
+                self.put_pod(class, pod);
+            }
+            watcher::Event::Delete(object) => {
+                let key = decode(object, &self.classes).key;
+                self.remove_pod(class, &key);
+            }
+            watcher::Event::InitDone => {
+                let is_gone = self.relists.pods[class].end();
+                let gone: Vec<_> = self.pod_nodes[class].keys().filter(|key| is_gone(key)).cloned().collect();
+                for key in gone {
+                    self.remove_pod(class, &key);
+                }
+                self.synced(Watch::Pods(class));
+            }
+        }
+    }
+
+    fn put_pod(&mut self, class: usize, pod: Pod) {
+        if !pod.is_live() || pod.node.is_empty() || !self.classes[class].namespaces.contains(&pod.key.namespace) {
+            self.remove_pod(class, &pod.key);
+            return;
+        }
+        // A pod is bound once; another node means that it was created again under its name.
+        if self.pod_nodes[class].get(&pod.key).is_some_and(|node| *node != pod.node) {
+            self.remove_pod(class, &pod.key);
+        }
+        let name = pod.node.clone();
+        self.pod_nodes[class].insert(pod.key.clone(), name.clone());
+        let pods = &mut self.entry(&name).pods[class];
+        match pods.iter_mut().find(|known| known.key == pod.key) {
+            Some(known) => {
+                let is_same = Pod { version: pod.version, ..known.clone() } == pod;
+                *known = pod;
+                if is_same {
+                    return;
+                }
+            }
+            None => pods.push(pod),
+        }
+        self.mark(&name);
+    }
+
+    fn remove_pod(&mut self, class: usize, key: &ObjectKey) {
+        if let Some(name) = self.pod_nodes[class].remove(key)
+            && let Some(entry) = self.entries.get_mut(&name)
+        {
+            entry.pods[class].retain(|pod| pod.key != *key);
+            self.mark(&name);
+            self.drop_if_empty(&name);
+        }
+    }
+
+    fn apply_daemon_set(&mut self, class: usize, event: watcher::Event<DaemonSetObject>) {
+        let changed = match event {
+            watcher::Event::Init => {
+                self.relists.daemon_sets[class].begin();
+                false
+            }
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                let daemon_set = DaemonSet::from(object);
+                self.relists.daemon_sets[class].saw(daemon_set.key.clone());
+                let known = self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
+                // The status is not decoded, so only what decisions depend on can differ.
+                known.is_none_or(|known| DaemonSet { version: daemon_set.version, ..known } != daemon_set)
+            }
+            watcher::Event::Delete(object) => {
+                self.daemon_sets[class].remove(&DaemonSet::from(object).key);
+                true
+            }
+            watcher::Event::InitDone => {
+                let is_gone = self.relists.daemon_sets[class].end();
+                let before = self.daemon_sets[class].len();
+                self.daemon_sets[class].retain(|key, _| !is_gone(key));
+                self.synced(Watch::DaemonSets(class));
+                self.daemon_sets[class].len() != before
+            }
+        };
+        if changed && self.rule_set.waits_for_class(class) {
+            self.rules_changed = true;
+            self.mark_all();
+        }
+    }
+
+    /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
+    pub fn update_rule(&mut self, object: RuleObject) {
+        let known = self.rules.get(&object::name(&object.metadata));
+        if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
+            self.apply_rule(watcher::Event::Apply(object));
+        }
+    }
+
+    fn apply_rule(&mut self, event: watcher::Event<RuleObject>) {
+        let changed = match event {
+            watcher::Event::Init => {
+                self.relists.rules.begin();
+                false
+            }
+            watcher::Event::InitApply(object) => {
+                self.relists.rules.saw(object::name(&object.metadata));
+                self.put_rule(object)
+            }
+            watcher::Event::Apply(object) => {
+                let known = self.rules.get(&object::name(&object.metadata));
+                let shown = object::resource_version(&object.metadata);
+                !known.is_some_and(|known| is_stale(known.version, shown)) && self.put_rule(object)
+            }
+            watcher::Event::Delete(object) => self.rules.remove(&object::name(&object.metadata)).is_some(),
+            watcher::Event::InitDone => {
+                let is_gone = self.relists.rules.end();
+                let before = self.rules.len();
+                self.rules.retain(|name, _| !is_gone(name));
+                self.synced(Watch::Rules);
+                self.rules.len() != before
+            }
+        };
+        if changed && self.has_synced() {
+            self.rebuild_rules();
+        }
+    }
+
+    /// Keeps a rule; answers whether it differs in more than its status.
+    fn put_rule(&mut self, object: RuleObject) -> bool {
+        let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
+        let known = self.rules.get(&rule.name);
+        let changed = known.is_none_or(|known| *known.rule != rule);
+        let cached = CachedRule {
+            version: object::resource_version(&object.metadata),
+            rule: match known {
+                Some(known) if !changed => known.rule.clone(),
+                _ => Arc::new(rule),
+            },
+            finalizers: object.metadata.finalizers.unwrap_or_default(),
+            status: object.status,
+        };
+        self.rules.insert(cached.rule.name.clone(), cached);
+        changed
+    }
+
+    /// Puts the rules in order again and has every node evaluated.
+    fn rebuild_rules(&mut self) {
+        let rules = self.rules.values().map(|cached| cached.rule.clone());
+        self.rule_set = RuleSet::new(rules, self.passing_taints.clone());
+        self.rule_generation += 1;
+        self.rules_changed = true;
+        self.mark_all();
+    }
+
+    fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
+        let classes = self.classes.len();
+        self.entries.entry(name.clone()).or_insert_with(|| Entry {
+            pods: vec![Vec::new(); classes],
+            ..Entry::default()
+        })
+    }
+
+    fn drop_if_empty(&mut self, name: &Arc<str>) {
+        let is_empty = |entry: &Entry| {
+            entry.node.is_none() && entry.csi_node.is_none() && entry.pods.iter().all(Vec::is_empty)
+        };
+        if self.entries.get(name).is_some_and(is_empty) {
+            self.entries.remove(name);
+        }
+    }
+}
+
+/// Whether a state that a watch shows is older than the one that is known from the answer to a write.
+fn is_stale(known: Version, shown: Version) -> bool {
+    shown != 0 && shown < known
+}

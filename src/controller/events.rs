@@ -1,0 +1,205 @@
+//! Kubernetes Events about nodes and rules. They are posted behind the taint writes, and under overload they are
+//! dropped and counted rather than waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::sync::{mpsc, watch};
+use tracing::warn;
+
+use crate::api::names::{GROUP, KIND, VERSION};
+use crate::object::Node;
+use crate::rule::Rule;
+
+/// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
+const REPORTING_CONTROLLER: &str = "node-readiness-controller";
+/// Events about objects without a namespace live here.
+const NAMESPACE: &str = "default";
+/// How many Events may wait to be posted.
+const CAPACITY: usize = 8192;
+/// How many Events are posted at a time.
+const CONCURRENCY: usize = 4;
+/// How long Events are put off in favour of taint writes.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long posting one Event may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// The longest note that the API server takes, in bytes.
+const MAX_NOTE: usize = 1024;
+
+/// Whether an Event is good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Things are as they should be.
+    Normal,
+    /// Somebody may want to look.
+    Warning,
+}
+
+/// An Event to be posted.
+#[derive(Debug)]
+pub struct Notice {
+    about: ObjectReference,
+    tone: Tone,
+    reason: &'static str,
+    action: &'static str,
+    note: String,
+    at: Timestamp,
+}
+
+impl Notice {
+    /// An Event about a node.
+    pub fn on_node(node: &Node, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+        let about = ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("Node".into()),
+            name: Some(node.name.to_string()),
+            uid: Some(node.uid.to_string()),
+            ..ObjectReference::default()
+        };
+        Self::new(about, tone, reason, action, note)
+    }
+
+    /// An Event about a rule.
+    pub fn on_rule(rule: &Rule, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+        let about = ObjectReference {
+            api_version: Some(format!("{GROUP}/{VERSION}")),
+            kind: Some(KIND.into()),
+            name: Some(rule.name.to_string()),
+            uid: Some(rule.uid.to_string()),
+            ..ObjectReference::default()
+        };
+        Self::new(about, tone, reason, action, note)
+    }
+
+    fn new(about: ObjectReference, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+        Self {
+            about,
+            tone,
+            reason,
+            action,
+            note: truncated(note),
+            at: Timestamp::now(),
+        }
+    }
+
+    fn into_event(self, instance: &str, sequence: u64) -> Event {
+        let name = self.about.name.clone().unwrap_or_default();
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{:x}{sequence:x}", self.at.as_nanosecond())),
+                namespace: Some(NAMESPACE.into()),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(self.at)),
+            reporting_controller: Some(REPORTING_CONTROLLER.into()),
+            reporting_instance: Some(instance.into()),
+            action: Some(self.action.into()),
+            reason: Some(self.reason.into()),
+            regarding: Some(self.about),
+            note: Some(self.note),
+            type_: Some(
+                match self.tone {
+                    Tone::Normal => "Normal",
+                    Tone::Warning => "Warning",
+                }
+                .into(),
+            ),
+            ..Event::default()
+        }
+    }
+}
+
+/// The text, cut at a character boundary where it is longer than a note may be.
+fn truncated(mut note: String) -> String {
+    if note.len() > MAX_NOTE {
+        let end = (0..=MAX_NOTE - 3).rev().find(|end| note.is_char_boundary(*end));
+        note.truncate(end.unwrap_or_default());
+        note.push_str("...");
+    }
+    note
+}
+
+/// Takes Events without ever making the taker wait.
+#[derive(Debug, Clone)]
+pub struct EventSink {
+    queue: mpsc::Sender<Notice>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl EventSink {
+    /// Starts posting. Events wait while `busy` says that taints are being written, though not for ever.
+    pub fn start(client: Client, instance: String, busy: watch::Receiver<bool>) -> Self {
+        let (queue, notices) = mpsc::channel(CAPACITY);
+        let dropped = Arc::new(AtomicU64::new(0));
+        tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
+        Self { queue, dropped }
+    }
+
+    /// Queues an Event, or drops it when too many are waiting.
+    pub fn send(&self, notice: Notice) {
+        if self.queue.try_send(notice).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn post_all(
+    client: Client,
+    instance: String,
+    notices: mpsc::Receiver<Notice>,
+    busy: watch::Receiver<bool>,
+    dropped: Arc<AtomicU64>,
+) {
+    let api: Api<Event> = Api::namespaced(client, NAMESPACE);
+    let (api, instance, busy) = (&api, instance.as_str(), &busy);
+    let notices = futures::stream::unfold(notices, |mut notices| async { Some((notices.recv().await?, notices)) });
+    notices
+        .enumerate()
+        .map(|(sequence, notice)| async move {
+            let mut busy = busy.clone();
+            // Taints come first; an Event that has waited long enough goes all the same.
+            let _ = tokio::time::timeout(PATIENCE, busy.wait_for(|busy| !busy)).await;
+            let event = notice.into_event(instance, sequence as u64);
+            let params = PostParams::default();
+            match tokio::time::timeout(DEADLINE, api.create(&params, &event)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(kube::Error::Api(status))) => Err(status.message),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("no answer in time".into()),
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .scan(None::<String>, |last, result| {
+            // One line for each kind of trouble, not one for each Event.
+            if let Err(problem) = result {
+                dropped.fetch_add(1, Ordering::Relaxed);
+                if last.as_ref() != Some(&problem) {
+                    warn!(dropped = dropped.load(Ordering::Relaxed), "cannot post an event: {problem}");
+                }
+                *last = Some(problem);
+            }
+            std::future::ready(Some(()))
+        })
+        .for_each(|()| std::future::ready(()))
+        .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_at_a_character() {
+        assert_eq!(truncated("short".into()), "short");
+        let long = truncated("é".repeat(MAX_NOTE));
+        assert!(long.len() <= MAX_NOTE && long.ends_with("é..."), "{}", long.len());
+    }
+}

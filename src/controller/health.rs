@@ -1,0 +1,65 @@
+//! `/healthz` and `/readyz`: alive, and whether the caches have synced; a probe that fails says why.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::cache::Watch;
+
+/// Whether the controller can do its work, and what keeps it from it.
+#[derive(Debug, Clone, Default)]
+pub struct Readiness {
+    /// Whether every watch has shown all there is.
+    pub synced: bool,
+    problems: BTreeMap<&'static str, String>,
+}
+
+impl Readiness {
+    /// Notes why a watch does not work.
+    pub fn set_problem(&mut self, watch: Watch, problem: String) {
+        self.problems.insert(watch.name(), problem);
+    }
+
+    /// Notes that a watch works again.
+    pub fn clear_problem(&mut self, watch: Watch) {
+        self.problems.remove(watch.name());
+    }
+
+    /// The answer to `/readyz`. A watch that breaks later does not make a synced controller unready, since a
+    /// restart would not mend it.
+    fn answer(&self) -> (StatusCode, String) {
+        if self.synced {
+            return (StatusCode::OK, "ok\n".into());
+        }
+        let problems: Vec<_> = self.problems.values().map(String::as_str).collect();
+        let why = if problems.is_empty() {
+            "caches have not synced yet".into()
+        } else {
+            problems.join("\n")
+        };
+        (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
+    }
+}
+
+/// Serves the probes for as long as the process lives.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve(address: SocketAddr, readiness: watch::Receiver<Readiness>) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route(
+            "/readyz",
+            get(|State(readiness): State<watch::Receiver<Readiness>>| async move { readiness.borrow().answer() }),
+        )
+        .with_state(readiness);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! A rule's status: exact counts, lists with a bound, and nothing rewritten that has not changed.
+//!
+//! Pure: what the controller found is put in, the status to be written comes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::api::{
+    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus, TaintStatus,
+};
+use crate::rule::{CompiledSpec, Decision, Outcome, Rule, ShutOut, Standing};
+
+/// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
+const LIST_BUDGET: usize = 40_000;
+/// The longest failure message that is kept, in bytes.
+const MAX_MESSAGE: usize = 256;
+
+/// What a rule was found to do on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    role: Role,
+    statuses: Vec<ConditionStatus>,
+    tainted: bool,
+    misses_a_condition: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Role {
+    Governs { holds: bool },
+    Conflicted { with: Arc<str> },
+    DryRun(Decision),
+}
+
+impl From<&Outcome<'_>> for Record {
+    fn from(outcome: &Outcome<'_>) -> Self {
+        Self {
+            role: match outcome.standing {
+                Standing::Governs(decision) => Role::Governs { holds: decision.holds() },
+                Standing::Conflicted { with } => Role::Conflicted { with: with.name.clone() },
+                Standing::DryRun(decision) => Role::DryRun(decision),
+            },
+            statuses: outcome.evaluation.results.iter().map(|result| result.current).collect(),
+            tainted: outcome.tainted,
+            misses_a_condition: outcome.evaluation.misses_a_condition(),
+        }
+    }
+}
+
+impl Record {
+    /// Whether the node is closed under the rule's taint.
+    fn is_held(&self) -> bool {
+        match self.role {
+            Role::Governs { holds } => holds,
+            Role::Conflicted { .. } | Role::DryRun(_) => self.tainted,
+        }
+    }
+}
+
+/// Why a rule could not be carried out on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// One word: `AddTaintError`, `RemoveTaintError` or `EvaluationError`.
+    pub reason: &'static str,
+    /// What the API server said.
+    pub message: String,
+}
+
+/// What a rule does on all of its nodes.
+#[derive(Debug, Default)]
+pub struct Tally {
+    nodes: BTreeMap<Arc<str>, (Record, Timestamp)>,
+    failures: BTreeMap<Arc<str>, (Failure, Timestamp)>,
+}
+
+impl Tally {
+    /// Notes what the rule does on a node; answers whether that is news.
+    pub fn record(&mut self, node: &Arc<str>, record: Record, now: Timestamp) -> bool {
+        if self.nodes.get(node).is_some_and(|(known, _)| *known == record) {
+            return false;
+        }
+        self.nodes.insert(node.clone(), (record, now));
+        true
+    }
+
+    /// Notes that the rule could not be carried out on a node; answers whether that is news.
+    pub fn fail(&mut self, node: &Arc<str>, failure: Failure, now: Timestamp) -> bool {
+        if self.failures.get(node).is_some_and(|(known, _)| *known == failure) {
+            return false;
+        }
+        self.failures.insert(node.clone(), (failure, now));
+        true
+    }
+
+    /// Notes that the rule has been carried out on a node after all; answers whether that is news.
+    pub fn recover(&mut self, node: &Arc<str>) -> bool {
+        self.failures.remove(node).is_some()
+    }
+
+    /// Forgets a node that the rule does not select any more; answers whether that is news.
+    pub fn forget(&mut self, node: &Arc<str>) -> bool {
+        let failed = self.recover(node);
+        self.nodes.remove(node).is_some() || failed
+    }
+}
+
+/// What goes into a rule's status besides the tally.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// The `DaemonSet`s that the rule's taint shuts out.
+    pub shut_out: &'a [ShutOut],
+    /// How many nodes each list may name.
+    pub node_limit: usize,
+    /// The status that was written last, from which times are kept where nothing else changed.
+    pub previous: &'a NodeReadinessRuleStatus,
+    /// The time for what did change.
+    pub now: Timestamp,
+}
+
+/// The status that follows.
+pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
+    let rule = about.rule;
+    let mut status = NodeReadinessRuleStatus {
+        observed_generation: Some(rule.generation.max(1)),
+        conditions: conditions(tally, about),
+        ..NodeReadinessRuleStatus::default()
+    };
+    let Ok(spec) = &rule.spec else { return status };
+    let held = tally.nodes.values().filter(|(record, _)| record.is_held()).count();
+    status.matched_nodes = Some(count(tally.nodes.len()));
+    status.held_nodes = Some(count(held));
+    status.released_nodes = Some(count(tally.nodes.len() - held));
+    status.failed_node_count = Some(count(tally.failures.len()));
+    if spec.dry_run {
+        status.dry_run_results = Some(dry_run_results(tally));
+    }
+    fill_lists(&mut status, spec, tally, about);
+    status
+}
+
+/// Fills the lists of nodes, those that are held first, until a bound is met.
+fn fill_lists(status: &mut NodeReadinessRuleStatus, spec: &CompiledSpec, tally: &Tally, about: About<'_>) {
+    let mut budget = LIST_BUDGET;
+    let mut spend = |bytes: usize| {
+        let fits = bytes <= budget;
+        budget = if fits { budget - bytes } else { 0 };
+        fits
+    };
+    for (name, (failure, at)) in tally.failures.iter().take(about.node_limit) {
+        let previous = about.previous.failed_nodes.iter().find(|known| known.node_name == **name);
+        let mut failed = NodeFailure {
+            node_name: name.to_string(),
+            reason: Some(failure.reason.into()),
+            message: Some(shortened(&failure.message)),
+            last_evaluation_time: Time(whole_second(*at)),
+        };
+        if let Some(previous) = previous
+            && previous.reason == failed.reason
+            && previous.message == failed.message
+        {
+            failed.last_evaluation_time = previous.last_evaluation_time.clone();
+        }
+        if !spend(2 * (name.len() + 80) + failure.message.len().min(MAX_MESSAGE)) {
+            break;
+        }
+        status.failed_nodes.push(failed);
+    }
+    let previous: BTreeMap<&str, &NodeEvaluation> = about
+        .previous
+        .node_evaluations
+        .iter()
+        .map(|evaluation| (evaluation.node_name.as_str(), evaluation))
+        .collect();
+    let per_node: usize = spec.conditions.iter().map(|condition| 2 * (condition.kind.len() + 130)).sum();
+    let of = |held: bool| tally.nodes.iter().filter(move |(_, (record, _))| record.is_held() == held);
+    for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
+        if !spend(per_node + 4 * name.len() + 260) {
+            break;
+        }
+        if matches!(record.role, Role::Governs { .. }) && !tally.failures.contains_key(name) {
+            status.applied_nodes.push(name.to_string());
+        }
+        let mut evaluation = evaluation(name, spec, record, *at);
+        if let Some(previous) = previous.get(&**name)
+            && previous.condition_results == evaluation.condition_results
+            && previous.taint_status == evaluation.taint_status
+        {
+            evaluation.last_evaluation_time = previous.last_evaluation_time.clone();
+        }
+        status.node_evaluations.push(evaluation);
+    }
+}
+
+fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -> NodeEvaluation {
+    NodeEvaluation {
+        node_name: name.into(),
+        condition_results: spec
+            .conditions
+            .iter()
+            .zip(&record.statuses)
+            .map(|(requirement, current)| ConditionResult {
+                type_: requirement.kind.to_string(),
+                current_status: *current,
+                required_status: requirement.required,
+                default_status: requirement.default,
+            })
+            .collect(),
+        taint_status: if record.tainted { TaintStatus::Present } else { TaintStatus::Absent },
+        last_evaluation_time: Time(whole_second(at)),
+    }
+}
+
+fn dry_run_results(tally: &Tally) -> DryRunResults {
+    let counting = |decides: fn(Decision) -> bool| {
+        let matches = |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
+        tally.nodes.values().filter(|(record, _)| matches(record)).count()
+    };
+    let adds = counting(|decision| decision == Decision::Gate);
+    let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
+    let risky = tally.nodes.values().filter(|(record, _)| record.misses_a_condition).count();
+    let parts: Vec<_> = [
+        (adds, format!("would add {adds} taints")),
+        (removes, format!("would remove {removes} taints")),
+        (risky, format!("{risky} nodes have missing conditions")),
+    ]
+    .into_iter()
+    .filter_map(|(number, text)| (number > 0).then_some(text))
+    .collect();
+    DryRunResults {
+        affected_nodes: Some(count(tally.nodes.len())),
+        taints_to_add: Some(count(adds)),
+        taints_to_remove: Some(count(removes)),
+        risky_operations: Some(count(risky)),
+        summary: if parts.is_empty() { "No changes needed".into() } else { parts.join(", ") },
+    }
+}
+
+/// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
+/// something to say.
+fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
+    let rule = about.rule;
+    let condition = |kind: &str, holds: bool, reason: &str, message: String| {
+        let status = if holds { "True" } else { "False" };
+        let previous = about
+            .previous
+            .conditions
+            .iter()
+            .find(|known| known.type_ == kind && known.status == status);
+        Condition {
+            type_: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message,
+            observed_generation: Some(rule.generation),
+            last_transition_time: previous.map_or(Time(whole_second(about.now)), |known| {
+                known.last_transition_time.clone()
+            }),
+        }
+    };
+    let spec = match &rule.spec {
+        Ok(spec) => spec,
+        Err(rejection) => return vec![condition("Accepted", false, "Invalid", rejection.to_string())],
+    };
+    let mut conditions = vec![condition("Accepted", true, "Valid", "the rule is in force".into())];
+
+    let governors: Vec<&Arc<str>> = tally
+        .nodes
+        .values()
+        .filter_map(|(record, _)| match &record.role {
+            Role::Conflicted { with } => Some(with),
+            _ => None,
+        })
+        .collect();
+    let names: BTreeSet<&str> = governors.iter().map(|name| &***name).collect();
+    conditions.push(if governors.is_empty() {
+        condition("Conflicted", false, "NoConflict", "no other rule governs the same taint".into())
+    } else {
+        let names = enumerated(names.into_iter().map(|name| format!("'{name}'")));
+        let message = format!(
+            "{} of {} nodes have taint {}:{} governed by an earlier rule: {names}",
+            governors.len(),
+            tally.nodes.len(),
+            spec.taint.key,
+            spec.effect,
+        );
+        condition("Conflicted", true, "TaintGovernedByAnotherRule", message)
+    });
+    if !spec.not_acted_on.is_empty() {
+        let message = format!(
+            "accepted, but this version of the controller does not act on: {}",
+            spec.not_acted_on.join(", ")
+        );
+        conditions.push(condition("FieldsNotActedOn", true, "NotImplemented", message));
+    }
+    if !about.shut_out.is_empty() {
+        conditions.push(condition("DaemonSetsShutOut", true, "TaintNotTolerated", shut_out_message(spec, about.shut_out)));
+    }
+    conditions
+}
+
+/// Says which critical `DaemonSet`s a rule does not wait for, and what to do about it.
+pub fn shut_out_message(spec: &CompiledSpec, shut_out: &[ShutOut]) -> String {
+    let names = shut_out.iter().map(|shut_out| shut_out.daemon_set.to_string());
+    format!(
+        "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
+        spec.taint.key,
+        spec.effect,
+        enumerated(names),
+    )
+}
+
+/// The first few of some names, and how many more there are.
+fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
+    const SHOWN: usize = 5;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} (+{more} more)") } else { shown }
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The API writes times in whole seconds, so that is what is compared.
+fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+fn shortened(message: &str) -> String {
+    let end = (0..=MAX_MESSAGE.min(message.len())).rev().find(|end| message.is_char_boundary(*end));
+    message[..end.unwrap_or_default()].to_owned()
+}

@@ -1,0 +1,185 @@
+//! The watches: one for each kind of object, filtered by the server, resumed where it broke off, and feeding one
+//! channel. Says in words why a watch cannot work and what to do about it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::{Stream, StreamExt};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
+
+use super::cache::{Change, Watch};
+use super::health::Readiness;
+use crate::condition::{CriticalComponentClass, Namespaces};
+
+/// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
+const WATCH_TIMEOUT: u32 = 50;
+/// Longest pause before a watch is tried again.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// Starts all watches. They end when the receiver of `changes` is dropped.
+pub fn spawn_all(
+    client: &Client,
+    classes: &[CriticalComponentClass],
+    changes: &mpsc::Sender<Change>,
+    readiness: &watch::Sender<Readiness>,
+) {
+    let spawn = Spawner { changes, readiness };
+    spawn.watch(Watch::Nodes, Api::all(client.clone()), config(), Change::Node);
+    spawn.watch(Watch::CsiNodes, Api::all(client.clone()), config(), Change::CsiNode);
+    spawn.watch(Watch::Rules, Api::all(client.clone()), config(), Change::Rule);
+    for (index, class) in classes.iter().enumerate() {
+        let labelled = config().labels(&class.selector.to_string());
+        // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
+        let bound = labelled
+            .clone()
+            .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
+        let pods = api_in(client, &class.namespaces);
+        let daemon_sets = api_in(client, &class.namespaces);
+        spawn.watch(Watch::Pods(index), pods, bound, move |event| Change::Pod(index, event));
+        spawn.watch(Watch::DaemonSets(index), daemon_sets, labelled, move |event| {
+            Change::DaemonSet(index, event)
+        });
+    }
+}
+
+fn config() -> watcher::Config {
+    watcher::Config::default().timeout(WATCH_TIMEOUT)
+}
+
+/// All namespaces, unless the class covers just one.
+fn api_in<K>(client: &Client, namespaces: &Namespaces) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    match namespaces {
+        Namespaces::Only(names) if names.len() == 1 => names
+            .first()
+            .map_or_else(|| Api::all(client.clone()), |name| Api::namespaced(client.clone(), name)),
+        _ => Api::all(client.clone()),
+    }
+}
+
+struct Spawner<'a> {
+    changes: &'a mpsc::Sender<Change>,
+    readiness: &'a watch::Sender<Readiness>,
+}
+
+impl Spawner<'_> {
+    fn watch<K>(
+        &self,
+        kind: Watch,
+        api: Api<K>,
+        config: watcher::Config,
+        change: impl Fn(watcher::Event<K>) -> Change + Send + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let events = watcher(api, config);
+        tokio::spawn(feed(kind, events, change, self.changes.clone(), self.readiness.clone()));
+    }
+}
+
+async fn feed<K>(
+    kind: Watch,
+    events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
+    change: impl Fn(watcher::Event<K>) -> Change + Send,
+    changes: mpsc::Sender<Change>,
+    readiness: watch::Sender<Readiness>,
+) {
+    let pauses = ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(MAX_PAUSE)
+        .with_jitter()
+        .without_max_times();
+    let mut pause = pauses.build();
+    let mut problem: Option<String> = None;
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                if matches!(event, watcher::Event::Init) && problem.is_some() {
+                    // The list that follows may still fail.
+                } else if problem.take().is_some() {
+                    pause = pauses.build();
+                    info!(watch = %kind.name(), "watch works again");
+                    readiness.send_modify(|readiness| readiness.clear_problem(kind));
+                }
+                if changes.send(change(event)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                let explained = explain(kind, &error);
+                // A watch that merely has to be resumed is nothing to talk about.
+                if let Some(explained) = explained
+                    && problem.as_ref() != Some(&explained)
+                {
+                    warn!(watch = %kind.name(), "{explained}; trying again");
+                    readiness.send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
+                    problem = Some(explained);
+                }
+                tokio::time::sleep(pause.next().unwrap_or(MAX_PAUSE)).await;
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// What is watched, as the API calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::CsiNodes => "csinodes.storage.k8s.io",
+            Self::Pods(_) => "pods",
+            Self::DaemonSets(_) => "daemonsets.apps",
+            Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
+        }
+    }
+}
+
+/// Why a watch fails, and what to do about it; `None` where resuming it is all there is to do.
+fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
+    let name = kind.name();
+    let error = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => error,
+        watcher::Error::WatchError(status) if status.code == 410 => return None,
+        watcher::Error::WatchError(status) => return Some(format!("cannot watch {name}: {}", status.message)),
+        watcher::Error::NoResourceVersion => return Some(format!("{name} cannot be watched on this API server")),
+    };
+    Some(match error {
+        kube::Error::Api(status) => match status.code {
+            404 if kind == Watch::Rules => format!(
+                "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
+            ),
+            401 => format!("the API server does not know who we are ({}): check the kubeconfig's credentials", status.message),
+            403 => format!(
+                "no permission to list and watch {name} ({}): grant it with `kubectl apply -k config/rbac`",
+                status.message
+            ),
+            410 => return None,
+            _ => format!("cannot watch {name}: {}", status.message),
+        },
+        error => format!("cannot reach the API server to watch {name}: {}", with_causes(error)),
+    })
+}
+
+/// An error with what caused it, outermost first, leaving out what is said twice.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,152 @@
+//! Everything that is written to nodes and rules, each write with a deadline and none replayed by the client.
+
+use std::time::Duration;
+
+use json_patch::Patch as JsonPatch;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::Value;
+
+use super::watch::with_causes;
+use crate::object::{Node, NodeObject, RuleObject};
+
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// The name under which the API server records our writes.
+const FIELD_MANAGER: &str = "nodegate";
+
+/// Why a write did not happen, or may not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The object is not any more what the patch was computed from.
+    #[error("the object has changed in the meantime")]
+    Conflict,
+    /// The object is gone.
+    #[error("the object is gone")]
+    Gone,
+    /// The API server refused, or could not be reached.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        let status = match error {
+            kube::Error::Api(status) => status,
+            error => return Self::Failed(with_causes(&error)),
+        };
+        // A failed `test` of a JSON patch is a 422 that names neither an object nor a field.
+        let names_nothing = status
+            .details
+            .as_ref()
+            .is_none_or(|details| details.name.is_empty() && details.causes.is_empty());
+        match status.code {
+            404 => Self::Gone,
+            409 => Self::Conflict,
+            422 if names_nothing => Self::Conflict,
+            403 => Self::Failed(format!(
+                "{} (grant it with `kubectl apply -k config/rbac`)",
+                status.message
+            )),
+            _ => Self::Failed(status.message),
+        }
+    }
+}
+
+/// Writes to nodes and rules.
+#[derive(Clone)]
+pub struct Writer {
+    nodes: Api<NodeObject>,
+    rules: Api<RuleObject>,
+}
+
+impl Writer {
+    /// A writer that uses this client, whose own retries must be off.
+    pub fn new(client: &Client) -> Self {
+        Self {
+            nodes: Api::all(client.clone()),
+            rules: Api::all(client.clone()),
+        }
+    }
+
+    /// Patches a node's taints and annotations; answers the node as it is then.
+    pub async fn patch_node(&self, name: &str, patch: JsonPatch) -> Result<Node, WriteError> {
+        let patch = Patch::Json::<()>(patch);
+        within_deadline(self.nodes.patch(name, &params(), &patch)).await.map(Node::from)
+    }
+
+    /// Patches a node's conditions; answers the node as it is then.
+    pub async fn patch_node_conditions(&self, name: &str, patch: Value) -> Result<Node, WriteError> {
+        let patch = Patch::Strategic(patch);
+        within_deadline(self.nodes.patch_status(name, &params(), &patch)).await.map(Node::from)
+    }
+
+    /// Reads a node.
+    pub async fn read_node(&self, name: &str) -> Result<Node, WriteError> {
+        within_deadline(self.nodes.get(name)).await.map(Node::from)
+    }
+
+    /// Patches a rule's metadata; answers the rule as it is then.
+    pub async fn patch_rule(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
+        let patch = Patch::Json::<()>(patch);
+        within_deadline(self.rules.patch(name, &params(), &patch)).await
+    }
+
+    /// Patches a rule's status; answers the rule as it is then.
+    pub async fn patch_rule_status(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
+        let patch = Patch::Json::<()>(patch);
+        within_deadline(self.rules.patch_status(name, &params(), &patch)).await
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    }
+}
+
+async fn within_deadline<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
+    match tokio::time::timeout(DEADLINE, request).await {
+        Ok(result) => result.map_err(WriteError::from),
+        Err(_) => Err(WriteError::Failed(format!(
+            "the API server did not answer within {} s",
+            DEADLINE.as_secs()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    #[test]
+    fn a_failed_test_is_told_from_an_invalid_object() {
+        let status = |code, details| {
+            kube::Error::Api(Status { details, ..Status::failure("message", "Reason").with_code(code) }.boxed())
+        };
+        let invalid = StatusDetails {
+            name: "n".into(),
+            group: String::new(),
+            kind: "Node".into(),
+            uid: String::new(),
+            causes: vec![StatusCause {
+                reason: "FieldValueInvalid".into(),
+                message: "bad".into(),
+                field: "spec.taints".into(),
+            }],
+            retry_after_seconds: 0,
+        };
+        for (error, expected) in [
+            (status(422, None), WriteError::Conflict),
+            (status(422, Some(invalid)), WriteError::Failed("message".into())),
+            (status(409, None), WriteError::Conflict),
+            (status(404, None), WriteError::Gone),
+            (status(500, None), WriteError::Failed("message".into())),
+        ] {
+            assert_eq!(WriteError::from(error), expected);
+        }
+    }
+}
