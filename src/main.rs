@@ -13,7 +13,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print the CustomResourceDefinition of NodeReadinessRule as YAML.
+    /// Print the custom resource definition of rules as YAML, for kubectl.
     Crd,
 }
 

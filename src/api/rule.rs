@@ -245,7 +245,13 @@ pub struct Taint {
 
     /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = ("size(self) <= 63", "taint value length must be at most 63 characters"))]
+    #[x_kube(
+        validation = ("size(self) <= 63", "taint value length must be at most 63 characters"),
+        validation = (
+            "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+            "taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        ),
+    )]
     pub value: Option<String>,
 
     /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
