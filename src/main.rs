@@ -31,7 +31,13 @@ enum Command {
 #[derive(clap::Args)]
 struct LogArgs {
     /// What is logged: error, info, debug, or a tracing filter such as nodegate=debug
-    #[arg(long = "zap-log-level", alias = "log-level", value_name = "LEVEL", env = "NODEGATE_LOG", default_value = "info")]
+    #[arg(
+        long = "zap-log-level",
+        alias = "log-level",
+        value_name = "LEVEL",
+        env = "NODEGATE_LOG",
+        default_value = "info"
+    )]
     level: String,
 
     /// How log lines are written
@@ -62,12 +68,17 @@ impl LogArgs {
     fn init(&self) -> anyhow::Result<()> {
         // A bare level is about Nodegate; the client libraries say at their own lengths what is said here already.
         let filter = match self.level.as_str() {
-            level @ ("error" | "warn" | "info" | "debug" | "trace") => format!("off,nodegate={level}"),
+            level @ ("error" | "warn" | "info" | "debug" | "trace") => {
+                format!("off,nodegate={level}")
+            }
             filter => filter.to_owned(),
         };
-        let filter = EnvFilter::builder()
-            .parse(&filter)
-            .with_context(|| format!("--zap-log-level {:?} is neither a level nor a tracing filter", self.level))?;
+        let filter = EnvFilter::builder().parse(&filter).with_context(|| {
+            format!(
+                "--zap-log-level {:?} is neither a level nor a tracing filter",
+                self.level
+            )
+        })?;
         let logs = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)

@@ -16,15 +16,11 @@ use super::NodeReadinessRule;
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = NodeReadinessRule::crd();
-    for version in &mut crd.spec.versions {
-        if let Some(schema) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
-            leave_absent(schema);
-        }
-    }
+    crd.spec
+        .versions
+        .iter_mut()
+        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
+        .for_each(tidy);
     crd
 }
 
@@ -37,41 +33,112 @@ pub fn crd_yaml() -> Result<String, serde_saphyr::SerializeError> {
     serde_saphyr::to_string(&crd())
 }
 
-/// Takes `nullable` and `default` out of a schema and all below it.
-fn leave_absent(schema: &mut JSONSchemaProps) {
+/// Takes `nullable` and `default` out of a schema and all below it, and the line breaks of the source out of its
+/// descriptions, which `kubectl explain` wraps for itself.
+fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;
     if let Some(values) = &mut schema.enum_ {
         values.retain(|value| value.0 != Value::Null);
     }
+    if let Some(description) = &mut schema.description {
+        *description = description
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect::<Vec<_>>()
+            .join("\n\n");
+    }
     schema
         .properties
         .iter_mut()
-        .flatten()
-        .for_each(|(_, property)| leave_absent(property));
+        .flat_map(|properties| properties.values_mut())
+        .for_each(tidy);
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        leave_absent(items);
+        tidy(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        leave_absent(values);
+        tidy(values);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::{collections::BTreeSet, fs, path::Path};
 
-    const COMMITTED: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml"
-    );
+    use kube::Resource;
+
+    use super::*;
+    use crate::api::{NodeReadinessRuleSpec, TaintPolicy, names};
+
+    const MANIFEST: &str = "config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
+    const SAMPLES: &str = "config/samples";
+
+    fn read(path: impl AsRef<Path>) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
 
     #[test]
     fn the_committed_manifest_is_the_one_generated() {
-        let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
         assert!(
-            committed == crd_yaml().unwrap(),
-            "config/crd is out of date: run `make crd`"
+            read(MANIFEST) == crd_yaml().unwrap(),
+            "{MANIFEST} does not fit the types any more: run `make crd` and commit what it changes"
         );
+    }
+
+    #[test]
+    fn the_manifest_reads_back_as_the_definition() {
+        let read: CustomResourceDefinition = serde_saphyr::from_str(&crd_yaml().unwrap()).unwrap();
+        assert_eq!(
+            serde_json::to_value(read).unwrap(),
+            serde_json::to_value(crd()).unwrap()
+        );
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_contract() {
+        assert_eq!(NodeReadinessRule::group(&()), names::GROUP);
+        assert_eq!(NodeReadinessRule::version(&()), names::VERSION);
+        assert_eq!(NodeReadinessRule::kind(&()), names::KIND);
+        assert_eq!(NodeReadinessRule::plural(&()), names::PLURAL);
+    }
+
+    #[test]
+    fn absent_fields_stay_absent() {
+        let manifest = crd_yaml().unwrap();
+        for word in ["nullable:", "default:", "null"] {
+            let found = manifest.split_whitespace().find(|&found| found == word);
+            assert_eq!(found, None);
+        }
+    }
+
+    #[test]
+    fn every_sample_is_listed_and_is_a_rule() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(SAMPLES);
+        let files: BTreeSet<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "kustomization.yaml")
+            .collect();
+        let kustomization: Value =
+            serde_saphyr::from_str(&read(Path::new(SAMPLES).join("kustomization.yaml"))).unwrap();
+        let listed: BTreeSet<String> =
+            serde_json::from_value(kustomization["resources"].clone()).unwrap();
+        assert_eq!(listed, files);
+        for file in files {
+            let sample: NodeReadinessRule =
+                serde_saphyr::from_str(&read(Path::new(SAMPLES).join(&file)))
+                    .unwrap_or_else(|error| panic!("{file}: {error}"));
+            let NodeReadinessRuleSpec {
+                taint,
+                taint_policy,
+                ..
+            } = sample.spec;
+            assert!(
+                taint.key.starts_with(names::TAINT_PREFIX)
+                    || taint_policy == TaintPolicy::RemoveOnly,
+                "{file}"
+            );
+        }
     }
 }

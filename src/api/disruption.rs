@@ -21,7 +21,7 @@ pub struct Disruption {
 
     /// How many nodes a second this rule may taint in a zone that is partially disrupted. Kubernetes uses 0.01, which
     /// is one node in a hundred seconds; 0 stops tainting there until the zone recovers. In a zone of at most
-    /// largeClusterSizeThreshold nodes, tainting always stops.
+    /// `largeClusterSizeThreshold` nodes, tainting always stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "self >= 0.0",

@@ -14,8 +14,8 @@ use super::{Duration, words::words};
 #[serde(rename_all = "camelCase")]
 pub struct Repair {
     /// How long a node may stay gated by this rule, counted from when the node joined or the rule was created,
-    /// whichever came later. At least 1m, for example 15m. The annotation nodegate.dev/readiness-ttl on a Karpenter
-    /// NodePool takes precedence for that pool's nodes.
+    /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
+    /// `NodePool` takes precedence for that pool's nodes.
     #[serde(rename = "readinessTTL")]
     #[x_kube(validation = (
         "duration(self) >= duration('1m')",
@@ -23,13 +23,13 @@ pub struct Repair {
     ))]
     pub readiness_ttl: Duration,
 
-    /// What is done with a node whose time is up. DeleteNodeClaim deletes its Karpenter NodeClaim, so that a new node
-    /// takes its place. Release opens the node although its conditions are not met, with a warning event. None, the
+    /// What is done with a node whose time is up. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
+    /// takes its place. `Release` opens the node although its conditions are not met, with a warning event. `None`, the
     /// default, only reports it by event and metric.
     #[serde(default, skip_serializing_if = "is_default")]
     pub action: RepairAction,
 
-    /// When to hold back: nothing is repaired while more than this many nodes of the NodePool (without Karpenter: of
+    /// When to hold back: nothing is repaired while more than this many nodes of the `NodePool` (without Karpenter: of
     /// the rule) are past their time or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
     /// where absent, and 0 pauses repair.
     #[serde(default, skip_serializing_if = "is_default")]

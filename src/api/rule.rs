@@ -4,6 +4,11 @@
 //! A rule that compares with the old object stands on a field only where that field is required: the API server skips
 //! such a rule when an optional field appears or vanishes, so those stand on the struct around it and ask `has()`.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each print column is an attribute of its own, with keys of the same names"
+)]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -104,7 +109,7 @@ use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words}
         .field_path(".taint.key"),
 )]
 pub struct NodeReadinessRuleSpec {
-    /// The conditions that a node has to meet. One of them is enough where conditionPolicy is anyOf.
+    /// The conditions that a node has to meet. One of them is enough where `conditionPolicy` is `anyOf`.
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["type".into()]),
@@ -112,22 +117,22 @@ pub struct NodeReadinessRuleSpec {
     )]
     pub conditions: Vec<ConditionRequirement>,
 
-    /// Whether all conditions have to be met (allOf, the default) or one of them is enough (anyOf, only with
-    /// enforcementMode continuous).
+    /// Whether all conditions have to be met (`allOf`, the default) or one of them is enough (`anyOf`, only with
+    /// `enforcementMode: continuous`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub condition_policy: ConditionPolicy,
 
-    /// When nodes are gated. With bootstrap-only a node is closed while it starts, and left alone once its conditions
-    /// have been met. With continuous it is closed again whenever they are no longer met.
+    /// When nodes are gated. With `bootstrap-only` a node is closed while it starts, and left alone once its
+    /// conditions have been met. With `continuous` it is closed again whenever they are no longer met.
     #[x_kube(validation = ("self == oldSelf", "enforcementMode is immutable"))]
     pub enforcement_mode: EnforcementMode,
 
     /// The taint that closes a node.
     pub taint: Taint,
 
-    /// Whether the rule adds and removes its taint (add-and-remove, the default) or only removes it (remove-only).
-    /// A remove-only rule opens nodes that registered with the taint, and never closes one. It may name a taint outside
-    /// readiness.k8s.io/ too, such as another project's startup taint.
+    /// Whether the rule adds and removes its taint (`add-and-remove`, the default) or only removes it
+    /// (`remove-only`). A `remove-only` rule opens nodes that registered with the taint, and never closes one. It
+    /// may name a taint outside `readiness.k8s.io/` too, such as another project's startup taint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint_policy: TaintPolicy,
 
@@ -142,18 +147,19 @@ pub struct NodeReadinessRuleSpec {
     )]
     pub node_selector: LabelSelector,
 
-    /// When true, nothing is changed on any node; status.dryRunResults says what would be.
+    /// When true, nothing is changed on any node; `status.dryRunResults` says what would be.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
 
-    /// When true, a node that completed its bootstrap is gated again after a reboot. Only with enforcementMode
-    /// bootstrap-only.
+    /// When true, a node that completed its bootstrap is gated again after a reboot. Only with
+    /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_on_reboot: bool,
 
-    /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the condition
-    /// counts as Unknown, because whatever reports it may be dead. At least 1m; kubelet and node problem detector beat
-    /// every 5 minutes, so 6m is the least that suits their conditions. Absent: a condition counts however old it is.
+    /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the
+    /// condition counts as `Unknown`, because whatever reports it may be dead. At least 1m; kubelet and node
+    /// problem detector beat every 5 minutes, so 6m is the least that suits their conditions. Absent: a condition
+    /// counts however old it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "duration(self) >= duration('1m')",
@@ -162,7 +168,7 @@ pub struct NodeReadinessRuleSpec {
     pub heartbeat_timeout: Option<Duration>,
 
     /// How long the conditions must have been unmet before an open node is closed, for example 2m. Only with
-    /// enforcementMode continuous. Absent: at once.
+    /// `enforcementMode: continuous`. Absent: at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "duration(self) > duration('0s')",
@@ -170,12 +176,12 @@ pub struct NodeReadinessRuleSpec {
     ))]
     pub grace_period: Option<Duration>,
 
-    /// How fast the rule may close nodes that were open. Only with enforcementMode continuous. Absent: as fast as their
-    /// conditions change.
+    /// How fast the rule may close nodes that were open. Only with `enforcementMode: continuous`. Absent: as fast
+    /// as their conditions change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
-    /// What happens to a node that does not meet its conditions in time. Only with enforcementMode bootstrap-only.
+    /// What happens to a node that does not meet its conditions in time. Only with `enforcementMode: bootstrap-only`.
     /// Absent: it stays closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair: Option<Repair>,
@@ -193,8 +199,8 @@ pub struct ConditionRequirement {
     /// The status that it has to have.
     pub required_status: ConditionStatus,
 
-    /// The status to assume on a node that has no such condition; Unknown where absent. Only with enforcementMode
-    /// continuous.
+    /// The status to assume on a node that has no such condition; `Unknown` where absent. Only with
+    /// `enforcementMode: continuous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_status: Option<ConditionStatus>,
 }
@@ -219,7 +225,7 @@ impl ConditionRequirement {
     ),
 )]
 pub struct Taint {
-    /// Key of the taint. It starts with readiness.k8s.io/, unless taintPolicy is remove-only.
+    /// Key of the taint. It starts with `readiness.k8s.io/`, unless `taintPolicy` is `remove-only`.
     #[x_kube(
         validation = ("size(self) <= 253", "taint key length must be at most 253 characters"),
         validation = (
@@ -239,11 +245,17 @@ pub struct Taint {
 
     /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = ("size(self) <= 63", "taint value length must be at most 63 characters"))]
+    #[x_kube(
+        validation = ("size(self) <= 63", "taint value length must be at most 63 characters"),
+        validation = (
+            "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+            "taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        ),
+    )]
     pub value: Option<String>,
 
-    /// What the taint does to pods that do not tolerate it: NoSchedule keeps new ones away, PreferNoSchedule tries to,
-    /// NoExecute evicts running ones as well.
+    /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
+    /// tries to, `NoExecute` evicts running ones as well.
     #[schemars(with = "String")]
     #[x_kube(validation = (
         "self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",
@@ -373,4 +385,132 @@ impl JsonSchema for NodeSelectorSchema {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A rule as users of the Node Readiness Controller write it.
+    fn upstream() -> Value {
+        json!({
+            "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
+            "kind": "NodeReadinessRule",
+            "metadata": { "name": "network" },
+            "spec": {
+                "conditions": [
+                    { "type": "example.com/NetworkReady", "requiredStatus": "True", "defaultStatus": "False" },
+                    { "type": "Ready", "requiredStatus": "True" },
+                ],
+                "conditionPolicy": "anyOf",
+                "enforcementMode": "continuous",
+                "taint": { "key": "readiness.k8s.io/network", "value": "pending", "effect": "NoSchedule" },
+                "nodeSelector": {
+                    "matchLabels": { "kubernetes.io/os": "linux" },
+                    "matchExpressions": [{ "key": "pool", "operator": "In", "values": ["a", "b"] }],
+                },
+                "dryRun": true,
+            },
+            "status": {
+                "observedGeneration": 1,
+                "appliedNodes": ["worker-1"],
+                "failedNodes": [{
+                    "nodeName": "worker-2",
+                    "reason": "AddTaintError",
+                    "message": "no",
+                    "lastEvaluationTime": "2026-08-01T12:00:00Z",
+                }],
+                "nodeEvaluations": [{
+                    "nodeName": "worker-1",
+                    "conditionResults": [{
+                        "type": "Ready",
+                        "currentStatus": "Unknown",
+                        "requiredStatus": "True",
+                        "defaultStatus": "False",
+                    }],
+                    "taintStatus": "Present",
+                    "lastEvaluationTime": "2026-08-01T12:00:00Z",
+                }],
+                "dryRunResults": {
+                    "affectedNodes": 2,
+                    "taintsToAdd": 1,
+                    "taintsToRemove": 0,
+                    "riskyOperations": 0,
+                    "summary": "would add 1 taints",
+                },
+            },
+        })
+    }
+
+    #[test]
+    fn a_rule_of_upstream_is_read_and_written_without_a_change() {
+        let rule: NodeReadinessRule = serde_json::from_value(upstream()).unwrap();
+        assert_eq!(serde_json::to_value(rule).unwrap(), upstream());
+    }
+
+    #[test]
+    fn what_upstream_does_not_have_is_off() {
+        let spec: NodeReadinessRuleSpec = serde_json::from_value(json!({
+            "conditions": [{ "type": "Ready", "requiredStatus": "True" }],
+            "enforcementMode": "bootstrap-only",
+            "taint": { "key": "readiness.k8s.io/a", "effect": "NoExecute" },
+            "nodeSelector": { "matchLabels": { "a": "b" } },
+        }))
+        .unwrap();
+        assert_eq!(spec.condition_policy, ConditionPolicy::AllOf);
+        assert_eq!(
+            spec.conditions[0].status_if_missing(),
+            ConditionStatus::Unknown
+        );
+        assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
+        assert!(!spec.dry_run && !spec.regate_on_reboot);
+        assert_eq!(spec.heartbeat_timeout, None);
+        assert_eq!(spec.grace_period, None);
+        assert_eq!(spec.disruption, None);
+        assert_eq!(spec.repair, None);
+    }
+
+    #[test]
+    fn a_rule_with_everything_is_read_and_written_without_a_change() {
+        let mut rule = upstream();
+        rule["spec"].as_object_mut().unwrap().extend([
+            ("taintPolicy".into(), json!("remove-only")),
+            ("regateOnReboot".into(), json!(true)),
+            ("heartbeatTimeout".into(), json!("6m")),
+            ("gracePeriod".into(), json!("1m30s")),
+            (
+                "disruption".into(),
+                json!({
+                    "evictionRate": 0.1,
+                    "secondaryEvictionRate": 0.01,
+                    "unhealthyZoneThreshold": 0.55,
+                    "largeClusterSizeThreshold": 50,
+                }),
+            ),
+            (
+                "repair".into(),
+                json!({ "readinessTTL": "15m", "action": "Release", "maxUnhealthy": 3 }),
+            ),
+        ]);
+        let read: NodeReadinessRule = serde_json::from_value(rule.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), rule);
+    }
+
+    #[test]
+    fn an_unknown_word_is_an_error_that_names_the_known_ones() {
+        let error = "sometimes".parse::<EnforcementMode>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#""sometimes" is not one of ["bootstrap-only", "continuous"]"#
+        );
+    }
+
+    #[test]
+    fn a_field_from_a_later_version_is_no_obstacle() {
+        let mut rule = upstream();
+        rule["spec"]["invented"] = json!({ "later": true });
+        assert!(serde_json::from_value::<NodeReadinessRule>(rule).is_ok());
+    }
 }

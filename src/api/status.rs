@@ -17,7 +17,7 @@ pub struct NodeReadinessRuleStatus {
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
 
-    /// How the rule itself is doing: Accepted says whether it is in force, Conflicted whether an older rule governs
+    /// How the rule itself is doing: `Accepted` says whether it is in force, `Conflicted` whether an older rule governs
     /// the same taint on some of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -39,7 +39,7 @@ pub struct NodeReadinessRuleStatus {
     #[schemars(range(min = 0))]
     pub released_nodes: Option<i32>,
 
-    /// How many nodes the last attempt failed on; failedNodes lists some of them.
+    /// How many nodes the last attempt failed on; `failedNodes` lists some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub failed_node_count: Option<i32>,
@@ -63,7 +63,7 @@ pub struct NodeReadinessRuleStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["nodeName".into()]))]
     pub node_evaluations: Vec<NodeEvaluation>,
 
-    /// What the rule would do, while dryRun is set.
+    /// What the rule would do, while `dryRun` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run_results: Option<DryRunResults>,
 }

@@ -129,7 +129,11 @@ struct Relists {
 
 impl Cache {
     /// An empty cache, which has not synced.
-    pub fn new(classes: Vec<CriticalComponentClass>, passing_taints: Vec<String>, publish_conditions: bool) -> Self {
+    pub fn new(
+        classes: Vec<CriticalComponentClass>,
+        passing_taints: Vec<String>,
+        publish_conditions: bool,
+    ) -> Self {
         let count = classes.len();
         let unsynced = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
@@ -258,7 +262,10 @@ impl Cache {
 
     /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already.
     pub fn update_node(&mut self, node: Node) {
-        let known = self.entries.get(&node.name).and_then(|entry| entry.node.as_ref());
+        let known = self
+            .entries
+            .get(&node.name)
+            .and_then(|entry| entry.node.as_ref());
         if known.is_some_and(|known| known.uid == node.uid && known.version < node.version) {
             self.put_node(node);
         }
@@ -280,7 +287,10 @@ impl Cache {
             }
             watcher::Event::Apply(object) => {
                 let node = Node::from(object);
-                let known = self.entries.get(&node.name).and_then(|entry| entry.node.as_ref());
+                let known = self
+                    .entries
+                    .get(&node.name)
+                    .and_then(|entry| entry.node.as_ref());
                 if !known.is_some_and(|known| is_stale(known.version, node.version)) {
                     self.put_node(node);
                 }
@@ -288,7 +298,11 @@ impl Cache {
             watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
             watcher::Event::InitDone => {
                 let is_gone = self.relists.nodes.end();
-                let gone: Vec<_> = self.node_names().filter(|name| is_gone(name)).cloned().collect();
+                let gone: Vec<_> = self
+                    .node_names()
+                    .filter(|name| is_gone(name))
+                    .cloned()
+                    .collect();
                 for name in gone {
                     self.remove_node(&name);
                 }
@@ -300,11 +314,17 @@ impl Cache {
     fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
         let entry = self.entry(&name);
-        let is_same = entry
+        let is_same = entry.node.as_ref().is_some_and(|known| {
+            Node {
+                version: node.version,
+                ..known.clone()
+            } == node
+        });
+        if entry
             .node
             .as_ref()
-            .is_some_and(|known| Node { version: node.version, ..known.clone() } == node);
-        if entry.node.as_ref().is_none_or(|known| known.labels != node.labels) {
+            .is_none_or(|known| known.labels != node.labels)
+        {
             entry.selected_at = 0;
         }
         entry.node = Some(node);
@@ -374,7 +394,11 @@ impl Cache {
             }
             watcher::Event::InitDone => {
                 let is_gone = self.relists.pods[class].end();
-                let gone: Vec<_> = self.pod_nodes[class].keys().filter(|key| is_gone(key)).cloned().collect();
+                let gone: Vec<_> = self.pod_nodes[class]
+                    .keys()
+                    .filter(|key| is_gone(key))
+                    .cloned()
+                    .collect();
                 for key in gone {
                     self.remove_pod(class, &key);
                 }
@@ -384,12 +408,18 @@ impl Cache {
     }
 
     fn put_pod(&mut self, class: usize, pod: Pod) {
-        if !pod.is_live() || pod.node.is_empty() || !self.classes[class].namespaces.contains(&pod.key.namespace) {
+        if !pod.is_live()
+            || pod.node.is_empty()
+            || !self.classes[class].namespaces.contains(&pod.key.namespace)
+        {
             self.remove_pod(class, &pod.key);
             return;
         }
         // A pod is bound once; another node means that it was created again under its name.
-        if self.pod_nodes[class].get(&pod.key).is_some_and(|node| *node != pod.node) {
+        if self.pod_nodes[class]
+            .get(&pod.key)
+            .is_some_and(|node| *node != pod.node)
+        {
             self.remove_pod(class, &pod.key);
         }
         let name = pod.node.clone();
@@ -397,7 +427,10 @@ impl Cache {
         let pods = &mut self.entry(&name).pods[class];
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
-                let is_same = Pod { version: pod.version, ..known.clone() } == pod;
+                let is_same = Pod {
+                    version: pod.version,
+                    ..known.clone()
+                } == pod;
                 *known = pod;
                 if is_same {
                     return;
@@ -427,9 +460,15 @@ impl Cache {
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                 let daemon_set = DaemonSet::from(object);
                 self.relists.daemon_sets[class].saw(daemon_set.key.clone());
-                let known = self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
+                let known =
+                    self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
                 // The status is not decoded, so only what decisions depend on can differ.
-                known.is_none_or(|known| DaemonSet { version: daemon_set.version, ..known } != daemon_set)
+                known.is_none_or(|known| {
+                    DaemonSet {
+                        version: daemon_set.version,
+                        ..known
+                    } != daemon_set
+                })
             }
             watcher::Event::Delete(object) => {
                 self.daemon_sets[class].remove(&DaemonSet::from(object).key);
@@ -472,7 +511,9 @@ impl Cache {
                 let shown = object::resource_version(&object.metadata);
                 !known.is_some_and(|known| is_stale(known.version, shown)) && self.put_rule(object)
             }
-            watcher::Event::Delete(object) => self.rules.remove(&object::name(&object.metadata)).is_some(),
+            watcher::Event::Delete(object) => {
+                self.rules.remove(&object::name(&object.metadata)).is_some()
+            }
             watcher::Event::InitDone => {
                 let is_gone = self.relists.rules.end();
                 let before = self.rules.len();

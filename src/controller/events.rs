@@ -56,7 +56,13 @@ pub struct Notice {
 
 impl Notice {
     /// An Event about a node.
-    pub fn on_node(node: &Node, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+    pub fn on_node(
+        node: &Node,
+        tone: Tone,
+        reason: &'static str,
+        action: &'static str,
+        note: String,
+    ) -> Self {
         let about = ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Node".into()),
@@ -68,7 +74,13 @@ impl Notice {
     }
 
     /// An Event about a rule.
-    pub fn on_rule(rule: &Rule, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+    pub fn on_rule(
+        rule: &Rule,
+        tone: Tone,
+        reason: &'static str,
+        action: &'static str,
+        note: String,
+    ) -> Self {
         let about = ObjectReference {
             api_version: Some(format!("{GROUP}/{VERSION}")),
             kind: Some(KIND.into()),
@@ -79,7 +91,13 @@ impl Notice {
         Self::new(about, tone, reason, action, note)
     }
 
-    fn new(about: ObjectReference, tone: Tone, reason: &'static str, action: &'static str, note: String) -> Self {
+    fn new(
+        about: ObjectReference,
+        tone: Tone,
+        reason: &'static str,
+        action: &'static str,
+        note: String,
+    ) -> Self {
         Self {
             about,
             tone,
@@ -120,7 +138,9 @@ impl Notice {
 /// The text, cut at a character boundary where it is longer than a note may be.
 fn truncated(mut note: String) -> String {
     if note.len() > MAX_NOTE {
-        let end = (0..=MAX_NOTE - 3).rev().find(|end| note.is_char_boundary(*end));
+        let end = (0..=MAX_NOTE - 3)
+            .rev()
+            .find(|end| note.is_char_boundary(*end));
         note.truncate(end.unwrap_or_default());
         note.push_str("...");
     }
@@ -160,7 +180,9 @@ async fn post_all(
 ) {
     let api: Api<Event> = Api::namespaced(client, NAMESPACE);
     let (api, instance, busy) = (&api, instance.as_str(), &busy);
-    let notices = futures::stream::unfold(notices, |mut notices| async { Some((notices.recv().await?, notices)) });
+    let notices = futures::stream::unfold(notices, |mut notices| async {
+        Some((notices.recv().await?, notices))
+    });
     notices
         .enumerate()
         .map(|(sequence, notice)| async move {
@@ -182,7 +204,10 @@ async fn post_all(
             if let Err(problem) = result {
                 dropped.fetch_add(1, Ordering::Relaxed);
                 if last.as_ref() != Some(&problem) {
-                    warn!(dropped = dropped.load(Ordering::Relaxed), "cannot post an event: {problem}");
+                    warn!(
+                        dropped = dropped.load(Ordering::Relaxed),
+                        "cannot post an event: {problem}"
+                    );
                 }
                 *last = Some(problem);
             }
@@ -200,6 +225,10 @@ mod tests {
     fn a_note_is_cut_at_a_character() {
         assert_eq!(truncated("short".into()), "short");
         let long = truncated("é".repeat(MAX_NOTE));
-        assert!(long.len() <= MAX_NOTE && long.ends_with("é..."), "{}", long.len());
+        assert!(
+            long.len() <= MAX_NOTE && long.ends_with("é..."),
+            "{}",
+            long.len()
+        );
     }
 }

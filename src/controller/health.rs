@@ -51,13 +51,20 @@ impl Readiness {
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub async fn serve(address: SocketAddr, readiness: watch::Receiver<Readiness>) -> std::io::Result<()> {
+pub async fn serve(
+    address: SocketAddr,
+    readiness: watch::Receiver<Readiness>,
+) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route(
             "/readyz",
-            get(|State(readiness): State<watch::Receiver<Readiness>>| async move { readiness.borrow().answer() }),
+            get(
+                |State(readiness): State<watch::Receiver<Readiness>>| async move {
+                    readiness.borrow().answer()
+                },
+            ),
         )
         .with_state(readiness);
     tokio::spawn(async move { axum::serve(listener, router).await });

@@ -79,7 +79,11 @@ fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let full = if text.starts_with(':') {
+        format!("0.0.0.0{text}")
+    } else {
+        text.to_owned()
+    };
     full.parse()
         .map(|address| BindAddress(Some(address)))
         .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
@@ -98,7 +102,9 @@ pub enum Error {
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
     /// The probes' address cannot be listened on.
-    #[error("cannot listen on {address} for health probes: {source} (choose another --health-probe-bind-address)")]
+    #[error(
+        "cannot listen on {address} for health probes: {source} (choose another --health-probe-bind-address)"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -145,10 +151,21 @@ pub async fn run(args: Args) -> Result<(), Error> {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
     };
-    info!(classes = cache.classes().len(), version = env!("CARGO_PKG_VERSION"), "nodegate controller starting");
-    Reconciler::new(cache, Writer::new(&client), events, busy, readiness, settings)
-        .run(changes, shutdown)
-        .await;
+    info!(
+        classes = cache.classes().len(),
+        version = env!("CARGO_PKG_VERSION"),
+        "nodegate controller starting"
+    );
+    Reconciler::new(
+        cache,
+        Writer::new(&client),
+        events,
+        busy,
+        readiness,
+        settings,
+    )
+    .run(changes, shutdown)
+    .await;
     Ok(())
 }
 
@@ -157,10 +174,14 @@ async fn client(args: &Args) -> Result<Client, Error> {
     let mut config = match &args.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(|error| cluster(&error))?;
-            let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+            let config =
+                ClientConfig::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                    .await;
             config.map_err(|error| cluster(&error))?
         }
-        None => ClientConfig::infer().await.map_err(|error| cluster(&error))?,
+        None => ClientConfig::infer()
+            .await
+            .map_err(|error| cluster(&error))?,
     };
     // The client would replay writes long after the plan behind them is stale.
     config.default_retry = false;

@@ -22,26 +22,36 @@ impl Operations {
     }
 
     fn test(mut self, path: &[&str], value: Value) -> Self {
-        let path = PointerBuf::from_tokens(path);
-        self.0.push(PatchOperation::Test(TestOperation { path, value }));
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Test(TestOperation { path, value }));
         self
     }
 
     fn add(mut self, path: &[&str], value: Value) -> Self {
-        let path = PointerBuf::from_tokens(path);
-        self.0.push(PatchOperation::Add(AddOperation { path, value }));
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Add(AddOperation { path, value }));
         self
     }
 
     fn remove(mut self, path: &[&str]) -> Self {
-        let path = PointerBuf::from_tokens(path);
-        self.0.push(PatchOperation::Remove(RemoveOperation { path }));
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Remove(RemoveOperation { path }));
         self
     }
 
     /// Replaces a list that is absent when it is empty, testing that it is what it was.
     fn replace_list<T: serde::Serialize>(self, path: &[&str], old: &[T], new: &[T]) -> Self {
-        let tested = self.test(path, if old.is_empty() { Value::Null } else { json!(old) });
+        let tested = self.test(
+            path,
+            if old.is_empty() {
+                Value::Null
+            } else {
+                json!(old)
+            },
+        );
         match (old.is_empty(), new.is_empty()) {
             (true, true) => tested,
             (false, true) => tested.remove(path),
@@ -51,7 +61,11 @@ impl Operations {
 }
 
 /// Changes a node's taints (where `taints` says so) and annotations.
-pub fn node(node: &Node, taints: Option<&[Taint]>, annotations: &BTreeMap<String, Option<String>>) -> Patch {
+pub fn node(
+    node: &Node,
+    taints: Option<&[Taint]>,
+    annotations: &BTreeMap<String, Option<String>>,
+) -> Patch {
     const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
     let mut operations = Operations::on(&node.uid);
     if let Some(taints) = taints {
@@ -85,7 +99,9 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
         let transition = condition
             .transition
             .filter(|_| !condition.status_changes)
-            .map_or(now.clone(), |transition| transition.strftime("%FT%TZ").to_string());
+            .map_or(now.clone(), |transition| {
+                transition.strftime("%FT%TZ").to_string()
+            });
         json!({
             "type": condition.kind,
             "status": condition.status,
@@ -107,7 +123,11 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
 
 /// Replaces the finalizers of a rule.
 pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
-    Patch(Operations::on(rule_uid).replace_list(&["metadata", "finalizers"], old, new).0)
+    Patch(
+        Operations::on(rule_uid)
+            .replace_list(&["metadata", "finalizers"], old, new)
+            .0,
+    )
 }
 
 /// Replaces the whole status of a rule.
@@ -128,7 +148,11 @@ mod tests {
         Node {
             uid: "u".into(),
             taints: taints.iter().map(|key| taint(key)).collect(),
-            annotations: annotations.map(|keys| keys.iter().map(|key| ((*key).to_owned(), String::new())).collect()),
+            annotations: annotations.map(|keys| {
+                keys.iter()
+                    .map(|key| ((*key).to_owned(), String::new()))
+                    .collect()
+            }),
             ..Node::default()
         }
     }

@@ -186,7 +186,11 @@ impl Reconciler {
     }
 
     /// Runs until `shutdown` resolves, then lets the writes under way end.
-    pub async fn run(mut self, mut changes: mpsc::Receiver<Change>, shutdown: impl Future<Output = ()>) {
+    pub async fn run(
+        mut self,
+        mut changes: mpsc::Receiver<Change>,
+        shutdown: impl Future<Output = ()>,
+    ) {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             self.start_work();
@@ -232,15 +236,20 @@ impl Reconciler {
         }
         let now = Timestamp::now();
         while self.node_writes < self.settings.concurrency {
-            let Some(name) = self.cache.next_dirty() else { break };
+            let Some(name) = self.cache.next_dirty() else {
+                break;
+            };
             self.consider(&name, now);
         }
         self.finish_deletions();
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();
-        self.busy.send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
+        self.busy
+            .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
         let allowed = if is_busy { 1 } else { CONDITION_CONCURRENCY };
         while self.condition_writes < allowed {
-            let Some(name) = self.condition_queue.pop_front() else { break };
+            let Some(name) = self.condition_queue.pop_front() else {
+                break;
+            };
             self.publish_conditions(&name, now);
         }
     }
@@ -281,7 +290,8 @@ impl Reconciler {
         record_outcomes(&mut self.rules, &mut self.timers, work, name, &plan, now);
         announce(&self.events, work, state.node, &plan, self.started);
         if let Some(recheck) = plan.recheck {
-            self.timers.insert((instant_of(recheck, now), Timer::Node(name.clone())));
+            self.timers
+                .insert((instant_of(recheck, now), Timer::Node(name.clone())));
         }
         if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
             let due = match work.conditions.written_at {
@@ -317,7 +327,12 @@ impl Reconciler {
                     Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
                     _ => None,
                 };
-                Done::Node { name, changes, result, fresh }
+                Done::Node {
+                    name,
+                    changes,
+                    result,
+                    fresh,
+                }
             });
         }
     }
@@ -325,7 +340,9 @@ impl Reconciler {
     /// Writes a node's published conditions, if there is still something to write.
     fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
         self.cache.select_rules(name);
-        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else { return };
+        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
+            return;
+        };
         work.conditions.queued = false;
         let changes = rule::plan(self.cache.cluster(), state, now).conditions;
         if changes.is_empty() {
@@ -343,7 +360,12 @@ impl Reconciler {
 
     fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
         match done {
-            Ok(Done::Node { name, changes, result, fresh }) => {
+            Ok(Done::Node {
+                name,
+                changes,
+                result,
+                fresh,
+            }) => {
                 self.node_writes -= 1;
                 self.finish_node(&name, &changes, result, fresh);
             }
@@ -366,7 +388,9 @@ impl Reconciler {
         fresh: Option<Node>,
     ) {
         let now = Timestamp::now();
-        let Some(work) = self.nodes.get_mut(name) else { return };
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
         work.writing = false;
         match result {
             Ok(node) => {
@@ -399,7 +423,10 @@ impl Reconciler {
                         ChangeKind::Added => "AddTaintError",
                         ChangeKind::Removed => "RemoveTaintError",
                     };
-                    let failure = Failure { reason, message: message.clone() };
+                    let failure = Failure {
+                        reason,
+                        message: message.clone(),
+                    };
                     if let Some(rule) = self.rules.get_mut(&*change.rule_uid)
                         && rule.tally.fail(name, failure, now)
                     {
@@ -412,7 +439,9 @@ impl Reconciler {
     }
 
     fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
-        let Some(work) = self.nodes.get_mut(name) else { return };
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
         work.conditions.writing = false;
         match result {
             Ok(node) => {
@@ -432,7 +461,9 @@ impl Reconciler {
 
     /// Forgets a node that is not there any more.
     fn forget(&mut self, name: &Arc<str>) {
-        let Some(work) = self.nodes.get(name) else { return };
+        let Some(work) = self.nodes.get(name) else {
+            return;
+        };
         if work.writing || work.conditions.writing {
             // Asked again when the write has ended.
             return;
@@ -460,7 +491,8 @@ fn record_outcomes(
     plan: &NodePlan<'_>,
     now: Timestamp,
 ) {
-    let is_selected_by = |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
+    let is_selected_by =
+        |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
         if let Some(rule) = rules.get_mut(uid)
             && rule.tally.forget(name)
@@ -471,7 +503,9 @@ fn record_outcomes(
     work.recorded_by.retain(is_selected_by);
     for outcome in &plan.outcomes {
         let uid = &outcome.rule.uid;
-        let Some(rule) = rules.get_mut(uid) else { continue };
+        let Some(rule) = rules.get_mut(uid) else {
+            continue;
+        };
         let is_news = rule.tally.record(name, Record::from(outcome), now);
         let recovered = !plan.writes_node() && rule.tally.recover(name);
         if is_news || recovered {
@@ -485,10 +519,19 @@ fn record_outcomes(
 
 /// Posts the events that follow from an evaluation rather than from a write: a taint that is now held by a rule that
 /// did not add it, and critical components that are missing. Each is told once.
-fn announce(events: &EventSink, work: &mut NodeWork, node: &Node, plan: &NodePlan<'_>, started: Timestamp) {
+fn announce(
+    events: &EventSink,
+    work: &mut NodeWork,
+    node: &Node,
+    plan: &NodePlan<'_>,
+    started: Timestamp,
+) {
     let is_new = |created: Option<Timestamp>| created.is_none_or(|created| created >= started);
-    work.adopted_by
-        .retain(|uid| plan.outcomes.iter().any(|outcome| outcome.adopts && outcome.rule.uid == *uid));
+    work.adopted_by.retain(|uid| {
+        plan.outcomes
+            .iter()
+            .any(|outcome| outcome.adopts && outcome.rule.uid == *uid)
+    });
     for outcome in plan.outcomes.iter().filter(|outcome| outcome.adopts) {
         let rule = outcome.rule;
         if work.adopted_by.contains(&rule.uid) {
@@ -496,13 +539,22 @@ fn announce(events: &EventSink, work: &mut NodeWork, node: &Node, plan: &NodePla
         }
         work.adopted_by.push(rule.uid.clone());
         // Where both were there before this process, an earlier one has told.
-        if let Some(spec) = rule.live().filter(|_| is_new(rule.created) || is_new(node.created)) {
+        if let Some(spec) = rule
+            .live()
+            .filter(|_| is_new(rule.created) || is_new(node.created))
+        {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             let note = format!(
                 "Taint '{}:{}' is now managed by rule '{}'",
                 spec.taint.key, spec.effect, rule.name
             );
-            events.send(Notice::on_node(node, Tone::Normal, "TaintAdopted", "AdoptTaint", note));
+            events.send(Notice::on_node(
+                node,
+                Tone::Normal,
+                "TaintAdopted",
+                "AdoptTaint",
+                note,
+            ));
         }
     }
     let waiting = plan.waiting.as_ref();
@@ -510,14 +562,26 @@ fn announce(events: &EventSink, work: &mut NodeWork, node: &Node, plan: &NodePla
         && work.waiting != Some(waiting.reason)
     {
         let note = waiting.message.clone();
-        events.send(Notice::on_node(node, Tone::Warning, waiting.reason, "WaitForCriticalComponents", note));
+        events.send(Notice::on_node(
+            node,
+            Tone::Warning,
+            waiting.reason,
+            "WaitForCriticalComponents",
+            note,
+        ));
     }
     work.waiting = waiting.map(|waiting| waiting.reason);
 }
 
 /// Logs a taint change that has been made and posts its events.
 fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
-    let TaintChange { rule_name, key, effect, why, .. } = change;
+    let TaintChange {
+        rule_name,
+        key,
+        effect,
+        why,
+        ..
+    } = change;
     let (what, reason, action) = match change.kind {
         ChangeKind::Added => ("added", "TaintAdded", "AddTaint"),
         ChangeKind::Removed => ("removed", "TaintRemoved", "RemoveTaint"),
@@ -528,7 +592,13 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
     if change.components_ready {
         let note = "every critical component is ready on this node".into();
         let reason = "NodeCriticalComponentsReady";
-        events.send(Notice::on_node(node, Tone::Normal, reason, "RemoveTaint", note));
+        events.send(Notice::on_node(
+            node,
+            Tone::Normal,
+            reason,
+            "RemoveTaint",
+            note,
+        ));
     }
 }
 

@@ -10,10 +10,10 @@ use tracing::{debug, info, warn};
 
 use super::cache::CachedRule;
 use super::events::{Notice, Tone};
+use super::patch;
 use super::reconcile::{Done, Reconciler, Retry, Timer, Timers};
 use super::status::{self, About, Tally};
 use super::writer::WriteError;
-use super::patch;
 use crate::api::NodeReadinessRuleStatus;
 use crate::api::names::FINALIZER;
 use crate::object::RuleObject;
@@ -86,7 +86,10 @@ impl RuleWork {
     /// Has the status looked at, together with what else changes within a moment.
     pub(super) fn status_changed(&mut self, timers: &mut Timers) {
         if self.status.due.is_none() {
-            let earliest = self.status.written_at.map(|written| written + STATUS_INTERVAL);
+            let earliest = self
+                .status
+                .written_at
+                .map(|written| written + STATUS_INTERVAL);
             let soon = Instant::now() + STATUS_DELAY;
             self.look_again(earliest.map_or(soon, |earliest| earliest.max(soon)), timers);
         }
@@ -101,12 +104,20 @@ impl RuleWork {
 impl Reconciler {
     /// Takes in that rules, or the `DaemonSet`s they shut out, have changed.
     pub(super) fn sync_rules(&mut self) {
-        let known: HashSet<Arc<str>> = self.cache.rules().values().map(|cached| cached.rule.uid.clone()).collect();
+        let known: HashSet<Arc<str>> = self
+            .cache
+            .rules()
+            .values()
+            .map(|cached| cached.rule.uid.clone())
+            .collect();
         self.rules.retain(|uid, _| known.contains(uid));
         let cluster = self.cache.cluster();
         for cached in self.cache.rules().values() {
             let rule = &*cached.rule;
-            let work = self.rules.entry(rule.uid.clone()).or_insert_with(|| RuleWork::new(rule));
+            let work = self
+                .rules
+                .entry(rule.uid.clone())
+                .or_insert_with(|| RuleWork::new(rule));
             if rule.deleting && work.pending.is_none() {
                 info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
                 work.pending = Some(self.cache.node_names().cloned().collect());
@@ -121,7 +132,13 @@ impl Reconciler {
             {
                 let note = status::shut_out_message(spec, &shut_out);
                 warn!(rule = %rule.name, "{note}");
-                self.events.send(Notice::on_rule(rule, Tone::Warning, "DaemonSetsShutOut", "Evaluate", note));
+                self.events.send(Notice::on_rule(
+                    rule,
+                    Tone::Warning,
+                    "DaemonSetsShutOut",
+                    "Evaluate",
+                    note,
+                ));
             }
             work.shut_out = shut_out;
             if let Err(rejection) = &rule.spec
@@ -129,7 +146,13 @@ impl Reconciler {
             {
                 warn!(rule = %rule.name, "rule cannot be used: {rejection}");
                 let note = rejection.to_string();
-                self.events.send(Notice::on_rule(rule, Tone::Warning, "RuleRejected", "Compile", note));
+                self.events.send(Notice::on_rule(
+                    rule,
+                    Tone::Warning,
+                    "RuleRejected",
+                    "Compile",
+                    note,
+                ));
             }
             work.status_changed(&mut self.timers);
         }
@@ -147,7 +170,12 @@ impl Reconciler {
     /// Lets deleted rules go whose nodes are all clean.
     pub(super) fn finish_deletions(&mut self) {
         let is_done = |work: &&RuleWork| work.pending.as_ref().is_some_and(HashSet::is_empty);
-        let done: Vec<_> = self.rules.values().filter(is_done).map(|work| work.uid.clone()).collect();
+        let done: Vec<_> = self
+            .rules
+            .values()
+            .filter(is_done)
+            .map(|work| work.uid.clone())
+            .collect();
         for uid in done {
             self.tend_finalizers(&uid);
         }
@@ -155,8 +183,15 @@ impl Reconciler {
 
     /// Puts our finalizer on a rule, or takes it off one that is being deleted and whose nodes are clean.
     fn tend_finalizers(&mut self, uid: &Arc<str>) {
-        let Some(work) = self.rules.get_mut(uid) else { return };
-        let Some(CachedRule { rule, finalizers, .. }) = self.cache.rules().get(&work.name) else { return };
+        let Some(work) = self.rules.get_mut(uid) else {
+            return;
+        };
+        let Some(CachedRule {
+            rule, finalizers, ..
+        }) = self.cache.rules().get(&work.name)
+        else {
+            return;
+        };
         let ours = |finalizer: &String| finalizer == FINALIZER;
         let is_clean = || work.pending.as_ref().is_some_and(HashSet::is_empty);
         let mut wanted = finalizers.clone();
@@ -177,8 +212,14 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn finish_finalizers(&mut self, uid: &Arc<str>, result: Result<RuleObject, WriteError>) {
-        let Some(work) = self.rules.get_mut(uid) else { return };
+    pub(super) fn finish_finalizers(
+        &mut self,
+        uid: &Arc<str>,
+        result: Result<RuleObject, WriteError>,
+    ) {
+        let Some(work) = self.rules.get_mut(uid) else {
+            return;
+        };
         work.finalizers.under_way = false;
         match result {
             Ok(object) => {
@@ -201,8 +242,12 @@ impl Reconciler {
 
     /// Writes a rule's status, if it is time to and anything in it has changed.
     fn tend_status(&mut self, uid: &Arc<str>) {
-        let Some(work) = self.rules.get_mut(uid) else { return };
-        let Some(cached) = self.cache.rules().get(&work.name) else { return };
+        let Some(work) = self.rules.get_mut(uid) else {
+            return;
+        };
+        let Some(cached) = self.cache.rules().get(&work.name) else {
+            return;
+        };
         let rule = &*cached.rule;
         let now = Instant::now();
         if work.status.due.is_none_or(|due| due > now) || work.status.write.under_way {
@@ -237,7 +282,9 @@ impl Reconciler {
     }
 
     pub(super) fn finish_status(&mut self, uid: &Arc<str>, result: Result<RuleObject, WriteError>) {
-        let Some(work) = self.rules.get_mut(uid) else { return };
+        let Some(work) = self.rules.get_mut(uid) else {
+            return;
+        };
         work.status.write.under_way = false;
         match result {
             Ok(object) => {
@@ -253,7 +300,12 @@ impl Reconciler {
             Err(error) => {
                 warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 work.status.last = None;
-                let at = work.status.write.retry.failed().max(Instant::now() + STATUS_INTERVAL);
+                let at = work
+                    .status
+                    .write
+                    .retry
+                    .failed()
+                    .max(Instant::now() + STATUS_INTERVAL);
                 work.look_again(at, &mut self.timers);
             }
         }

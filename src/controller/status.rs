@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus, TaintStatus,
+    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
+    NodeReadinessRuleStatus, TaintStatus,
 };
 use crate::rule::{CompiledSpec, Decision, Outcome, Rule, ShutOut, Standing};
 
@@ -38,11 +39,20 @@ impl From<&Outcome<'_>> for Record {
     fn from(outcome: &Outcome<'_>) -> Self {
         Self {
             role: match outcome.standing {
-                Standing::Governs(decision) => Role::Governs { holds: decision.holds() },
-                Standing::Conflicted { with } => Role::Conflicted { with: with.name.clone() },
+                Standing::Governs(decision) => Role::Governs {
+                    holds: decision.holds(),
+                },
+                Standing::Conflicted { with } => Role::Conflicted {
+                    with: with.name.clone(),
+                },
                 Standing::DryRun(decision) => Role::DryRun(decision),
             },
-            statuses: outcome.evaluation.results.iter().map(|result| result.current).collect(),
+            statuses: outcome
+                .evaluation
+                .results
+                .iter()
+                .map(|result| result.current)
+                .collect(),
             tainted: outcome.tainted,
             misses_a_condition: outcome.evaluation.misses_a_condition(),
         }
@@ -78,7 +88,11 @@ pub struct Tally {
 impl Tally {
     /// Notes what the rule does on a node; answers whether that is news.
     pub fn record(&mut self, node: &Arc<str>, record: Record, now: Timestamp) -> bool {
-        if self.nodes.get(node).is_some_and(|(known, _)| *known == record) {
+        if self
+            .nodes
+            .get(node)
+            .is_some_and(|(known, _)| *known == record)
+        {
             return false;
         }
         self.nodes.insert(node.clone(), (record, now));
@@ -87,7 +101,11 @@ impl Tally {
 
     /// Notes that the rule could not be carried out on a node; answers whether that is news.
     pub fn fail(&mut self, node: &Arc<str>, failure: Failure, now: Timestamp) -> bool {
-        if self.failures.get(node).is_some_and(|(known, _)| *known == failure) {
+        if self
+            .failures
+            .get(node)
+            .is_some_and(|(known, _)| *known == failure)
+        {
             return false;
         }
         self.failures.insert(node.clone(), (failure, now));
@@ -130,7 +148,11 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
         ..NodeReadinessRuleStatus::default()
     };
     let Ok(spec) = &rule.spec else { return status };
-    let held = tally.nodes.values().filter(|(record, _)| record.is_held()).count();
+    let held = tally
+        .nodes
+        .values()
+        .filter(|(record, _)| record.is_held())
+        .count();
     status.matched_nodes = Some(count(tally.nodes.len()));
     status.held_nodes = Some(count(held));
     status.released_nodes = Some(count(tally.nodes.len() - held));
@@ -143,7 +165,12 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
 }
 
 /// Fills the lists of nodes, those that are held first, until a bound is met.
-fn fill_lists(status: &mut NodeReadinessRuleStatus, spec: &CompiledSpec, tally: &Tally, about: About<'_>) {
+fn fill_lists(
+    status: &mut NodeReadinessRuleStatus,
+    spec: &CompiledSpec,
+    tally: &Tally,
+    about: About<'_>,
+) {
     let mut budget = LIST_BUDGET;
     let mut spend = |bytes: usize| {
         let fits = bytes <= budget;
@@ -151,7 +178,11 @@ fn fill_lists(status: &mut NodeReadinessRuleStatus, spec: &CompiledSpec, tally: 
         fits
     };
     for (name, (failure, at)) in tally.failures.iter().take(about.node_limit) {
-        let previous = about.previous.failed_nodes.iter().find(|known| known.node_name == **name);
+        let previous = about
+            .previous
+            .failed_nodes
+            .iter()
+            .find(|known| known.node_name == **name);
         let mut failed = NodeFailure {
             node_name: name.to_string(),
             reason: Some(failure.reason.into()),
@@ -175,8 +206,17 @@ fn fill_lists(status: &mut NodeReadinessRuleStatus, spec: &CompiledSpec, tally: 
         .iter()
         .map(|evaluation| (evaluation.node_name.as_str(), evaluation))
         .collect();
-    let per_node: usize = spec.conditions.iter().map(|condition| 2 * (condition.kind.len() + 130)).sum();
-    let of = |held: bool| tally.nodes.iter().filter(move |(_, (record, _))| record.is_held() == held);
+    let per_node: usize = spec
+        .conditions
+        .iter()
+        .map(|condition| 2 * (condition.kind.len() + 130))
+        .sum();
+    let of = |held: bool| {
+        tally
+            .nodes
+            .iter()
+            .filter(move |(_, (record, _))| record.is_held() == held)
+    };
     for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
         if !spend(per_node + 4 * name.len() + 260) {
             break;
@@ -209,19 +249,32 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
                 default_status: requirement.default,
             })
             .collect(),
-        taint_status: if record.tainted { TaintStatus::Present } else { TaintStatus::Absent },
+        taint_status: if record.tainted {
+            TaintStatus::Present
+        } else {
+            TaintStatus::Absent
+        },
         last_evaluation_time: Time(whole_second(at)),
     }
 }
 
 fn dry_run_results(tally: &Tally) -> DryRunResults {
     let counting = |decides: fn(Decision) -> bool| {
-        let matches = |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
-        tally.nodes.values().filter(|(record, _)| matches(record)).count()
+        let matches =
+            |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
+        tally
+            .nodes
+            .values()
+            .filter(|(record, _)| matches(record))
+            .count()
     };
     let adds = counting(|decision| decision == Decision::Gate);
     let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
-    let risky = tally.nodes.values().filter(|(record, _)| record.misses_a_condition).count();
+    let risky = tally
+        .nodes
+        .values()
+        .filter(|(record, _)| record.misses_a_condition)
+        .count();
     let parts: Vec<_> = [
         (adds, format!("would add {adds} taints")),
         (removes, format!("would remove {removes} taints")),
@@ -235,7 +288,11 @@ fn dry_run_results(tally: &Tally) -> DryRunResults {
         taints_to_add: Some(count(adds)),
         taints_to_remove: Some(count(removes)),
         risky_operations: Some(count(risky)),
-        summary: if parts.is_empty() { "No changes needed".into() } else { parts.join(", ") },
+        summary: if parts.is_empty() {
+            "No changes needed".into()
+        } else {
+            parts.join(", ")
+        },
     }
 }
 
@@ -263,9 +320,21 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
     };
     let spec = match &rule.spec {
         Ok(spec) => spec,
-        Err(rejection) => return vec![condition("Accepted", false, "Invalid", rejection.to_string())],
+        Err(rejection) => {
+            return vec![condition(
+                "Accepted",
+                false,
+                "Invalid",
+                rejection.to_string(),
+            )];
+        }
     };
-    let mut conditions = vec![condition("Accepted", true, "Valid", "the rule is in force".into())];
+    let mut conditions = vec![condition(
+        "Accepted",
+        true,
+        "Valid",
+        "the rule is in force".into(),
+    )];
 
     let governors: Vec<&Arc<str>> = tally
         .nodes
@@ -277,7 +346,12 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         .collect();
     let names: BTreeSet<&str> = governors.iter().map(|name| &***name).collect();
     conditions.push(if governors.is_empty() {
-        condition("Conflicted", false, "NoConflict", "no other rule governs the same taint".into())
+        condition(
+            "Conflicted",
+            false,
+            "NoConflict",
+            "no other rule governs the same taint".into(),
+        )
     } else {
         let names = enumerated(names.into_iter().map(|name| format!("'{name}'")));
         let message = format!(
@@ -294,17 +368,29 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             "accepted, but this version of the controller does not act on: {}",
             spec.not_acted_on.join(", ")
         );
-        conditions.push(condition("FieldsNotActedOn", true, "NotImplemented", message));
+        conditions.push(condition(
+            "FieldsNotActedOn",
+            true,
+            "NotImplemented",
+            message,
+        ));
     }
     if !about.shut_out.is_empty() {
-        conditions.push(condition("DaemonSetsShutOut", true, "TaintNotTolerated", shut_out_message(spec, about.shut_out)));
+        conditions.push(condition(
+            "DaemonSetsShutOut",
+            true,
+            "TaintNotTolerated",
+            shut_out_message(spec, about.shut_out),
+        ));
     }
     conditions
 }
 
 /// Says which critical `DaemonSet`s a rule does not wait for, and what to do about it.
 pub fn shut_out_message(spec: &CompiledSpec, shut_out: &[ShutOut]) -> String {
-    let names = shut_out.iter().map(|shut_out| shut_out.daemon_set.to_string());
+    let names = shut_out
+        .iter()
+        .map(|shut_out| shut_out.daemon_set.to_string());
     format!(
         "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
         spec.taint.key,
@@ -318,7 +404,11 @@ fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{shown} (+{more} more)") } else { shown }
+    if more > 0 {
+        format!("{shown} (+{more} more)")
+    } else {
+        shown
+    }
 }
 
 fn count(number: usize) -> i32 {
@@ -331,6 +421,8 @@ fn whole_second(time: Timestamp) -> Timestamp {
 }
 
 fn shortened(message: &str) -> String {
-    let end = (0..=MAX_MESSAGE.min(message.len())).rev().find(|end| message.is_char_boundary(*end));
+    let end = (0..=MAX_MESSAGE.min(message.len()))
+        .rev()
+        .find(|end| message.is_char_boundary(*end));
     message[..end.unwrap_or_default()].to_owned()
 }

@@ -29,9 +29,24 @@ pub fn spawn_all(
     readiness: &watch::Sender<Readiness>,
 ) {
     let spawn = Spawner { changes, readiness };
-    spawn.watch(Watch::Nodes, Api::all(client.clone()), config(), Change::Node);
-    spawn.watch(Watch::CsiNodes, Api::all(client.clone()), config(), Change::CsiNode);
-    spawn.watch(Watch::Rules, Api::all(client.clone()), config(), Change::Rule);
+    spawn.watch(
+        Watch::Nodes,
+        Api::all(client.clone()),
+        config(),
+        Change::Node,
+    );
+    spawn.watch(
+        Watch::CsiNodes,
+        Api::all(client.clone()),
+        config(),
+        Change::CsiNode,
+    );
+    spawn.watch(
+        Watch::Rules,
+        Api::all(client.clone()),
+        config(),
+        Change::Rule,
+    );
     for (index, class) in classes.iter().enumerate() {
         let labelled = config().labels(&class.selector.to_string());
         // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
@@ -40,10 +55,15 @@ pub fn spawn_all(
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
         let pods = api_in(client, &class.namespaces);
         let daemon_sets = api_in(client, &class.namespaces);
-        spawn.watch(Watch::Pods(index), pods, bound, move |event| Change::Pod(index, event));
-        spawn.watch(Watch::DaemonSets(index), daemon_sets, labelled, move |event| {
-            Change::DaemonSet(index, event)
+        spawn.watch(Watch::Pods(index), pods, bound, move |event| {
+            Change::Pod(index, event)
         });
+        spawn.watch(
+            Watch::DaemonSets(index),
+            daemon_sets,
+            labelled,
+            move |event| Change::DaemonSet(index, event),
+        );
     }
 }
 
@@ -57,9 +77,10 @@ where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {
     match namespaces {
-        Namespaces::Only(names) if names.len() == 1 => names
-            .first()
-            .map_or_else(|| Api::all(client.clone()), |name| Api::namespaced(client.clone(), name)),
+        Namespaces::Only(names) if names.len() == 1 => names.first().map_or_else(
+            || Api::all(client.clone()),
+            |name| Api::namespaced(client.clone(), name),
+        ),
         _ => Api::all(client.clone()),
     }
 }
@@ -80,7 +101,13 @@ impl Spawner<'_> {
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let events = watcher(api, config);
-        tokio::spawn(feed(kind, events, change, self.changes.clone(), self.readiness.clone()));
+        tokio::spawn(feed(
+            kind,
+            events,
+            change,
+            self.changes.clone(),
+            self.readiness.clone(),
+        ));
     }
 }
 
@@ -120,7 +147,8 @@ async fn feed<K>(
                     && problem.as_ref() != Some(&explained)
                 {
                     warn!(watch = %kind.name(), "{explained}; trying again");
-                    readiness.send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
+                    readiness
+                        .send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
                     problem = Some(explained);
                 }
                 tokio::time::sleep(pause.next().unwrap_or(MAX_PAUSE)).await;
@@ -150,15 +178,22 @@ fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => error,
         watcher::Error::WatchError(status) if status.code == 410 => return None,
-        watcher::Error::WatchError(status) => return Some(format!("cannot watch {name}: {}", status.message)),
-        watcher::Error::NoResourceVersion => return Some(format!("{name} cannot be watched on this API server")),
+        watcher::Error::WatchError(status) => {
+            return Some(format!("cannot watch {name}: {}", status.message));
+        }
+        watcher::Error::NoResourceVersion => {
+            return Some(format!("{name} cannot be watched on this API server"));
+        }
     };
     Some(match error {
         kube::Error::Api(status) => match status.code {
             404 if kind == Watch::Rules => format!(
                 "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
             ),
-            401 => format!("the API server does not know who we are ({}): check the kubeconfig's credentials", status.message),
+            401 => format!(
+                "the API server does not know who we are ({}): check the kubeconfig's credentials",
+                status.message
+            ),
             403 => format!(
                 "no permission to list and watch {name} ({}): grant it with `kubectl apply -k config/rbac`",
                 status.message
@@ -166,7 +201,10 @@ fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
             410 => return None,
             _ => format!("cannot watch {name}: {}", status.message),
         },
-        error => format!("cannot reach the API server to watch {name}: {}", with_causes(error)),
+        error => format!(
+            "cannot reach the API server to watch {name}: {}",
+            with_causes(error)
+        ),
     })
 }
 

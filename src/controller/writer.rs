@@ -72,13 +72,21 @@ impl Writer {
     /// Patches a node's taints and annotations; answers the node as it is then.
     pub async fn patch_node(&self, name: &str, patch: JsonPatch) -> Result<Node, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        within_deadline(self.nodes.patch(name, &params(), &patch)).await.map(Node::from)
+        within_deadline(self.nodes.patch(name, &params(), &patch))
+            .await
+            .map(Node::from)
     }
 
     /// Patches a node's conditions; answers the node as it is then.
-    pub async fn patch_node_conditions(&self, name: &str, patch: Value) -> Result<Node, WriteError> {
+    pub async fn patch_node_conditions(
+        &self,
+        name: &str,
+        patch: Value,
+    ) -> Result<Node, WriteError> {
         let patch = Patch::Strategic(patch);
-        within_deadline(self.nodes.patch_status(name, &params(), &patch)).await.map(Node::from)
+        within_deadline(self.nodes.patch_status(name, &params(), &patch))
+            .await
+            .map(Node::from)
     }
 
     /// Reads a node.
@@ -93,7 +101,11 @@ impl Writer {
     }
 
     /// Patches a rule's status; answers the rule as it is then.
-    pub async fn patch_rule_status(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
+    pub async fn patch_rule_status(
+        &self,
+        name: &str,
+        patch: JsonPatch,
+    ) -> Result<RuleObject, WriteError> {
         let patch = Patch::Json::<()>(patch);
         within_deadline(self.rules.patch_status(name, &params(), &patch)).await
     }
@@ -106,7 +118,9 @@ fn params() -> PatchParams {
     }
 }
 
-async fn within_deadline<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
+async fn within_deadline<T>(
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, WriteError> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(result) => result.map_err(WriteError::from),
         Err(_) => Err(WriteError::Failed(format!(
@@ -125,7 +139,13 @@ mod tests {
     #[test]
     fn a_failed_test_is_told_from_an_invalid_object() {
         let status = |code, details| {
-            kube::Error::Api(Status { details, ..Status::failure("message", "Reason").with_code(code) }.boxed())
+            kube::Error::Api(
+                Status {
+                    details,
+                    ..Status::failure("message", "Reason").with_code(code)
+                }
+                .boxed(),
+            )
         };
         let invalid = StatusDetails {
             name: "n".into(),
@@ -141,7 +161,10 @@ mod tests {
         };
         for (error, expected) in [
             (status(422, None), WriteError::Conflict),
-            (status(422, Some(invalid)), WriteError::Failed("message".into())),
+            (
+                status(422, Some(invalid)),
+                WriteError::Failed("message".into()),
+            ),
             (status(409, None), WriteError::Conflict),
             (status(404, None), WriteError::Gone),
             (status(500, None), WriteError::Failed("message".into())),

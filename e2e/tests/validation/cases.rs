@@ -86,6 +86,7 @@ const VALUE_IMMUTABLE: &str = "taint value is immutable";
 
 /// Messages of our own.
 const KUBERNETES_KEY: &str = "taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'";
+const VALUE_CHARACTERS: &str = "taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const KEY_DOMAIN: &str =
     "taint key prefix must be a DNS name in lower case, for example 'readiness.k8s.io'";
 const SELECTOR_EMPTY: &str = "nodeSelector must not be empty: select nodes by a label or an expression, for example matchLabels {kubernetes.io/os: linux}";
@@ -116,10 +117,10 @@ const BAD_DURATION: &str = "should match";
 /// Every case. Each stands alone: the rule is deleted after it.
 #[rustfmt::skip]
 pub const CASES: &[Case] = &[
-    // What upstream accepts.
+    // What every user of the Node Readiness Controller has.
     create("a continuous rule", CONTINUOUS, "{}"),
     create("a bootstrap-only rule", BOOTSTRAP, "{}"),
-    create("a rule with everything upstream has", CONTINUOUS, "{conditionPolicy: anyOf, dryRun: true, conditions: [{type: Ready, requiredStatus: 'True', defaultStatus: 'False'}], nodeSelector: {matchExpressions: [{key: gpu, operator: Exists}, {key: pool, operator: NotIn, values: [edge]}]}}"),
+    create("a rule with everything of the Node Readiness Controller", CONTINUOUS, "{conditionPolicy: anyOf, dryRun: true, conditions: [{type: Ready, requiredStatus: 'True', defaultStatus: 'False'}], nodeSelector: {matchExpressions: [{key: gpu, operator: Exists}, {key: pool, operator: NotIn, values: [edge]}]}}"),
     create("a taint with timeAdded", CONTINUOUS, "{taint: {timeAdded: '2026-01-01T00:00:00Z'}}"),
     create("every effect: NoExecute", CONTINUOUS, "{taint: {effect: NoExecute}}"),
     create("every effect: PreferNoSchedule", CONTINUOUS, "{taint: {effect: PreferNoSchedule}}"),
@@ -154,6 +155,8 @@ pub const CASES: &[Case] = &[
     create("a key with a space in its name", CONTINUOUS, "{taint: {key: 'readiness.k8s.io/a b'}}").fails(KEY_NAME_CHARACTERS),
     create("a key of more than 253", CONTINUOUS, "{taint: {key: readiness.k8s.io/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}").fails(KEY_LENGTH),
     create("a value of 64", CONTINUOUS, "{taint: {value: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}").fails(VALUE_LENGTH),
+    create("a value with a space", CONTINUOUS, "{taint: {value: not yet}}").fails(VALUE_CHARACTERS),
+    create("an empty value", CONTINUOUS, "{taint: {value: ''}}"),
     create("an effect that does not exist", CONTINUOUS, "{taint: {effect: NoEntry}}").fails(EFFECT),
     create("no effect", CONTINUOUS, "{taint: {effect: null}}").fails("spec.taint.effect: Required value"),
 
@@ -225,7 +228,7 @@ pub const CASES: &[Case] = &[
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
 
     // What never changes.
-    update("a condition is added", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a required status changes", BOOTSTRAP, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'False'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status appears", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status vanishes", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
