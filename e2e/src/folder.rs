@@ -1,0 +1,114 @@
+//! The folder of one cluster, and what becomes of it.
+//!
+//! A cluster that is dropped removes its folder. One that lives in a `static` is never dropped, and an owner can be
+//! killed: so every folder is locked by its owner, and the next cluster sweeps away those whose lock is free. Folders of
+//! failed runs are kept for a day (their logs are the evidence), those of clusters left running as long as they run.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::unistd::getuid;
+
+use crate::process::is_alive;
+
+const LOCK: &str = "owner.lock";
+const FAILED: &str = "failed";
+const LEFT_RUNNING: &str = "left-running";
+const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A folder that this process owns.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Held as long as the owner lives.
+    _lock: File,
+}
+
+impl Folder {
+    /// Sweeps away folders without an owner, and makes a new one.
+    ///
+    /// # Errors
+    ///
+    /// When the system's temporary folder cannot be written.
+    pub fn create() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let root = std::env::temp_dir().join(format!("nodegate-e2e-{}", getuid()));
+        fs::create_dir_all(&root).with_context(|| format!("creating {}", root.display()))?;
+        // One at a time, so that nobody sweeps a folder between its creation and its locking.
+        let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
+        turn.lock().context("waiting for the sweep lock")?;
+        sweep(&root);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = root.join(format!("{}-{number}", process::id()));
+        fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
+        let lock = File::create(path.join(LOCK)).context("creating the owner's lock")?;
+        lock.lock().context("locking the cluster's folder")?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps its logs for a day; the store's data goes.
+    pub fn keep_as_failed(&self) {
+        let _ = File::create(self.path.join(FAILED));
+        let _ = fs::remove_dir_all(self.path.join("etcd"));
+    }
+
+    /// Whether its logs are kept.
+    pub fn is_kept_as_failed(&self) -> bool {
+        self.path.join(FAILED).exists()
+    }
+
+    /// Keeps it for as long as one of these processes runs.
+    ///
+    /// # Errors
+    ///
+    /// When the mark cannot be written.
+    pub fn keep_while_running(&self, pids: &[u32]) -> Result<()> {
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        fs::write(self.path.join(LEFT_RUNNING), pids.join("\n"))
+            .context("marking the cluster as left running")
+    }
+
+    /// Removes it.
+    pub fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else {
+        return;
+    };
+    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if folder.is_dir() && is_abandoned(&folder) {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    let owned = File::open(folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
+    if owned {
+        return false;
+    }
+    if let Ok(pids) = fs::read_to_string(folder.join(LEFT_RUNNING)) {
+        return !pids
+            .lines()
+            .filter_map(|pid| pid.parse().ok())
+            .any(is_alive);
+    }
+    fs::metadata(folder.join(FAILED))
+        .and_then(|mark| mark.modified())
+        .map_or(true, |failed| {
+            failed.elapsed().is_ok_and(|age| age > KEEP_FAILED_FOR)
+        })
+}
