@@ -96,6 +96,14 @@ impl Binaries {
         Ok(Self { assets, built })
     }
 
+    /// Whether every component has been found.
+    #[must_use]
+    pub fn are_complete(&self) -> bool {
+        Component::ALL
+            .iter()
+            .all(|&component| self.path(component).is_ok())
+    }
+
     /// The path of one component's binary.
     ///
     /// # Errors

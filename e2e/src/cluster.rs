@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -230,6 +231,8 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<PathBuf> {
+        // A file of its own each time: an earlier one may be in use.
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
@@ -245,10 +248,9 @@ impl Cluster {
             .status
             .and_then(|status| status.token)
             .context("a token request came back without a token")?;
-        let path = self
-            .plan
-            .folder
-            .join(format!("{namespace}.{name}.kubeconfig"));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = format!("{namespace}.{name}.{number}.kubeconfig");
+        let path = self.plan.folder.join(file);
         kubeconfig::write(&path, &self.server, &token)?;
         Ok(path)
     }

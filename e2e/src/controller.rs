@@ -74,6 +74,7 @@ impl Controller {
         environment: &[(&str, &str)],
     ) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let binary = binary()?;
         cluster.install().await?;
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
@@ -88,7 +89,7 @@ impl Controller {
             Some(loopback(ports::free()?))
         };
 
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(binary);
         command
             .arg("controller")
             .arg("--kubeconfig")

@@ -4,7 +4,8 @@
 //! killed: so every folder is locked by its owner, and the next cluster sweeps away those whose lock is free. Folders of
 //! failed runs are kept for a day (their logs are the evidence), those of clusters left running as long as they run.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +38,12 @@ impl Folder {
     pub fn create() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let root = std::env::temp_dir().join(format!("nodegate-e2e-{}", getuid()));
-        fs::create_dir_all(&root).with_context(|| format!("creating {}", root.display()))?;
+        // Tokens and keys are in there: nobody else's business.
+        let mut private = DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private
+            .create(&root)
+            .with_context(|| format!("creating {}", root.display()))?;
         // One at a time, so that nobody sweeps a folder between its creation and its locking.
         let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
         turn.lock().context("waiting for the sweep lock")?;

@@ -1,6 +1,9 @@
 //! The harness itself: what the other tests take for granted.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -110,6 +113,22 @@ async fn a_pod_that_is_never_ready_gets_ready_when_told() -> Result<()> {
     set_pod_ready(&client, "default", "told", true).await?;
     assert!(ready().await?);
     set_pod_ready(&client, "default", "told", false).await?;
+
+    pod("late")
+        .on("told")
+        .tolerate_everything()
+        .ready_after(A_WHILE / 2)
+        .create(&client)
+        .await?;
+    eventually("the late pod runs", SOON, async || {
+        Ok(phase(&pods.get("late").await?) == Some("Running"))
+    })
+    .await?;
+    set_pod_ready(&client, "default", "late", false).await?;
+    never("a delay under way goes on", A_WHILE, async || {
+        Ok(is_ready(&pods.get("late").await?))
+    })
+    .await?;
     never("the pod gets Ready again by itself", A_WHILE, ready).await?;
 
     pods.delete("told", &kube::api::DeleteParams::default())
@@ -299,6 +318,41 @@ async fn nothing_is_left_of_a_cluster_that_is_dropped() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_cluster_does_not_outlive_an_owner_that_is_killed() -> Result<()> {
+    let mut owner = Command::new(env!("CARGO_BIN_EXE_cluster"))
+        .arg("up")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let output = owner.stdout.take().context("the output is not piped")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line)?;
+    let kubeconfig = line
+        .trim()
+        .strip_prefix("export KUBECONFIG=")
+        .with_context(|| format!("no kubeconfig in {line:?}"))?;
+    let running = processes_that_mention(kubeconfig);
+    assert!(running >= 3, "{running} processes use {kubeconfig}");
+    owner.kill()?;
+    owner.wait()?;
+    eventually_eq("the processes end", SOON, 0, async || {
+        Ok(processes_that_mention(kubeconfig))
+    })
+    .await
+}
+
+/// How many processes have this text in their command line. Kept simple: only Linux has `/proc`.
+fn processes_that_mention(text: &str) -> usize {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return 0;
+    };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok())
+        .filter(|command| command.contains(text))
+        .count()
+}
+
 async fn may_list_nodes(client: &Client) -> Result<bool> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -322,5 +376,5 @@ fn phase(pod: &Pod) -> Option<&str> {
 }
 
 fn is_alive(pid: u32) -> bool {
-    std::path::Path::new(&format!("/proc/{pid}")).exists()
+    fs::exists(format!("/proc/{pid}")).unwrap_or_default()
 }

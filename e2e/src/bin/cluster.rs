@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use nodegate_e2e::binaries::Binaries;
 use nodegate_e2e::goplane::GoPlane;
 use nodegate_e2e::{Cluster, ControllerManager, Options, install};
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,6 +37,9 @@ enum Job {
         /// Write an audit log.
         #[arg(long)]
         audit: bool,
+        /// Return once the cluster is up, and leave it running.
+        #[arg(long)]
+        detach: bool,
         /// Copy the admin's kubeconfig to this file.
         #[arg(long, value_name = "PATH")]
         kubeconfig_out: Option<PathBuf>,
@@ -46,17 +50,22 @@ enum Job {
 async fn main() -> Result<()> {
     match Cli::parse().job {
         Job::Build => {
-            println!("{}", GoPlane::read()?.build()?.display());
+            // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
+            if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
+                GoPlane::read()?.build()?;
+            }
             Ok(())
         }
         Job::Up {
             crd,
             node_lifecycle,
             audit,
+            detach,
             kubeconfig_out,
         } => {
             let options = Options {
                 audit,
+                detachable: detach,
                 controller_manager: if node_lifecycle {
                     ControllerManager::Complete
                 } else {
@@ -81,6 +90,7 @@ async fn up(options: Options, crd: bool, kubeconfig_out: Option<PathBuf>) -> Res
     };
     let running = async {
         let started = Instant::now();
+        let detachable = options.detachable;
         let cluster = Cluster::start(options).await?;
         for (folder, wanted) in [("crd", crd), ("rbac", crd)] {
             if wanted && !install::config(folder).is_dir() {
@@ -102,11 +112,16 @@ async fn up(options: Options, crd: bool, kubeconfig_out: Option<PathBuf>) -> Res
             None => cluster.kubeconfig(),
         };
         eprintln!(
-            "up after {:.1} s, logs in {}; Ctrl-C ends it",
+            "up after {:.1} s, logs in {}",
             started.elapsed().as_secs_f32(),
             cluster.folder().display()
         );
+        if detachable {
+            print!("{}", cluster.leave_running()?);
+            return Ok(());
+        }
         println!("export KUBECONFIG={}", kubeconfig.display());
+        eprintln!("Ctrl-C ends it");
         std::future::pending::<Result<()>>().await
     };
     tokio::select! {
