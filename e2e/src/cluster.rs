@@ -355,10 +355,6 @@ impl Cluster {
         ))
     }
 
-    pub(crate) fn mark_failed(&self) {
-        self.folder.keep_as_failed();
-    }
-
     fn processes(&self) -> MutexGuard<'_, Processes> {
         // A panic elsewhere leaves the processes as they are: still to be killed.
         self.processes
@@ -400,8 +396,7 @@ impl Drop for Cluster {
         if left_running {
             return;
         }
-        let panicking = thread::panicking();
-        if panicking {
+        if thread::panicking() {
             for process in self.processes().all_mut() {
                 if let Err(error) = process.ensure_running() {
                     eprintln!("{error:#}");
@@ -409,12 +404,7 @@ impl Drop for Cluster {
             }
         }
         self.processes().end();
-        if panicking {
-            self.folder.keep_as_failed();
-            eprintln!("the cluster's logs are in {}", self.plan.folder.display());
-        } else if !self.folder.is_kept_as_failed() {
-            self.folder.remove();
-        }
+        self.folder.dispose();
     }
 }
 

@@ -3,13 +3,17 @@
 //! A cluster that is dropped removes its folder. One that lives in a `static` is never dropped, and an owner can be
 //! killed: so every folder is locked by its owner, and the next cluster sweeps away those whose lock is free. Folders of
 //! failed runs are kept for a day (their logs are the evidence), those of clusters left running as long as they run.
+//!
+//! A run has failed when a test panics or waits in vain. Tests share clusters and threads, so a failure marks every
+//! cluster that the process has at that moment.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
+use std::{panic, process};
 
 use anyhow::{Context, Result};
 use nix::unistd::getuid;
@@ -53,6 +57,8 @@ impl Folder {
         fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
         let lock = File::create(path.join(LOCK)).context("creating the owner's lock")?;
         lock.lock().context("locking the cluster's folder")?;
+        note_panics();
+        live().push(path.clone());
         Ok(Self { path, _lock: lock })
     }
 
@@ -62,15 +68,9 @@ impl Folder {
         &self.path
     }
 
-    /// Keeps its logs for a day; the store's data goes.
+    /// Keeps its logs for a day.
     pub fn keep_as_failed(&self) {
         let _ = File::create(self.path.join(FAILED));
-        let _ = fs::remove_dir_all(self.path.join("etcd"));
-    }
-
-    /// Whether its logs are kept.
-    pub fn is_kept_as_failed(&self) -> bool {
-        self.path.join(FAILED).exists()
     }
 
     /// Keeps it for as long as one of these processes runs.
@@ -84,10 +84,36 @@ impl Folder {
             .context("marking the cluster as left running")
     }
 
-    /// Removes it.
-    pub fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.path);
+    /// Removes it, or, after a failure, all but the logs. Only once nothing uses it any more.
+    pub fn dispose(&self) {
+        live().retain(|path| *path != self.path);
+        dispose(&self.path);
     }
+}
+
+/// Marks the folders of all clusters of this process as those of a failed run, and says where they are.
+pub fn note_failure() {
+    for path in live().iter() {
+        let _ = File::create(path.join(FAILED));
+        eprintln!("the cluster's logs are in {}", path.display());
+    }
+}
+
+/// The folders of this process's clusters.
+fn live() -> MutexGuard<'static, Vec<PathBuf>> {
+    static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            previous(info);
+            note_failure();
+        }));
+    });
 }
 
 fn sweep(root: &Path) {
@@ -95,26 +121,29 @@ fn sweep(root: &Path) {
         return;
     };
     for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        if folder.is_dir() && is_abandoned(&folder) {
-            let _ = fs::remove_dir_all(&folder);
+        if folder.is_dir() && !is_in_use(&folder) {
+            dispose(&folder);
         }
     }
 }
 
-fn is_abandoned(folder: &Path) -> bool {
+fn is_in_use(folder: &Path) -> bool {
     let owned = File::open(folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
-    if owned {
-        return false;
-    }
-    if let Ok(pids) = fs::read_to_string(folder.join(LEFT_RUNNING)) {
-        return !pids
-            .lines()
+    let left_running = fs::read_to_string(folder.join(LEFT_RUNNING)).is_ok_and(|pids| {
+        pids.lines()
             .filter_map(|pid| pid.parse().ok())
-            .any(is_alive);
-    }
-    fs::metadata(folder.join(FAILED))
-        .and_then(|mark| mark.modified())
-        .map_or(true, |failed| {
-            failed.elapsed().is_ok_and(|age| age > KEEP_FAILED_FOR)
-        })
+            .any(is_alive)
+    });
+    owned || left_running
+}
+
+fn dispose(folder: &Path) {
+    let failed = fs::metadata(folder.join(FAILED)).and_then(|mark| mark.modified());
+    let keep = failed.is_ok_and(|moment| moment.elapsed().is_ok_and(|age| age < KEEP_FAILED_FOR));
+    let _ = if keep {
+        // The store is big and says little.
+        fs::remove_dir_all(folder.join("etcd"))
+    } else {
+        fs::remove_dir_all(folder)
+    };
 }

@@ -3,8 +3,6 @@
 //! A `static` is never dropped: the guards end its processes with the test binary, and the next cluster sweeps its
 //! folder away.
 
-use std::panic;
-
 use anyhow::Result;
 use tokio::sync::OnceCell;
 
@@ -27,29 +25,14 @@ impl SharedCluster {
         }
     }
 
-    /// The cluster; the first caller starts it, and later ones wait for that. Once a test has panicked, its logs are kept.
+    /// The cluster; the first caller starts it, and later ones wait for that.
     ///
     /// # Errors
     ///
     /// When it does not come up.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.cluster
-            .get_or_try_init(async || {
-                let cluster = Cluster::start(self.options.clone()).await?;
-                self.report_panics();
-                Ok(cluster)
-            })
+            .get_or_try_init(async || Cluster::start(self.options.clone()).await)
             .await
-    }
-
-    fn report_panics(&'static self) {
-        let previous = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            previous(info);
-            if let Some(cluster) = self.cluster.get() {
-                cluster.mark_failed();
-                eprintln!("the cluster's logs are in {}", cluster.folder().display());
-            }
-        }));
     }
 }

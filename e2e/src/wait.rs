@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::folder::note_failure;
+
 const POLL: Duration = Duration::from_millis(25);
 
 /// What one look at the cluster says.
@@ -114,6 +116,7 @@ async fn poll<T>(
             Err(_) => {}
         }
         if started.elapsed() >= timeout {
+            note_failure();
             return Err(anyhow!("{what}: not within {timeout:?}; {state}"));
         }
         tokio::time::sleep(POLL).await;
