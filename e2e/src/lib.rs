@@ -8,6 +8,8 @@
 //! folder       a cluster's folder: data, certificates, logs; swept when its owner is gone
 //! credentials  the cluster's CA, serving certificate, token signing key and admin token
 //! kubeconfig   how clients reach the cluster, as admin or as a service account
+//! options      what a cluster consists of
+//! components   the command line of each component
 //! cluster      all of that, started and stopped as one
 //! shared       one cluster for all tests of a test binary
 //! kubectl      the real `kubectl` against a cluster
@@ -25,6 +27,7 @@
 pub mod binaries;
 pub mod changes;
 pub mod cluster;
+mod components;
 pub mod controller;
 mod credentials;
 pub mod fixtures;
@@ -34,13 +37,15 @@ pub mod install;
 mod kubeconfig;
 mod kubectl;
 pub mod kwok;
+pub mod options;
 mod ports;
 pub mod process;
 pub mod shared;
 pub mod sights;
 pub mod wait;
 
-pub use cluster::{Cluster, ControllerManager, Options};
+pub use cluster::Cluster;
 pub use controller::Controller;
+pub use options::{ControllerManager, Options};
 pub use shared::SharedCluster;
 pub use wait::{eventually, eventually_eq, never};

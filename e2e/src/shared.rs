@@ -6,7 +6,8 @@
 use anyhow::Result;
 use tokio::sync::OnceCell;
 
-use crate::cluster::{Cluster, Options};
+use crate::cluster::Cluster;
+use crate::options::Options;
 
 /// A cluster that starts when it is first asked for.
 #[derive(Debug)]
