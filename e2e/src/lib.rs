@@ -1,1 +1,51 @@
-//! A real Kubernetes control plane for tests, the demo and the benchmark.
+//! A real Kubernetes control plane for Nodegate's tests, demo and benchmark.
+//!
+//! ```text
+//! goplane      the Go module under `controlplane/`, built once into a cache folder
+//! binaries     where etcd, kube-apiserver and the others are found
+//! process      one component as a process that never outlives its owner
+//! ports        ports of the loopback interface that nobody else uses
+//! folder       a cluster's folder: data, certificates, logs; swept when its owner is gone
+//! credentials  the cluster's CA, serving certificate, token signing key and admin token
+//! kubeconfig   how clients reach the cluster, as admin or as a service account
+//! options      what a cluster consists of
+//! components   the command line of each component
+//! cluster      all of that, started and stopped as one
+//! shared       one cluster for all tests of a test binary
+//! kubectl      the real `kubectl` against a cluster
+//! kwok         what plays the kubelets, and how a test tells it when things get ready
+//! fixtures     builders for nodes, `DaemonSet`s, pods and `CSINode`s
+//! changes      what a test changes: node conditions, pod readiness
+//! sights       what a test looks at: taints, events
+//! wait         "this happens within...", "this does not happen for..."
+//! install      this repository's CRD and RBAC in a cluster
+//! controller   the `nodegate` binary under test, as its own service account
+//! ```
+//!
+//! Nothing here imports the product: it is run and observed from outside, as in a cluster.
+
+pub mod binaries;
+pub mod changes;
+pub mod cluster;
+mod components;
+pub mod controller;
+mod credentials;
+pub mod fixtures;
+mod folder;
+pub mod goplane;
+pub mod install;
+mod kubeconfig;
+mod kubectl;
+pub mod kwok;
+pub mod options;
+mod ports;
+pub mod process;
+pub mod shared;
+pub mod sights;
+pub mod wait;
+
+pub use cluster::Cluster;
+pub use controller::Controller;
+pub use options::{ControllerManager, Options};
+pub use shared::SharedCluster;
+pub use wait::{eventually, eventually_eq, never};

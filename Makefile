@@ -1,0 +1,45 @@
+# Everything is reachable from here; `make` lists it.
+
+CARGO ?= cargo
+CLUSTER = $(CARGO) run --quiet --package nodegate-e2e --bin cluster --
+CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help controlplane build test test-unit test-e2e demo cluster crd lint clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+controlplane: ## Build the Kubernetes components for tests and demo (minutes the first time, then cached)
+	$(CLUSTER) build
+
+build: ## Build everything
+	$(CARGO) build --workspace
+
+test: controlplane build ## Run every test, against a real control plane
+	$(CARGO) test --workspace
+
+test-unit: ## Run the tests that need no control plane
+	$(CARGO) test --package nodegate
+	$(CARGO) test --package nodegate-e2e --lib
+
+test-e2e: controlplane build ## Run the tests against a real control plane
+	$(CARGO) test --package nodegate-e2e
+
+demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
+	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
+
+cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
+	$(CLUSTER) up --crd
+
+crd: ## Generate the CRD from the Rust types
+	@mkdir -p $(dir $(CRD))
+	$(CARGO) run --quiet -- crd > $(CRD).new
+	mv $(CRD).new $(CRD)
+
+lint: ## Check formatting, and run clippy with warnings as errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+clean: ## Remove build output (the cached control plane stays)
+	$(CARGO) clean

@@ -1,0 +1,131 @@
+//! The `cluster` command: builds the control plane, and runs one by hand.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use nodegate_e2e::binaries::Binaries;
+use nodegate_e2e::goplane::GoPlane;
+use nodegate_e2e::{Cluster, ControllerManager, Options, install};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A real Kubernetes control plane for tests, benchmarks and experiments: etcd, API server, controller manager,
+/// scheduler, and kwok as the kubelet of every node annotated `kwok.x-k8s.io/node=fake`.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Subcommand)]
+enum Job {
+    /// Build the components from their Go modules, unless they are in the cache already.
+    Build,
+    /// Run a cluster until Ctrl-C.
+    ///
+    /// Pods of `DaemonSets` and bare pods run on kwok's nodes. The annotation `nodegate-e2e/ready-after` on a node or pod
+    /// says how long it takes to get Ready: `5s`, or `never`.
+    Up {
+        /// Install this repository's CRD and RBAC (`config/crd`, `config/rbac`).
+        #[arg(long)]
+        crd: bool,
+        /// Run the node lifecycle and taint eviction controllers too.
+        #[arg(long)]
+        node_lifecycle: bool,
+        /// Write an audit log.
+        #[arg(long)]
+        audit: bool,
+        /// Return once the cluster is up, and leave it running.
+        #[arg(long)]
+        detach: bool,
+        /// Copy the admin's kubeconfig to this file.
+        #[arg(long, value_name = "PATH")]
+        kubeconfig_out: Option<PathBuf>,
+    },
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    match Cli::parse().job {
+        Job::Build => {
+            // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
+            if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
+                GoPlane::read()?.build()?;
+            }
+            Ok(())
+        }
+        Job::Up {
+            crd,
+            node_lifecycle,
+            audit,
+            detach,
+            kubeconfig_out,
+        } => {
+            let options = Options {
+                audit,
+                detachable: detach,
+                controller_manager: if node_lifecycle {
+                    ControllerManager::Complete
+                } else {
+                    ControllerManager::WithoutNodeLifecycle
+                },
+                ..Options::full()
+            };
+            up(options, crd, kubeconfig_out).await
+        }
+    }
+}
+
+async fn up(options: Options, crd: bool, kubeconfig_out: Option<PathBuf>) -> Result<()> {
+    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let stopped = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let running = async {
+        let started = Instant::now();
+        let detachable = options.detachable;
+        let cluster = Cluster::start(options).await?;
+        for (folder, wanted) in [("crd", crd), ("rbac", crd)] {
+            if wanted && !install::config(folder).is_dir() {
+                eprintln!("there is no config/{folder} to install");
+            }
+        }
+        if crd && install::config("crd").is_dir() {
+            cluster.install_crd().await?;
+        }
+        if crd && install::config("rbac").is_dir() {
+            cluster.install_rbac().await?;
+        }
+        let kubeconfig = match kubeconfig_out {
+            Some(path) => {
+                fs::copy(cluster.kubeconfig(), &path)
+                    .with_context(|| format!("writing {}", path.display()))?;
+                path
+            }
+            None => cluster.kubeconfig(),
+        };
+        eprintln!(
+            "up after {:.1} s, logs in {}",
+            started.elapsed().as_secs_f32(),
+            cluster.folder().display()
+        );
+        if detachable {
+            print!("{}", cluster.leave_running()?);
+            return Ok(());
+        }
+        println!("export KUBECONFIG={}", kubeconfig.display());
+        eprintln!("Ctrl-C ends it");
+        std::future::pending::<Result<()>>().await
+    };
+    tokio::select! {
+        () = stopped => Ok(()),
+        result = running => result,
+    }
+}

@@ -1,0 +1,125 @@
+//! Where the control plane's binaries are found: `KUBEBUILDER_ASSETS` where set, the built one otherwise.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::goplane::GoPlane;
+
+/// A program that a cluster is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// The store.
+    Etcd,
+    /// The API server.
+    ApiServer,
+    /// The controllers (`DaemonSet`s, garbage collection, node lifecycle...).
+    ControllerManager,
+    /// The scheduler.
+    Scheduler,
+    /// What plays the kubelets.
+    Kwok,
+    /// The command line.
+    Kubectl,
+}
+
+impl Component {
+    /// Every component.
+    pub const ALL: [Self; 6] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kwok,
+        Self::Kubectl,
+    ];
+
+    /// The name of its binary.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kwok => "kwok",
+            Self::Kubectl => "kubectl",
+        }
+    }
+
+    /// Whether `KUBEBUILDER_ASSETS` must have it (what `setup-envtest` puts there).
+    fn is_kubebuilder_asset(self) -> bool {
+        matches!(self, Self::Etcd | Self::ApiServer | Self::Kubectl)
+    }
+}
+
+/// The folders that components are taken from.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    assets: Option<PathBuf>,
+    built: Option<PathBuf>,
+}
+
+impl Binaries {
+    /// Finds what there is.
+    ///
+    /// # Errors
+    ///
+    /// When neither `KUBEBUILDER_ASSETS` nor a built control plane is there, or the former is incomplete; the message
+    /// says what to do.
+    pub fn locate() -> Result<Self> {
+        let assets = env::var_os("KUBEBUILDER_ASSETS")
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from);
+        if let Some(folder) = &assets {
+            for component in Component::ALL {
+                let path = folder.join(component.name());
+                ensure!(
+                    path.is_file() || !component.is_kubebuilder_asset(),
+                    "KUBEBUILDER_ASSETS is {}, which has no {}: complete that folder or unset the variable",
+                    folder.display(),
+                    component.name()
+                );
+            }
+        }
+        let built = GoPlane::read().map(|plane| plane.built().map(Path::to_owned));
+        // With assets given, Go is needed only for what they lack: that is asked for by `path`.
+        let built = if assets.is_some() {
+            built.ok().flatten()
+        } else {
+            Some(
+                built?
+                    .context("the control plane has not been built yet; type: make controlplane")?,
+            )
+        };
+        Ok(Self { assets, built })
+    }
+
+    /// Whether every component has been found.
+    #[must_use]
+    pub fn are_complete(&self) -> bool {
+        Component::ALL
+            .iter()
+            .all(|&component| self.path(component).is_ok())
+    }
+
+    /// The path of one component's binary.
+    ///
+    /// # Errors
+    ///
+    /// When no folder has it; the message says what to do.
+    pub fn path(&self, component: Component) -> Result<PathBuf> {
+        self.assets
+            .iter()
+            .chain(&self.built)
+            .map(|folder| folder.join(component.name()))
+            .find(|path| path.is_file())
+            .with_context(|| {
+                format!(
+                    "no {} in KUBEBUILDER_ASSETS, and the control plane has not been built yet; type: make controlplane",
+                    component.name()
+                )
+            })
+    }
+}

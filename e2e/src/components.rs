@@ -1,0 +1,189 @@
+//! The command line of each component.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::binaries::{Binaries, Component};
+use crate::credentials::Credentials;
+use crate::options::{ControllerManager, Options};
+use crate::process::{Lifetime, Process};
+use crate::{kwok, ports};
+
+/// What is needed to start a cluster's components, again and again.
+#[derive(Debug)]
+pub struct Launcher {
+    /// What the cluster consists of.
+    pub options: Options,
+    /// Where the binaries are.
+    pub binaries: Binaries,
+    /// What it proves itself with.
+    pub credentials: Credentials,
+    /// Where data and logs go.
+    pub folder: PathBuf,
+    /// The port of the store, for clients.
+    pub etcd_port: u16,
+    /// The port of the API server; a restart keeps it.
+    pub api_port: u16,
+}
+
+impl Launcher {
+    /// Starts the store.
+    pub fn etcd(&self) -> Result<Process> {
+        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        let peer = format!("http://127.0.0.1:{}", ports::free()?);
+        let mut command = self.command(Component::Etcd)?;
+        command
+            .args(["--unsafe-no-fsync", "--log-level", "error"])
+            .arg("--data-dir")
+            .arg(self.folder.join("etcd"))
+            .args(["--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer]);
+        self.start(Component::Etcd, command)
+    }
+
+    /// Starts the API server.
+    pub fn api_server(&self) -> Result<Process> {
+        let credentials = &self.credentials;
+        let mut command = self.command(Component::ApiServer)?;
+        command
+            .arg(format!(
+                "--etcd-servers=http://127.0.0.1:{}",
+                self.etcd_port
+            ))
+            .args(["--bind-address=127.0.0.1", "--allow-privileged=true"])
+            .arg(format!("--secure-port={}", self.api_port))
+            .arg(flag("--cert-dir", &self.folder.join("certs")))
+            .arg(flag("--tls-cert-file", &credentials.serving_certificate))
+            .arg(flag("--tls-private-key-file", &credentials.serving_key))
+            .arg(flag("--token-auth-file", &credentials.tokens))
+            .arg("--service-account-issuer=https://kubernetes.default.svc")
+            .arg(flag(
+                "--service-account-key-file",
+                &credentials.token_public_key,
+            ))
+            .arg(flag(
+                "--service-account-signing-key-file",
+                &credentials.token_key,
+            ))
+            .arg("--service-cluster-ip-range=10.0.0.0/24")
+            .arg("--authorization-mode=Node,RBAC")
+            .arg("--disable-admission-plugins=ServiceAccount")
+            .arg("--profiling=false");
+        if self.options.audit {
+            let policy = self.folder.join("audit-policy.json");
+            std::fs::write(&policy, AUDIT_POLICY).context("writing the audit policy")?;
+            command
+                .arg(flag("--audit-policy-file", &policy))
+                .arg(flag("--audit-log-path", &self.audit_log()));
+        }
+        self.start(Component::ApiServer, command)
+    }
+
+    /// Starts the components that use the API server, each with the port it listens on once it is up.
+    pub fn clients(&self) -> Result<Vec<(Process, u16)>> {
+        let mut clients = Vec::new();
+        if self.options.controller_manager != ControllerManager::Off {
+            clients.push(self.controller_manager()?);
+        }
+        if self.options.scheduler {
+            clients.push(self.scheduler()?);
+        }
+        if let Some(heartbeat) = self.options.kwok {
+            clients.push(self.kwok(heartbeat)?);
+        }
+        Ok(clients)
+    }
+
+    fn controller_manager(&self) -> Result<(Process, u16)> {
+        let controllers = match self.options.controller_manager {
+            ControllerManager::Complete => "*",
+            ControllerManager::WithoutNodeLifecycle | ControllerManager::Off => {
+                "*,-node-lifecycle-controller,-taint-eviction-controller"
+            }
+        };
+        let port = ports::free()?;
+        let mut command = self.command(Component::ControllerManager)?;
+        self.as_admin(&mut command, port, "controller-manager-certs");
+        command
+            .arg(flag(
+                "--service-account-private-key-file",
+                &self.credentials.token_key,
+            ))
+            .arg(format!("--controllers={controllers}"));
+        Ok((self.start(Component::ControllerManager, command)?, port))
+    }
+
+    fn scheduler(&self) -> Result<(Process, u16)> {
+        let port = ports::free()?;
+        let mut command = self.command(Component::Scheduler)?;
+        self.as_admin(&mut command, port, "scheduler-certs");
+        Ok((self.start(Component::Scheduler, command)?, port))
+    }
+
+    fn kwok(&self, heartbeat: Duration) -> Result<(Process, u16)> {
+        let port = ports::free()?;
+        let stages = self.folder.join("kwok.yaml");
+        std::fs::write(&stages, kwok::stages(heartbeat)).context("writing kwok's stages")?;
+        let mut command = self.command(Component::Kwok)?;
+        command
+            .arg(flag("--kubeconfig", &self.folder.join("admin.kubeconfig")))
+            .arg(flag("--config", &stages))
+            .arg(format!("--server-address=127.0.0.1:{port}"))
+            .arg("--manage-all-nodes=false")
+            .arg(format!(
+                "--manage-nodes-with-annotation-selector={}={}",
+                kwok::MANAGED.0,
+                kwok::MANAGED.1
+            ));
+        Ok((self.start(Component::Kwok, command)?, port))
+    }
+
+    /// The flags that the controller manager and the scheduler have in common.
+    fn as_admin(&self, command: &mut Command, port: u16, certificates: &str) {
+        let kubeconfig = self.folder.join("admin.kubeconfig");
+        command
+            .arg(flag("--kubeconfig", &kubeconfig))
+            .arg(flag("--authentication-kubeconfig", &kubeconfig))
+            .arg(flag("--authorization-kubeconfig", &kubeconfig))
+            .arg(flag("--cert-dir", &self.folder.join(certificates)))
+            .args(["--bind-address=127.0.0.1", "--leader-elect=false"])
+            .arg(format!("--secure-port={port}"));
+    }
+
+    fn command(&self, component: Component) -> Result<Command> {
+        let mut command = Command::new(self.binaries.path(component)?);
+        command.current_dir(&self.folder);
+        Ok(command)
+    }
+
+    fn start(&self, component: Component, command: Command) -> Result<Process> {
+        let lifetime = if self.options.detachable {
+            Lifetime::Detachable
+        } else {
+            Lifetime::Owner
+        };
+        let log = self.folder.join(format!("{}.log", component.name()));
+        Process::start(component.name(), command, log, lifetime)
+    }
+
+    /// Where the API server writes its audit log.
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.join("audit.log")
+    }
+}
+
+const AUDIT_POLICY: &str = r#"{
+  "apiVersion": "audit.k8s.io/v1",
+  "kind": "Policy",
+  "omitStages": ["RequestReceived"],
+  "rules": [{"level": "Metadata"}]
+}
+"#;
+
+fn flag(name: &str, path: &Path) -> String {
+    format!("{name}={}", path.display())
+}

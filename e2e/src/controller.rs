@@ -1,0 +1,225 @@
+//! The `nodegate` binary under test: run as its own service account, observed through its probes, metrics and log.
+
+use std::env;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::cluster::Cluster;
+use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
+use crate::ports;
+use crate::process::{Lifetime, Process};
+
+const STARTUP: Duration = Duration::from_secs(30);
+const SHUTDOWN: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(25);
+
+/// A running controller. Killed when dropped.
+#[derive(Debug)]
+pub struct Controller {
+    process: Process,
+    probes: SocketAddr,
+    metrics: Option<SocketAddr>,
+}
+
+impl Controller {
+    /// Starts it with these arguments, beside those for kubeconfig, probes and metrics, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing, or it does not get ready; the message shows the end of its log.
+    pub async fn start(cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
+        Self::start_with(cluster, arguments, &[]).await
+    }
+
+    /// As [`Self::start`], with environment variables.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn start_with(
+        cluster: &Cluster,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        let mut controller = Self::spawn(cluster, arguments, environment).await?;
+        let deadline = Instant::now() + STARTUP;
+        while !controller.is_ready().await {
+            controller.process.ensure_running()?;
+            if Instant::now() > deadline {
+                bail!(
+                    "the controller was not ready within {STARTUP:?}; its log:\n{}",
+                    controller.log()
+                );
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(controller)
+    }
+
+    /// As [`Self::start_with`], without waiting: for one that is not expected to get ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub async fn spawn(
+        cluster: &Cluster,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let binary = binary()?;
+        cluster.install().await?;
+        let kubeconfig = cluster
+            .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+            .await?;
+        let probes = loopback(ports::free()?);
+        let chooses_metrics = arguments
+            .iter()
+            .any(|argument| argument.starts_with("--metrics-bind-address"));
+        let metrics = if chooses_metrics {
+            None
+        } else {
+            Some(loopback(ports::free()?))
+        };
+
+        let mut command = Command::new(binary);
+        command
+            .arg("controller")
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg(format!("--health-probe-bind-address={probes}"))
+            .args(metrics.map(|address| format!("--metrics-bind-address={address}")))
+            .args(metrics.map(|_| "--metrics-secure=false"))
+            .args(arguments)
+            .envs(environment.iter().copied());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = cluster.folder().join(format!("nodegate-{number}.log"));
+        let process = Process::start("nodegate", command, log, Lifetime::Owner)?;
+        Ok(Self {
+            process,
+            probes,
+            metrics,
+        })
+    }
+
+    /// Whether `/readyz` says so.
+    pub async fn is_ready(&self) -> bool {
+        get(self.probes, "/readyz")
+            .await
+            .is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// Its metrics, in the Prometheus text format.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read, or the test's arguments put them elsewhere.
+    pub async fn metrics(&self) -> Result<String> {
+        let address = self
+            .metrics
+            .context("the test chose the metrics address itself")?;
+        let (status, body) = get(address, "/metrics").await?;
+        ensure!(status == 200, "/metrics answered {status}");
+        Ok(body)
+    }
+
+    /// What it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot say.
+    pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        self.process.exited()
+    }
+
+    /// Asks it to end (SIGTERM) and waits for how it does.
+    ///
+    /// # Errors
+    ///
+    /// When it takes longer than a pod may.
+    pub async fn stop(mut self) -> Result<ExitStatus> {
+        self.process.terminate(SHUTDOWN).await
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(mut self) {
+        self.process.kill();
+    }
+}
+
+/// The binary: `NODEGATE_BIN`, or the one that Cargo built beside this test.
+///
+/// # Errors
+///
+/// When there is none; the message says what to type.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("NODEGATE_BIN").map(PathBuf::from) {
+        ensure!(
+            path.is_file(),
+            "NODEGATE_BIN is {}, which does not exist",
+            path.display()
+        );
+        return Ok(path);
+    }
+    let this = env::current_exe().context("asking for this executable's path")?;
+    let built = this
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("nodegate"))
+        .find(|path| path.is_file());
+    built.with_context(|| {
+        format!(
+            "no nodegate binary beside {}; type: cargo build --workspace (or: make test)",
+            this.display()
+        )
+    })
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// One plain HTTP request: the status code and the body.
+async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        // HTTP/1.0: the answer comes unchunked and ends with the connection.
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(5), exchange)
+        .await
+        .with_context(|| format!("{path} did not answer in time"))??;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .with_context(|| format!("{path} answered something else than HTTP"))?;
+    let status = head
+        .split_whitespace()
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .with_context(|| format!("{path} answered without a status"))?;
+    Ok((status, body.to_owned()))
+}

@@ -1,0 +1,73 @@
+//! This repository's CRD and RBAC, put into a cluster by `kubectl`, as a user does.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::cluster::Cluster;
+
+/// The namespace that Nodegate is installed in.
+pub const NAMESPACE: &str = "nrr-system";
+
+/// The service account that the controller runs as.
+pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
+
+const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
+
+impl Cluster {
+    /// Installs CRD and RBAC, once; later calls find it done.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails, or the CRD is not established in time.
+    pub async fn install(&self) -> Result<()> {
+        self.installed
+            .get_or_try_init(async || {
+                self.install_crd().await?;
+                self.install_rbac().await
+            })
+            .await
+            .copied()
+    }
+
+    /// Installs `config/crd` and waits until it is established.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::install`].
+    pub async fn install_crd(&self) -> Result<()> {
+        let folder = config("crd");
+        self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the CRD")?;
+        let crd = format!("crd/{CRD}");
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", &crd])
+            .await
+            .context("waiting for the CRD")?;
+        Ok(())
+    }
+
+    /// Installs `config/rbac` into its namespace.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::install`].
+    pub async fn install_rbac(&self) -> Result<()> {
+        let namespace =
+            format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+        self.apply(&namespace).await?;
+        let folder = config("rbac");
+        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the RBAC")?;
+        Ok(())
+    }
+}
+
+/// A folder of this repository's `config/`.
+#[must_use]
+pub fn config(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../config")
+        .join(folder)
+}

@@ -1,0 +1,51 @@
+//! Kubeconfig files: the server's address, its CA and a token.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use k8s_openapi::ByteString;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+
+/// Where an API server is and whom it trusts.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// `https://127.0.0.1:<port>`.
+    pub url: String,
+    /// The CA's certificate, as PEM.
+    pub ca: String,
+}
+
+/// Writes a kubeconfig for one token. JSON is YAML, so this needs no YAML writer.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
+    let ca = ByteString(server.ca.clone().into_bytes());
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "e2e",
+        "clusters": [{"name": "e2e", "cluster": {"server": server.url, "certificate-authority-data": ca}}],
+        "users": [{"name": "e2e", "user": {"token": token}}],
+        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e", "namespace": "default"}}],
+    });
+    fs::write(path, format!("{content:#}\n")).with_context(|| format!("writing {}", path.display()))
+}
+
+/// A client for a kubeconfig file.
+///
+/// # Errors
+///
+/// When the file is unreadable or the client cannot be made.
+pub async fn client(path: &Path) -> Result<Client> {
+    let kubeconfig =
+        Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .context("understanding the kubeconfig")?;
+    Client::try_from(config).context("making a client")
+}

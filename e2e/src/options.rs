@@ -1,0 +1,64 @@
+//! What a cluster consists of.
+
+use std::time::Duration;
+
+use crate::kwok;
+
+/// What the cluster consists of, beside etcd and the API server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whether and how the controller manager runs.
+    pub controller_manager: ControllerManager,
+    /// Whether pods get scheduled.
+    pub scheduler: bool,
+    /// Whether kwok plays the kubelets of annotated nodes, and how often these beat.
+    pub kwok: Option<Duration>,
+    /// Whether the API server writes an audit log, for [`Cluster::audit_log`](crate::Cluster::audit_log).
+    pub audit: bool,
+    /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be asked for. Such a cluster is not killed when its owner is.
+    pub detachable: bool,
+}
+
+/// How the controller manager runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControllerManager {
+    /// Not at all.
+    Off,
+    /// Without node lifecycle and taint eviction: nodes keep the `not-ready` taint that they are born with, and a node
+    /// that nobody beats for is left alone.
+    WithoutNodeLifecycle,
+    /// With every controller: a Ready node loses its `not-ready` taint, one without heartbeats is tainted after 40 s.
+    Complete,
+}
+
+impl Options {
+    /// etcd and the API server alone: what a test needs that writes everything itself.
+    #[must_use]
+    pub const fn api_only() -> Self {
+        Self {
+            controller_manager: ControllerManager::Off,
+            scheduler: false,
+            kwok: None,
+            audit: false,
+            detachable: false,
+        }
+    }
+
+    /// Everything, with `DaemonSet`s whose pods get scheduled and Ready, but without the node lifecycle controller.
+    #[must_use]
+    pub const fn full() -> Self {
+        Self {
+            controller_manager: ControllerManager::WithoutNodeLifecycle,
+            scheduler: true,
+            kwok: Some(kwok::HEARTBEAT),
+            audit: false,
+            detachable: false,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::full()
+    }
+}
