@@ -1,4 +1,4 @@
-//! The `nodegate` binary under test: run as its own service account, observed through its probes, metrics and log.
+//! The `nodegate` binary under test: run as its own service account, observed through its probes and log.
 
 use std::env;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,11 +25,10 @@ const POLL: Duration = Duration::from_millis(25);
 pub struct Controller {
     process: Process,
     probes: SocketAddr,
-    metrics: Option<SocketAddr>,
 }
 
 impl Controller {
-    /// Starts it with these arguments, beside those for kubeconfig, probes and metrics, and waits until it is ready.
+    /// Starts it with these arguments, beside those for kubeconfig and probes, and waits until it is ready.
     ///
     /// # Errors
     ///
@@ -80,33 +79,18 @@ impl Controller {
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
         let probes = loopback(ports::free()?);
-        let chooses_metrics = arguments
-            .iter()
-            .any(|argument| argument.starts_with("--metrics-bind-address"));
-        let metrics = if chooses_metrics {
-            None
-        } else {
-            Some(loopback(ports::free()?))
-        };
-
         let mut command = Command::new(binary);
         command
             .arg("controller")
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg(format!("--health-probe-bind-address={probes}"))
-            .args(metrics.map(|address| format!("--metrics-bind-address={address}")))
-            .args(metrics.map(|_| "--metrics-secure=false"))
             .args(arguments)
             .envs(environment.iter().copied());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("nodegate-{number}.log"));
         let process = Process::start("nodegate", command, log, Lifetime::Owner)?;
-        Ok(Self {
-            process,
-            probes,
-            metrics,
-        })
+        Ok(Self { process, probes })
     }
 
     /// Whether `/readyz` says so.
@@ -114,20 +98,6 @@ impl Controller {
         get(self.probes, "/readyz")
             .await
             .is_ok_and(|(status, _)| status == 200)
-    }
-
-    /// Its metrics, in the Prometheus text format.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be read, or the test's arguments put them elsewhere.
-    pub async fn metrics(&self) -> Result<String> {
-        let address = self
-            .metrics
-            .context("the test chose the metrics address itself")?;
-        let (status, body) = get(address, "/metrics").await?;
-        ensure!(status == 200, "/metrics answered {status}");
-        Ok(body)
     }
 
     /// What it has logged so far.
