@@ -47,5 +47,5 @@ pub mod wait;
 pub use cluster::Cluster;
 pub use controller::Controller;
 pub use options::{ControllerManager, Options};
-pub use shared::SharedCluster;
+pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
