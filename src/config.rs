@@ -39,7 +39,7 @@ pub struct ClassConfig {
     /// Prefix of the pod annotations whose values name CSI drivers to wait for.
     pub csi_annotation_prefix: String,
     /// Whether a CSI driver counts as registered only once it reports `allocatable.count`.
-    #[serde(default)]
+    #[serde(default, rename = "requireCSIAllocatable")]
     pub require_csi_allocatable: bool,
 }
 
@@ -256,6 +256,19 @@ mod tests {
             Config::default().critical_component_classes
         );
         assert!(config.classes().is_ok());
+    }
+
+    #[test]
+    fn the_example_can_be_used() {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/config/gpu.yaml");
+        let classes = Config::read(&example).unwrap().classes().unwrap();
+        assert_eq!(
+            classes
+                .iter()
+                .map(|class| class.name.as_str())
+                .collect::<Vec<_>>(),
+            ["gardener", "gpu"]
+        );
     }
 
     #[test]

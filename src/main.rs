@@ -24,7 +24,7 @@ enum Command {
         #[command(flatten)]
         log: LogArgs,
     },
-    /// Print the CustomResourceDefinition of NodeReadinessRule as YAML
+    /// Print the custom resource definition of rules as YAML, for kubectl
     Crd,
 }
 

@@ -17,6 +17,10 @@ use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 
 /// One event of one watch.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
+)]
 pub enum Change {
     /// A node.
     Node(watcher::Event<NodeObject>),
@@ -314,21 +318,14 @@ impl Cache {
     fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
         let entry = self.entry(&name);
-        let is_same = entry.node.as_ref().is_some_and(|known| {
-            Node {
-                version: node.version,
-                ..known.clone()
-            } == node
-        });
-        if entry
-            .node
-            .as_ref()
-            .is_none_or(|known| known.labels != node.labels)
+        let version = node.version;
+        let known = entry.node.replace(node);
+        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
+        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
         {
             entry.selected_at = 0;
         }
-        entry.node = Some(node);
-        if !is_same {
+        if !known.is_some_and(is_same) {
             self.mark(&name);
         }
     }
@@ -348,8 +345,11 @@ impl Cache {
                 let csi_node = CsiNode::from(object);
                 let name = csi_node.name.clone();
                 self.relists.csi_nodes.saw(name.clone());
-                self.entry(&name).csi_node = Some(csi_node);
-                self.mark(&name);
+                let entry = self.entry(&name);
+                if entry.csi_node.as_ref() != Some(&csi_node) {
+                    entry.csi_node = Some(csi_node);
+                    self.mark(&name);
+                }
             }
             watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
             watcher::Event::InitDone => {
@@ -427,14 +427,10 @@ impl Cache {
         let pods = &mut self.entry(&name).pods[class];
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
-                let is_same = Pod {
-                    version: pod.version,
-                    ..known.clone()
-                } == pod;
-                *known = pod;
-                if is_same {
+                if *known == pod {
                     return;
                 }
+                *known = pod;
             }
             None => pods.push(pod),
         }
@@ -460,15 +456,10 @@ impl Cache {
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                 let daemon_set = DaemonSet::from(object);
                 self.relists.daemon_sets[class].saw(daemon_set.key.clone());
+                // The status is not decoded, so only what decisions depend on can differ.
                 let known =
                     self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
-                // The status is not decoded, so only what decisions depend on can differ.
-                known.is_none_or(|known| {
-                    DaemonSet {
-                        version: daemon_set.version,
-                        ..known
-                    } != daemon_set
-                })
+                known != Some(daemon_set)
             }
             watcher::Event::Delete(object) => {
                 self.daemon_sets[class].remove(&DaemonSet::from(object).key);

@@ -71,6 +71,8 @@ struct NodeWork {
     writing: bool,
     retry: Retry,
     conflicts: u32,
+    /// The timer that will have the node evaluated.
+    wake: Option<Instant>,
     /// UIDs of the rules that have a record of this node.
     recorded_by: Vec<Arc<str>>,
     /// UIDs of the rules whose adoption of a taint has been told.
@@ -78,6 +80,19 @@ struct NodeWork {
     /// The reason of the last event about missing critical components.
     waiting: Option<&'static str>,
     conditions: ConditionWork,
+}
+
+impl NodeWork {
+    /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
+    fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
+        if self.wake.is_some_and(|wake| wake <= at) {
+            return;
+        }
+        if let Some(later) = self.wake.replace(at) {
+            timers.remove(&(later, Timer::Node(name.clone())));
+        }
+        timers.insert((at, Timer::Node(name.clone())));
+    }
 }
 
 /// What is under way for one node's published conditions.
@@ -258,7 +273,12 @@ impl Reconciler {
         let now = Instant::now();
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             match self.timers.pop_first() {
-                Some((_, Timer::Node(name))) => self.cache.mark(&name),
+                Some((_, Timer::Node(name))) => {
+                    if let Some(work) = self.nodes.get_mut(&name) {
+                        work.wake = None;
+                    }
+                    self.cache.mark(&name);
+                }
                 Some((_, Timer::Rule(uid))) => self.tend_rule(&uid),
                 None => break,
             }
@@ -280,6 +300,7 @@ impl Reconciler {
         if work.uid != state.node.uid {
             *work = NodeWork {
                 uid: state.node.uid.clone(),
+                wake: work.wake,
                 recorded_by: std::mem::take(&mut work.recorded_by),
                 ..NodeWork::default()
             };
@@ -290,8 +311,7 @@ impl Reconciler {
         record_outcomes(&mut self.rules, &mut self.timers, work, name, &plan, now);
         announce(&self.events, work, state.node, &plan, self.started);
         if let Some(recheck) = plan.recheck {
-            self.timers
-                .insert((instant_of(recheck, now), Timer::Node(name.clone())));
+            work.wake_at(instant_of(recheck, now), name, &mut self.timers);
         }
         if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
             let due = match work.conditions.written_at {
@@ -300,7 +320,7 @@ impl Reconciler {
             };
             if work.conditions.retry.is_waiting() || due > Instant::now() {
                 let at = due.max(work.conditions.retry.not_before.unwrap_or(due));
-                self.timers.insert((at, Timer::Node(name.clone())));
+                work.wake_at(at, name, &mut self.timers);
             } else {
                 work.conditions.queued = true;
                 self.condition_queue.push_back(name.clone());
@@ -314,7 +334,7 @@ impl Reconciler {
             }
         } else if work.retry.is_waiting() {
             if let Some(at) = work.retry.not_before {
-                self.timers.insert((at, Timer::Node(name.clone())));
+                work.wake_at(at, name, &mut self.timers);
             }
         } else {
             work.writing = true;
@@ -461,24 +481,26 @@ impl Reconciler {
 
     /// Forgets a node that is not there any more.
     fn forget(&mut self, name: &Arc<str>) {
-        let Some(work) = self.nodes.get(name) else {
-            return;
-        };
-        if work.writing || work.conditions.writing {
-            // Asked again when the write has ended.
-            return;
-        }
-        for uid in &work.recorded_by {
-            if let Some(rule) = self.rules.get_mut(uid)
-                && rule.tally.forget(name)
-            {
-                rule.status_changed(&mut self.timers);
+        if let Some(work) = self.nodes.get(name) {
+            if work.writing || work.conditions.writing {
+                // Asked again when the write has ended.
+                return;
             }
+            for uid in &work.recorded_by {
+                if let Some(rule) = self.rules.get_mut(uid)
+                    && rule.tally.forget(name)
+                {
+                    rule.status_changed(&mut self.timers);
+                }
+            }
+            if let Some(wake) = work.wake {
+                self.timers.remove(&(wake, Timer::Node(name.clone())));
+            }
+            self.nodes.remove(name);
         }
         for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
             rule.cleaned_up(name);
         }
-        self.nodes.remove(name);
     }
 }
 
