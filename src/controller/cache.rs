@@ -216,6 +216,29 @@ impl Cache {
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
     }
 
+    /// How many objects of each kind there are.
+    pub fn sizes(&self) -> [(&'static str, usize); 5] {
+        let with_csi_node = self
+            .entries
+            .values()
+            .filter(|entry| entry.csi_node.is_some());
+        [
+            ("nodes", self.node_names().count()),
+            ("csinodes", with_csi_node.count()),
+            ("pods", self.pod_nodes.iter().map(HashMap::len).sum()),
+            (
+                "daemonsets",
+                self.daemon_sets.iter().map(BTreeMap::len).sum(),
+            ),
+            ("rules", self.rules.len()),
+        ]
+    }
+
+    /// How many nodes wait to be evaluated.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
     /// All rules by name.
     pub fn rules(&self) -> &HashMap<Arc<str>, CachedRule> {
         &self.rules

@@ -1,8 +1,6 @@
 //! Kubernetes Events about nodes and rules. They are posted behind the taint writes, and under overload they are
 //! dropped and counted rather than waited for.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -12,6 +10,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use prometheus::IntCounter;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
@@ -151,14 +150,18 @@ fn truncated(mut note: String) -> String {
 #[derive(Debug, Clone)]
 pub struct EventSink {
     queue: mpsc::Sender<Notice>,
-    dropped: Arc<AtomicU64>,
+    dropped: IntCounter,
 }
 
 impl EventSink {
     /// Starts posting. Events wait while `busy` says that taints are being written, though not for ever.
-    pub fn start(client: Client, instance: String, busy: watch::Receiver<bool>) -> Self {
+    pub fn start(
+        client: Client,
+        instance: String,
+        busy: watch::Receiver<bool>,
+        dropped: IntCounter,
+    ) -> Self {
         let (queue, notices) = mpsc::channel(CAPACITY);
-        let dropped = Arc::new(AtomicU64::new(0));
         tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
         Self { queue, dropped }
     }
@@ -166,7 +169,7 @@ impl EventSink {
     /// Queues an Event, or drops it when too many are waiting.
     pub fn send(&self, notice: Notice) {
         if self.queue.try_send(notice).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.inc();
         }
     }
 }
@@ -176,7 +179,7 @@ async fn post_all(
     instance: String,
     notices: mpsc::Receiver<Notice>,
     busy: watch::Receiver<bool>,
-    dropped: Arc<AtomicU64>,
+    dropped: IntCounter,
 ) {
     let api: Api<Event> = Api::namespaced(client, NAMESPACE);
     let (api, instance, busy) = (&api, instance.as_str(), &busy);
@@ -202,12 +205,9 @@ async fn post_all(
         .scan(None::<String>, |last, result| {
             // One line for each kind of trouble, not one for each Event.
             if let Err(problem) = result {
-                dropped.fetch_add(1, Ordering::Relaxed);
+                dropped.inc();
                 if last.as_ref() != Some(&problem) {
-                    warn!(
-                        dropped = dropped.load(Ordering::Relaxed),
-                        "cannot post an event: {problem}"
-                    );
+                    warn!(dropped = dropped.get(), "cannot post an event: {problem}");
                 }
                 *last = Some(problem);
             }

@@ -11,10 +11,14 @@
 //! | `writer` | requests that change something, with a deadline each |
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `health` | `/healthz` and `/readyz` |
+//! | `metrics` | Prometheus metrics |
+//! | `lease` | leader election |
 
 mod cache;
 mod events;
 mod health;
+mod lease;
+mod metrics;
 mod patch;
 mod reconcile;
 mod rules;
@@ -35,7 +39,9 @@ use crate::config::{Config, ConfigError};
 use cache::Cache;
 use events::EventSink;
 use health::Readiness;
-use reconcile::{Reconciler, Settings};
+use lease::Election;
+use metrics::Metrics;
+use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
 use writer::Writer;
 
 /// How many watch events may wait for the loop before the watches are slowed down.
@@ -55,6 +61,19 @@ pub struct Args {
     /// Address of /healthz and /readyz; `0` turns them off
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
     pub health_probe_bind_address: BindAddress,
+
+    /// Address of /metrics; `0` turns them off
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
+    pub metrics_bind_address: BindAddress,
+
+    /// Let one instance write at a time, elected by a Lease
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease; without it the pod's own, or nrr-system
+    #[arg(long, value_name = "NAMESPACE")]
+    pub leader_election_namespace: Option<String>,
 
     /// How many nodes are written at a time
     #[arg(long, value_name = "NODES", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -101,16 +120,23 @@ pub enum Error {
     /// The client cannot be made from the kubeconfig.
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
-    /// The probes' address cannot be listened on.
-    #[error(
-        "cannot listen on {address} for health probes: {source} (choose another --health-probe-bind-address)"
-    )]
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
     Listen {
+        /// What would be served there.
+        what: &'static str,
+        /// The flag that says where.
+        flag: &'static str,
         /// The address.
         address: SocketAddr,
         /// What the system says.
         source: std::io::Error,
     },
+    /// Another instance may have taken over: this one must not go on.
+    #[error(
+        "the lead was lost; starting again as a follower is up to whoever started this process"
+    )]
+    LeadershipLost,
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
@@ -127,25 +153,40 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     let classes = config.classes()?;
     let client = client(&args).await?;
+    let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
+    let (survey, surveys) = mpsc::channel(1);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listening = health::serve(address, probe).await;
-        listening.map_err(|source| Error::Listen { address, source })?;
+        listening.map_err(|source| Error::Listen {
+            what: "health probes",
+            flag: "--health-probe-bind-address",
+            address,
+            source,
+        })?;
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
-    let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
+    if let BindAddress(Some(address)) = args.metrics_bind_address {
+        let listening = metrics::serve(address, metrics.clone(), survey).await;
+        listening.map_err(|source| Error::Listen {
+            what: "metrics",
+            flag: "--metrics-bind-address",
+            address,
+            source,
+        })?;
+    }
+    let shutdown = told_to_stop()?;
 
     let (sender, changes) = mpsc::channel(CHANGES);
-    watch::spawn_all(&client, &classes, &sender, &readiness);
+    watch::spawn_all(&client, &classes, &sender, &readiness, &metrics);
     drop(sender);
+    let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
-    let events = EventSink::start(client.clone(), instance(), is_busy);
+    let events = EventSink::start(
+        client.clone(),
+        instance(),
+        is_busy,
+        metrics.events_dropped.clone(),
+    );
     let cache = Cache::new(classes, config.passing_taints, args.publish_conditions);
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
@@ -156,17 +197,63 @@ pub async fn run(args: Args) -> Result<(), Error> {
         version = env!("CARGO_PKG_VERSION"),
         "nodegate controller starting"
     );
-    Reconciler::new(
-        cache,
-        Writer::new(&client),
-        events,
-        busy,
-        readiness,
-        settings,
-    )
-    .run(changes, shutdown)
-    .await;
-    Ok(())
+    let writer = Writer::new(&client, metrics.clone());
+    let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);
+    let inputs = Inputs {
+        changes,
+        leadership,
+        surveys,
+    };
+    let run = reconciler.run(inputs, shutdown);
+    let ended = if args.leader_elect {
+        let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
+        let mut election = Election::new(client, &namespace, unique_instance());
+        let ended = elected(&mut election, &lead, run).await;
+        if ended == Ended::Stopped {
+            election.release().await;
+        }
+        ended
+    } else {
+        lead.send_replace(Leadership::Leading);
+        run.await
+    };
+    match ended {
+        Ended::Stopped => Ok(()),
+        Ended::LeadershipLost => Err(Error::LeadershipLost),
+    }
+}
+
+/// Runs the loop beside the election that tells it whether it may write.
+async fn elected(
+    election: &mut Election,
+    lead: &cell::Sender<Leadership>,
+    run: impl Future<Output = Ended>,
+) -> Ended {
+    let campaign = async {
+        election.win().await;
+        lead.send_replace(Leadership::Leading);
+        election.keep().await;
+        lead.send_replace(Leadership::Lost);
+        std::future::pending::<Ended>().await
+    };
+    // The campaign comes first: after a pause of the whole process nothing may be written before it has been asked.
+    tokio::select! {
+        biased;
+        ended = campaign => ended,
+        ended = run => ended,
+    }
+}
+
+/// Resolves when the process is told to stop by SIGTERM or SIGINT.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Error> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 async fn client(args: &Args) -> Result<Client, Error> {
@@ -193,4 +280,21 @@ fn instance() -> String {
     std::env::var("POD_NAME")
         .or_else(|_| std::env::var("HOSTNAME"))
         .unwrap_or_else(|_| "nodegate".into())
+}
+
+/// A name that no other process has: a restarted instance is another one.
+fn unique_instance() -> String {
+    let since_epoch = jiff::Timestamp::now().as_nanosecond();
+    format!("{}_{:x}-{since_epoch:x}", instance(), std::process::id())
+}
+
+/// The namespace this process runs in: the pod's, or the one that the manifests use.
+fn own_namespace() -> String {
+    const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    std::env::var("POD_NAMESPACE")
+        .or_else(|_| std::fs::read_to_string(FILE))
+        .map_or_else(
+            |_| "nrr-system".into(),
+            |namespace| namespace.trim().to_owned(),
+        )
 }

@@ -17,12 +17,13 @@ use tracing::{debug, info, warn};
 use super::cache::{Cache, Change};
 use super::events::{EventSink, Notice, Tone};
 use super::health::Readiness;
+use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, Survey, seconds_between};
 use super::patch;
 use super::rules::RuleWork;
-use super::status::{Failure, Record};
+use super::status::{Failure, Record, Tally};
 use super::writer::{WriteError, Writer};
 use crate::object::{Node, RuleObject};
-use crate::rule::{self, ChangeKind, NodePlan, TaintChange};
+use crate::rule::{self, ChangeKind, NodePlan, Outcome, Standing, TaintChange};
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
@@ -34,6 +35,36 @@ const CONDITION_CONCURRENCY: usize = 8;
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Whether this instance may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leadership {
+    /// Another instance leads, or none yet.
+    Following,
+    /// This instance leads, or there is no election.
+    Leading,
+    /// This instance has led and may not any more.
+    Lost,
+}
+
+/// What ended the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop, and the writes under way have been answered.
+    Stopped,
+    /// The lead was lost; the writes under way have been cancelled.
+    LeadershipLost,
+}
+
+/// What the loop is told and asked from outside.
+pub struct Inputs {
+    /// What the watches show.
+    pub changes: mpsc::Receiver<Change>,
+    /// Whether this instance may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Requests to bring the gauges up to date.
+    pub surveys: mpsc::Receiver<Survey>,
+}
 
 /// What the command line says about the loop.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +80,7 @@ pub struct Reconciler {
     pub(super) cache: Cache,
     pub(super) writer: Writer,
     pub(super) events: EventSink,
+    pub(super) metrics: Metrics,
     pub(super) settings: Settings,
     pub(super) rules: HashMap<Arc<str>, RuleWork>,
     pub(super) in_flight: JoinSet<Done>,
@@ -59,7 +91,8 @@ pub struct Reconciler {
     condition_writes: usize,
     busy: watch::Sender<bool>,
     readiness: watch::Sender<Readiness>,
-    started: Timestamp,
+    /// Since when this instance leads; `None` while it does not.
+    leading_since: Option<Timestamp>,
 }
 
 /// What is under way for one node.
@@ -145,12 +178,21 @@ pub(super) enum Timer {
     Rule(Arc<str>),
 }
 
+/// A bootstrap that a write completes.
+#[derive(Debug)]
+pub(super) struct Completion {
+    rule: Arc<str>,
+    /// Since when both the node and the rule have been there.
+    since: Option<Timestamp>,
+}
+
 /// A write that has come to its end.
 pub(super) enum Done {
     /// A node's taints or annotations.
     Node {
         name: Arc<str>,
         changes: Vec<TaintChange>,
+        completions: Vec<Completion>,
         result: Result<Node, WriteError>,
         /// The node as it was read after a conflict.
         fresh: Option<Node>,
@@ -180,12 +222,14 @@ impl Reconciler {
         events: EventSink,
         busy: watch::Sender<bool>,
         readiness: watch::Sender<Readiness>,
+        metrics: Metrics,
         settings: Settings,
     ) -> Self {
         Self {
             cache,
             writer,
             events,
+            metrics,
             settings,
             rules: HashMap::new(),
             in_flight: JoinSet::new(),
@@ -196,35 +240,51 @@ impl Reconciler {
             condition_writes: 0,
             busy,
             readiness,
-            started: Timestamp::now(),
+            leading_since: None,
         }
     }
 
-    /// Runs until `shutdown` resolves, then lets the writes under way end.
-    pub async fn run(
-        mut self,
-        mut changes: mpsc::Receiver<Change>,
-        shutdown: impl Future<Output = ()>,
-    ) {
+    /// Runs until `shutdown` resolves or the lead is lost.
+    pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            match (*inputs.leadership.borrow_and_update(), self.leading_since) {
+                (Leadership::Lost, _) => {
+                    warn!(
+                        writes = self.in_flight.len(),
+                        "the lead is lost; cancelling writes"
+                    );
+                    return Ended::LeadershipLost;
+                }
+                (Leadership::Leading, None) => {
+                    self.leading_since = Some(Timestamp::now());
+                    self.metrics.leader.set(1);
+                }
+                _ => {}
+            }
             self.start_work();
             let next_timer = self.timers.first().map(|(at, _)| *at);
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                Ok(()) = inputs.leadership.changed() => {}
                 Some(done) = self.in_flight.join_next() => {
                     self.finish(done);
                     while let Some(done) = self.in_flight.try_join_next() {
                         self.finish(done);
                     }
                 }
-                Some(change) = changes.recv() => {
+                Some(change) = inputs.changes.recv() => {
                     self.cache.apply(change);
                     for _ in 1..BATCH {
-                        let Ok(change) = changes.try_recv() else { break };
+                        let Ok(change) = inputs.changes.try_recv() else { break };
                         self.cache.apply(change);
                     }
+                }
+                Some(done) = inputs.surveys.recv() => {
+                    self.survey();
+                    // Who asked may have stopped waiting.
+                    let _ = done.send(());
                 }
                 () = sleep_until(next_timer) => self.fire_timers(),
             }
@@ -234,6 +294,22 @@ impl Reconciler {
         if tokio::time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
             warn!("stopped before all writes had been answered");
         }
+        Ended::Stopped
+    }
+
+    /// Brings the gauges up to date.
+    fn survey(&self) {
+        let metrics = &self.metrics;
+        metrics.reset_gauges();
+        metrics.queue_depth.set(gauge(self.cache.dirty_count()));
+        metrics.writes_in_flight.set(gauge(self.in_flight.len()));
+        for (kind, size) in self.cache.sizes() {
+            metrics
+                .cache_objects
+                .with_label_values(&[kind])
+                .set(gauge(size));
+        }
+        self.survey_rules();
     }
 
     /// Does what can be done now: rules first, then nodes, then what may wait.
@@ -246,6 +322,9 @@ impl Reconciler {
             readiness.synced = true;
             is_news
         });
+        let Some(leading_since) = self.leading_since else {
+            return;
+        };
         if self.cache.take_rules_changed() {
             self.sync_rules();
         }
@@ -254,7 +333,7 @@ impl Reconciler {
             let Some(name) = self.cache.next_dirty() else {
                 break;
             };
-            self.consider(&name, now);
+            self.consider(&name, now, leading_since);
         }
         self.finish_deletions();
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();
@@ -286,7 +365,7 @@ impl Reconciler {
     }
 
     /// Evaluates one node, notes what follows, and starts the write if there is one to be made.
-    fn consider(&mut self, name: &Arc<str>, now: Timestamp) {
+    fn consider(&mut self, name: &Arc<str>, now: Timestamp, leading_since: Timestamp) {
         self.cache.select_rules(name);
         let Some(state) = self.cache.node(name) else {
             self.forget(name);
@@ -305,11 +384,25 @@ impl Reconciler {
                 ..NodeWork::default()
             };
         }
+        let evaluation_started = Instant::now();
         let plan = rule::plan(self.cache.cluster(), state, now);
+        let evaluation_took = evaluation_started.elapsed();
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
-        record_outcomes(&mut self.rules, &mut self.timers, work, name, &plan, now);
-        announce(&self.events, work, state.node, &plan, self.started);
+        let observed = Observed {
+            plan: &plan,
+            now,
+            took: evaluation_took,
+        };
+        record_outcomes(
+            &mut self.rules,
+            &mut self.timers,
+            &self.metrics,
+            work,
+            name,
+            &observed,
+        );
+        announce(&self.events, work, state.node, &plan, leading_since);
         if let Some(recheck) = plan.recheck {
             work.wake_at(instant_of(recheck, now), name, &mut self.timers);
         }
@@ -340,6 +433,7 @@ impl Reconciler {
             work.writing = true;
             self.node_writes += 1;
             let patch = patch::node(state.node, plan.taints.as_deref(), &plan.annotations);
+            let completions = completions(state.node, &plan);
             let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
             self.in_flight.spawn(async move {
                 let result = writer.patch_node(&name, patch).await;
@@ -350,6 +444,7 @@ impl Reconciler {
                 Done::Node {
                     name,
                     changes,
+                    completions,
                     result,
                     fresh,
                 }
@@ -383,10 +478,14 @@ impl Reconciler {
             Ok(Done::Node {
                 name,
                 changes,
+                completions,
                 result,
                 fresh,
             }) => {
                 self.node_writes -= 1;
+                if result.is_ok() {
+                    self.count(&changes, &completions);
+                }
                 self.finish_node(&name, &changes, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
@@ -397,6 +496,24 @@ impl Reconciler {
             Ok(Done::Status { uid, result }) => self.finish_status(&uid, result),
             // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// Counts what a write has done.
+    fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
+        let now = Timestamp::now();
+        for change in changes {
+            self.metrics.count_change(change, now);
+        }
+        for Completion { rule, since } in completions {
+            self.metrics
+                .bootstrap_completed
+                .with_label_values(&[rule])
+                .inc();
+            if let Some(since) = since {
+                let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
+                duration.observe(seconds_between(*since, now));
+            }
         }
     }
 
@@ -440,9 +557,13 @@ impl Reconciler {
                 work.retry.failed();
                 for change in changes {
                     let reason = match change.kind {
-                        ChangeKind::Added => "AddTaintError",
-                        ChangeKind::Removed => "RemoveTaintError",
+                        ChangeKind::Added => ADD_TAINT_ERROR,
+                        ChangeKind::Removed => REMOVE_TAINT_ERROR,
                     };
+                    self.metrics
+                        .failures
+                        .with_label_values(&[&change.rule_name, reason])
+                        .inc();
                     let failure = Failure {
                         reason,
                         message: message.clone(),
@@ -504,15 +625,23 @@ impl Reconciler {
     }
 }
 
+/// A plan, and how it came to be.
+struct Observed<'a> {
+    plan: &'a NodePlan<'a>,
+    now: Timestamp,
+    took: Duration,
+}
+
 /// Notes in each rule's tally what it does on the node.
 fn record_outcomes(
     rules: &mut HashMap<Arc<str>, RuleWork>,
     timers: &mut Timers,
+    metrics: &Metrics,
     work: &mut NodeWork,
     name: &Arc<str>,
-    plan: &NodePlan<'_>,
-    now: Timestamp,
+    observed: &Observed<'_>,
 ) {
+    let Observed { plan, now, took } = *observed;
     let is_selected_by =
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
@@ -524,17 +653,30 @@ fn record_outcomes(
     }
     work.recorded_by.retain(is_selected_by);
     for outcome in &plan.outcomes {
-        let uid = &outcome.rule.uid;
-        let Some(rule) = rules.get_mut(uid) else {
+        let Some(rule) = rules.get_mut(&outcome.rule.uid) else {
             continue;
         };
+        rule.count_evaluation(took, now);
+        count_turned_unmet(metrics, &rule.tally, name, outcome);
         let is_news = rule.tally.record(name, Record::from(outcome), now);
         let recovered = !plan.writes_node() && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
         }
-        if !work.recorded_by.contains(uid) {
-            work.recorded_by.push(uid.clone());
+        if !work.recorded_by.contains(&outcome.rule.uid) {
+            work.recorded_by.push(outcome.rule.uid.clone());
+        }
+    }
+}
+
+/// Counts the conditions that are unmet and were not found so before.
+fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Outcome<'_>) {
+    let before = tally.statuses(name);
+    for (index, result) in outcome.evaluation.results.iter().enumerate() {
+        let was = before.and_then(|statuses| statuses.get(index));
+        if !result.is_met() && was != Some(&result.current) {
+            let labels = [&*outcome.rule.name, &*result.requirement.kind];
+            metrics.condition_failures.with_label_values(&labels).inc();
         }
     }
 }
@@ -546,9 +688,10 @@ fn announce(
     work: &mut NodeWork,
     node: &Node,
     plan: &NodePlan<'_>,
-    started: Timestamp,
+    leading_since: Timestamp,
 ) {
-    let is_new = |created: Option<Timestamp>| created.is_none_or(|created| created >= started);
+    let is_new =
+        |created: Option<Timestamp>| created.is_none_or(|created| created >= leading_since);
     work.adopted_by.retain(|uid| {
         plan.outcomes
             .iter()
@@ -560,7 +703,7 @@ fn announce(
             continue;
         }
         work.adopted_by.push(rule.uid.clone());
-        // Where both were there before this process, an earlier one has told.
+        // Where both were there before this instance led, an earlier one has told.
         if let Some(spec) = rule
             .live()
             .filter(|_| is_new(rule.created) || is_new(node.created))
@@ -622,6 +765,26 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
             note,
         ));
     }
+}
+
+/// The bootstraps that this plan completes.
+fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
+    let completes = |outcome: &&Outcome<'_>| match outcome.standing {
+        Standing::Governs(decision) => decision.completes_bootstrap(),
+        _ => false,
+    };
+    plan.outcomes
+        .iter()
+        .filter(completes)
+        .map(|outcome| Completion {
+            rule: outcome.rule.name.clone(),
+            since: node.created.max(outcome.rule.created),
+        })
+        .collect()
+}
+
+fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The instant at which the wall clock will show `at`, given that it shows `now`.

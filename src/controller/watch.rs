@@ -8,12 +8,14 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::{Stream, StreamExt};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
+use prometheus::IntCounter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::cache::{Change, Watch};
 use super::health::Readiness;
+use super::metrics::Metrics;
 use crate::condition::{CriticalComponentClass, Namespaces};
 
 /// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
@@ -27,8 +29,13 @@ pub fn spawn_all(
     classes: &[CriticalComponentClass],
     changes: &mpsc::Sender<Change>,
     readiness: &watch::Sender<Readiness>,
+    metrics: &Metrics,
 ) {
-    let spawn = Spawner { changes, readiness };
+    let spawn = Spawner {
+        changes,
+        readiness,
+        metrics,
+    };
     spawn.watch(
         Watch::Nodes,
         Api::all(client.clone()),
@@ -88,6 +95,7 @@ where
 struct Spawner<'a> {
     changes: &'a mpsc::Sender<Change>,
     readiness: &'a watch::Sender<Readiness>,
+    metrics: &'a Metrics,
 }
 
 impl Spawner<'_> {
@@ -107,6 +115,9 @@ impl Spawner<'_> {
             change,
             self.changes.clone(),
             self.readiness.clone(),
+            self.metrics
+                .watch_failures
+                .with_label_values(&[kind.name()]),
         ));
     }
 }
@@ -117,6 +128,7 @@ async fn feed<K>(
     change: impl Fn(watcher::Event<K>) -> Change + Send,
     changes: mpsc::Sender<Change>,
     readiness: watch::Sender<Readiness>,
+    failures: IntCounter,
 ) {
     let pauses = ExponentialBuilder::new()
         .with_min_delay(Duration::from_millis(50))
@@ -141,6 +153,7 @@ async fn feed<K>(
                 }
             }
             Err(error) => {
+                failures.inc();
                 let explained = explain(kind, &error);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
