@@ -9,6 +9,8 @@ mod daemon_sets;
 mod detail;
 mod placement;
 mod pods;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
