@@ -218,6 +218,14 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             rule.active().map(|spec| Claim { rule, spec })
         })
         .collect();
+    let mut draft = Draft {
+        cluster,
+        selecting: state.selecting,
+        node: state.node,
+        plan: NodePlan::default(),
+    };
+    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
+    let staying = draft.staying(&owned);
     let gates: Vec<Vec<&Taint>> = (0..cluster.classes.len())
         .map(|class| {
             claims
@@ -235,7 +243,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             class,
             daemon_sets: &cluster.daemon_sets[index],
             pods: state.pods.get(index).map_or(&[], Vec::as_slice),
-            passing: cluster.rules.passing(),
+            staying: &staying,
             gates: &gates[index],
         })
         .collect();
@@ -246,13 +254,6 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         now,
     };
 
-    let mut draft = Draft {
-        cluster,
-        selecting: state.selecting,
-        node: state.node,
-        plan: NodePlan::default(),
-    };
-    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
     let claimed = claims
         .iter()
         .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
@@ -285,6 +286,20 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
+    fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
+        let is_left_behind = |taint: &Taint| {
+            owned.iter().any(|owner| {
+                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
+            })
+        };
+        self.node
+            .taints
+            .iter()
+            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
+            .collect()
+    }
+
     /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
     fn settle(
         &mut self,
