@@ -144,11 +144,9 @@ impl NodeBuilder {
 
     /// Notes that the rule of this name added the taint.
     pub fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
-        let value = json!({ "rule-name": rule, "taint-key": key, "taint-effect": effect });
-        self.annotation(
-            &format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"),
-            &value.to_string(),
-        )
+        let value =
+            format!(r#"{{"rule-name":"{rule}","taint-key":"{key}","taint-effect":"{effect}"}}"#);
+        self.annotation(&format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"), &value)
     }
 
     /// Notes that the node completed its bootstrap under the rule with this UID or, as older releases did it, of
