@@ -414,19 +414,13 @@ impl<'a> Draft<'a> {
                     (owner.rule_name.clone(), owner.rule_uid.clone(), why)
                 })
             });
-        let is_deleting = |owner: &Ownership| {
-            claims
-                .iter()
-                .any(|claim| claim.rule.deleting && *claim.rule.uid == *owner.rule_uid)
+        let Some((rule_name, rule_uid, why)) = cause else {
+            return;
         };
         for owner in owners {
-            if cause.is_some() || is_deleting(owner) {
-                self.remove_annotation(owner_key(&owner.rule_uid));
-            }
+            self.remove_annotation(owner_key(&owner.rule_uid));
         }
-        if let Some((rule_name, rule_uid, why)) =
-            cause.filter(|_| self.node.taint(key, effect).is_some())
-        {
+        if self.node.taint(key, effect).is_some() {
             self.taints().retain(|taint| !taint.is(key, effect));
             self.plan.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
@@ -455,8 +449,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops what deleted rules have on record about completed bootstraps, so that a rule created under the same
-    /// name starts anew.
+    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
+    /// and a rule created under the same name starts anew.
     fn forget_deleted_rules(&mut self) {
         for rule in self
             .cluster
@@ -468,6 +462,7 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
+            self.remove_annotation(owner_key(&rule.uid));
         }
     }
 
