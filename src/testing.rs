@@ -8,17 +8,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Resource;
-use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::api::ConditionStatus;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER, TAINT_ADDED_BY_PREFIX};
-use crate::api::{ConditionStatus, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
-    Pod, PodObject,
+    Pod, PodObject, RuleObject,
 };
 use crate::rule::{ClusterState, NodePlan, NodeState, Rule, RuleSet, plan};
 
@@ -349,9 +348,8 @@ impl RuleBuilder {
     }
 
     pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
-        let meta: ObjectMeta = decode(&self.0["metadata"]);
-        let spec = serde_json::from_value::<NodeReadinessRuleSpec>(self.0["spec"].clone());
-        Rule::compile(&meta, spec.map_err(|error| error.to_string()), classes)
+        let object: RuleObject = decode(&self.0);
+        Rule::compile(&object.metadata, object.spec, classes)
     }
 }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use crate::api::ConditionStatus;
 use crate::testing::{
-    Answer, Builder, CRITICAL, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, World, at,
-    configured_world, csi_node, daemon_set, node, pod, rule, world,
+    Answer, Builder, CRITICAL, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, World,
+    at, configured_world, csi_node, daemon_set, node, pod, rule, world,
 };
 
 const SCHEDULED: &str = "node.gardener.cloud/CriticalDaemonSetsScheduled";
@@ -167,22 +167,28 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
     }
 }
 
+/// A node with labels that a `DaemonSet` may ask for.
+fn labelled() -> NodeBuilder {
+    worker()
+        .label("kubernetes.io/arch", "arm64")
+        .label("cores", "8")
+}
+
+/// A `DaemonSet` whose pods require one of these terms of node affinity, given in YAML.
+fn requires(terms: &str) -> DaemonSetBuilder {
+    cni().pod_spec(&format!(
+        "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
+         {{nodeSelectorTerms: {terms}}}}}}}"
+    ))
+}
+
+fn assert_meant_for(name: &str, node: &NodeBuilder, daemon_set: &DaemonSetBuilder, expected: bool) {
+    let world = world(node).daemon_set(daemon_set);
+    assert_lack(name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+}
+
 #[test]
 fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
-    let here = worker()
-        .label("kubernetes.io/arch", "arm64")
-        .label("cores", "8");
-    let affinity = |terms: &str| {
-        cni().pod_spec(&format!(
-            "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
-             {{nodeSelectorTerms: {terms}}}}}}}"
-        ))
-    };
-    let labels = |requirement: &str| affinity(&format!("[{{matchExpressions: [{requirement}]}}]"));
-    let fields = |requirement: &str| affinity(&format!("[{{matchFields: [{requirement}]}}]"));
-    let amd64 = "{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}";
-    let arm64 = "{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [arm64]}]}";
-    let broken = "{matchExpressions: [{key: cores, operator: Gt, values: [many]}]}";
     for (name, daemon_set, expected) in [
         ("anywhere", cni(), true),
         (
@@ -221,6 +227,15 @@ fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
             ),
             true,
         ),
+    ] {
+        assert_meant_for(name, &labelled(), &daemon_set, expected);
+    }
+}
+
+#[test]
+fn node_affinity_asks_for_labels() {
+    let labels = |requirement: &str| requires(&format!("[{{matchExpressions: [{requirement}]}}]"));
+    for (name, daemon_set, expected) in [
         (
             "In",
             labels("{key: cores, operator: In, values: ['4', '8']}"),
@@ -279,6 +294,20 @@ fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
             false,
         ),
         (
+            "an unknown operator",
+            labels("{key: cores, operator: Like, values: ['8']}"),
+            false,
+        ),
+    ] {
+        assert_meant_for(name, &labelled(), &daemon_set, expected);
+    }
+}
+
+#[test]
+fn node_affinity_asks_for_the_nodes_name() {
+    let fields = |requirement: &str| requires(&format!("[{{matchFields: [{requirement}]}}]"));
+    for (name, daemon_set, expected) in [
+        (
             "this node by a field",
             fields("{key: metadata.name, operator: In, values: [worker-1]}"),
             true,
@@ -310,48 +339,53 @@ fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
         ),
         (
             "labels match, but the field does not",
-            affinity(
+            requires(
                 "[{matchExpressions: [{key: cores, operator: Exists}], \
                   matchFields: [{key: metadata.name, operator: In, values: [worker-2]}]}]",
             ),
             false,
         ),
-        ("no term matches", affinity(&format!("[{amd64}]")), false),
+    ] {
+        assert_meant_for(name, &labelled(), &daemon_set, expected);
+    }
+}
+
+#[test]
+fn one_term_of_a_node_affinity_is_enough() {
+    let amd64 = "{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}";
+    let arm64 = "{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [arm64]}]}";
+    let broken = "{matchExpressions: [{key: cores, operator: Gt, values: [many]}]}";
+    for (name, daemon_set, expected) in [
+        ("no term matches", requires(&format!("[{amd64}]")), false),
         (
             "one of two terms matches",
-            affinity(&format!("[{amd64}, {arm64}]")),
+            requires(&format!("[{amd64}, {arm64}]")),
             true,
         ),
-        ("no term", affinity("[]"), false),
-        ("an empty term", affinity("[{}]"), false),
+        ("no term", requires("[]"), false),
+        ("an empty term", requires("[{}]"), false),
         (
             "an empty term beside one that matches",
-            affinity(&format!("[{{}}, {arm64}]")),
+            requires(&format!("[{{}}, {arm64}]")),
             true,
         ),
         (
             "a term that cannot be parsed",
-            affinity(&format!("[{broken}]")),
+            requires(&format!("[{broken}]")),
             false,
         ),
         (
             "a term that cannot be parsed beside one that matches",
-            affinity(&format!("[{broken}, {arm64}]")),
+            requires(&format!("[{broken}, {arm64}]")),
             true,
         ),
         (
-            "an unknown operator",
-            labels("{key: cores, operator: Like, values: ['8']}"),
-            false,
-        ),
-        (
             "affinity matches, but the node selector does not",
-            affinity(&format!("[{arm64}]")).node_selector("cores", "9"),
+            requires(&format!("[{arm64}]")).node_selector("cores", "9"),
             false,
         ),
     ] {
-        let world = world(&here).daemon_set(&daemon_set);
-        assert_lack(name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+        assert_meant_for(name, &labelled(), &daemon_set, expected);
     }
 }
 
@@ -405,8 +439,7 @@ fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
             false,
         ),
     ] {
-        let world = world(&node).daemon_set(&daemon_set);
-        assert_lack(name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+        assert_meant_for(name, &node, &daemon_set, expected);
     }
 }
 
@@ -457,7 +490,7 @@ fn a_configured_taint_key_may_be_a_prefix() {
 #[test]
 fn a_taint_that_a_rule_manages_is_looked_through() {
     let network = || rule("network").waits_for("NetworkReady");
-    let elsewhere = |rule: crate::testing::RuleBuilder| rule.selects("pool", "other");
+    let elsewhere = |rule: RuleBuilder| rule.selects("pool", "other");
     let gated = || worker().taint(GATE, "NoSchedule");
     for (name, node, rule, expected) in [
         ("managed here", gated(), network(), true),
@@ -1086,7 +1119,7 @@ proptest! {
         let base = world(&worker())
             .daemon_set(&cni())
             .now(at(30));
-        let with = |pods: &[PodBuilder]| pods.iter().fold(base.clone(), |world, pod| world.pod(pod));
+        let with = |pods: &[PodBuilder]| pods.iter().fold(base.clone(), World::pod);
         let (one, other) = (with(&pods), with(&shuffled));
         for kind in [SCHEDULED, READY, DRIVERS, COMPONENTS] {
             prop_assert_eq!(one.condition(kind), other.condition(kind));

@@ -1,9 +1,11 @@
 //! A rule's conditions held against a node.
 
 use crate::api::ConditionStatus;
-use crate::testing::{daemon_set, node, rule, world};
+use crate::rule::ConditionResult;
+use crate::testing::{at, daemon_set, node, rule, world};
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn conditions_are_combined_as_the_rule_says() {
     use ConditionStatus::{False, True, Unknown};
     let nodes = || node("worker-1");
@@ -158,7 +160,7 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
         let why: Vec<_> = plan.outcomes[0]
             .evaluation
             .unmet()
-            .map(super::super::ConditionResult::why)
+            .map(ConditionResult::why)
             .collect();
         assert_eq!(why, [expected]);
         assert_eq!(plan.changes[0].why, expected, "the change says the same");
@@ -186,8 +188,5 @@ fn the_latest_transition_counts() {
         .condition_with(condition("B", "2026-01-01T00:00:20Z"))
         .condition_with(condition("C", "2026-01-01T00:00:30Z"));
     let world = world(&node).rule(&rule("r").waits_for("A").waits_for("B"));
-    assert_eq!(
-        world.plan().changes[0].transition,
-        Some(crate::testing::at(20))
-    );
+    assert_eq!(world.plan().changes[0].transition, Some(at(20)));
 }

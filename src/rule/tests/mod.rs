@@ -7,6 +7,7 @@ mod orphans;
 mod plan;
 mod publishing;
 
+use crate::object::Taint;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, World, node, rule, world};
 
 /// The condition that the rules of these tests wait for, if they do not say otherwise.
@@ -48,9 +49,9 @@ fn writes(world: &World) -> Vec<String> {
             .map(str::to_owned)
             .unwrap_or_default()
     };
-    let missing = |from: &[crate::object::Taint], in_: &[crate::object::Taint], sign: char| {
+    let missing = |from: &[Taint], other: &[Taint], sign: char| {
         from.iter()
-            .filter(|taint| !in_.contains(taint))
+            .filter(|taint| !other.contains(taint))
             .map(|taint| format!("{sign}{}:{}", short(&taint.key), taint.effect))
             .collect::<Vec<_>>()
     };

@@ -1,6 +1,6 @@
 //! Taints whose rule is gone, or about other nodes now.
 
-use super::{assert_writes, gate, gated, gated_by, met, unmet};
+use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
 use crate::testing::{Builder, GATE, at, daemon_set, rule, world};
 
 const LIFTED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
@@ -122,7 +122,7 @@ fn an_orphan_that_is_being_lifted_hides_no_missing_daemon_set() {
         .bootstrap_only();
     let world = world(&node).daemon_set(&cni).rule(&gate);
     assert_eq!(
-        super::writes(&world),
+        writes(&world),
         ["-old:NoSchedule", "-taint-added-by-old-uid"]
     );
 }

@@ -1,69 +1,81 @@
 //! The table of decisions, as it reaches a node.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet, writes};
-use crate::rule::{ChangeKind, Decision, Standing, Waiting};
-use crate::testing::{Builder, GATE, World, at, daemon_set, pod, rule, world};
+use crate::rule::{ChangeKind, Decision, ShutOut, Standing, Waiting};
+use crate::testing::{Builder, GATE, NodeBuilder, World, at, daemon_set, pod, rule, world};
 
 const OTHER: &str = "readiness.k8s.io/other";
 
 #[test]
-fn a_rule_gates_and_releases_a_node() {
-    let continuous = || gate("r");
-    let bootstrap = || gate("r").bootstrap_only();
+fn a_continuous_rule_gates_and_releases_a_node() {
     for (name, node, rule, expected) in [
         (
             "unmet, absent: gate",
             unmet(),
-            continuous(),
+            gate("r"),
             &["+gate:NoSchedule", "+taint-added-by-r-uid"][..],
         ),
         (
             "unmet, present, owned: hold",
             gated_by(unmet(), "r"),
-            continuous(),
+            gate("r"),
             &[],
         ),
         (
             "unmet, present, not owned: hold",
             gated(unmet()),
-            continuous(),
+            gate("r"),
             &[],
         ),
         (
             "met, present, owned: release",
             gated_by(met(), "r"),
-            continuous(),
+            gate("r"),
             &["-gate:NoSchedule", "-taint-added-by-r-uid"],
         ),
         (
             "met, present, not owned: release",
             gated(met()),
-            continuous(),
+            gate("r"),
             &["-gate:NoSchedule"],
         ),
-        ("met, absent: nothing", met(), continuous(), &[]),
+        ("met, absent: nothing", met(), gate("r"), &[]),
         (
             "met, absent, annotation left: drop it",
             met().owned_by("r", GATE, "NoSchedule"),
-            continuous(),
+            gate("r"),
             &["-taint-added-by-r-uid"],
         ),
         (
             "unmet, taken away by hand: gate again",
             unmet().owned_by("r", GATE, "NoSchedule"),
-            continuous(),
+            gate("r"),
             &["+gate:NoSchedule"],
         ),
         (
-            "bootstrap, unmet, absent: gate",
-            unmet(),
-            bootstrap(),
+            "unmet, completed before: gate",
+            unmet().completed("r-uid"),
+            gate("r"),
             &["+gate:NoSchedule", "+taint-added-by-r-uid"],
         ),
+    ] {
+        assert_writes(name, &node, &[rule], expected);
+    }
+}
+
+#[test]
+fn a_bootstrap_only_rule_gates_a_node_once() {
+    for (name, node, rule, expected) in [
         (
-            "bootstrap, met, present: release and complete",
+            "unmet, absent: gate",
+            unmet(),
+            gate("r").bootstrap_only(),
+            &["+gate:NoSchedule", "+taint-added-by-r-uid"][..],
+        ),
+        (
+            "met, present: release and complete",
             gated_by(met(), "r"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &[
                 "-gate:NoSchedule",
                 "-taint-added-by-r-uid",
@@ -71,137 +83,89 @@ fn a_rule_gates_and_releases_a_node() {
             ],
         ),
         (
-            "bootstrap, met, absent: complete",
+            "met, absent: complete",
             met(),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &["+bootstrap-completed-r-uid"],
         ),
         (
-            "bootstrap, met, absent, completed: nothing",
+            "met, absent, completed: nothing",
             met().completed("r-uid"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &[],
         ),
         (
-            "bootstrap, unmet, completed: never gate again",
+            "unmet, completed: never gate again",
             unmet().completed("r-uid"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &[],
         ),
         (
-            "bootstrap, unmet, completed under the name: never gate again",
+            "unmet, completed under the name: never gate again",
             unmet().completed("r"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &[],
         ),
         (
-            "bootstrap, unmet, completed by another rule of the name: gate",
+            "unmet, completed by another rule of the name: gate",
             unmet().completed("older-uid"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &["+gate:NoSchedule", "+taint-added-by-r-uid"],
         ),
         (
-            "bootstrap, unmet, completed, but the taint is there: hold",
+            "unmet, completed, but the taint is there: hold",
             gated(unmet()).completed("r-uid"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &[],
         ),
         (
-            "bootstrap, met, completed, but the taint is there: release",
+            "met, completed, but the taint is there: release",
             gated(met()).completed("r-uid"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &["-gate:NoSchedule"],
         ),
         (
-            "bootstrap, met, completed under the name, but the taint is there: release",
+            "met, completed under the name, but the taint is there: release",
             gated(met()).completed("r"),
-            bootstrap(),
+            gate("r").bootstrap_only(),
             &["-gate:NoSchedule"],
         ),
+    ] {
+        assert_writes(name, &node, &[rule], expected);
+    }
+}
+
+#[test]
+fn a_remove_only_rule_never_gates_a_node() {
+    for (name, node, rule, expected) in [
         (
-            "continuous, unmet, completed before: gate",
-            unmet().completed("r-uid"),
-            continuous(),
-            &["+gate:NoSchedule", "+taint-added-by-r-uid"],
-        ),
-        (
-            "remove-only, unmet, absent: nothing",
+            "unmet, absent: nothing",
             unmet(),
-            continuous().remove_only(),
-            &[],
+            gate("r").remove_only(),
+            &[][..],
         ),
         (
-            "remove-only, unmet, present: hold",
+            "unmet, present: hold",
             gated(unmet()),
-            continuous().remove_only(),
+            gate("r").remove_only(),
             &[],
         ),
         (
-            "remove-only, met, present: release",
+            "met, present: release",
             gated(met()),
-            continuous().remove_only(),
+            gate("r").remove_only(),
             &["-gate:NoSchedule"],
         ),
         (
             "remove-only bootstrap, met, present: release and complete",
             gated(met()),
-            bootstrap().remove_only(),
+            gate("r").bootstrap_only().remove_only(),
             &["-gate:NoSchedule", "+bootstrap-completed-r-uid"],
         ),
         (
             "remove-only bootstrap, met, absent: nothing",
             met(),
-            bootstrap().remove_only(),
-            &[],
-        ),
-        (
-            "not selected",
-            gated(met()),
-            continuous().selects("pool", "other"),
-            &[],
-        ),
-        (
-            "no finalizer yet",
-            unmet(),
-            continuous().without_finalizer(),
-            &[],
-        ),
-        ("rejected", unmet(), rule("r"), &[]),
-        (
-            "dry run, unmet, absent",
-            unmet(),
-            continuous().dry_run(),
-            &[],
-        ),
-        (
-            "dry run, met, present",
-            gated(met()),
-            continuous().dry_run(),
-            &[],
-        ),
-        (
-            "dry run, met, present, owned",
-            gated_by(met(), "r"),
-            continuous().dry_run(),
-            &[],
-        ),
-        ("dry run, bootstrap, met", met(), bootstrap().dry_run(), &[]),
-        (
-            "the node is being deleted, unmet",
-            unmet().deleting(),
-            continuous(),
-            &[],
-        ),
-        (
-            "the node is being deleted, met",
-            gated_by(met(), "r").deleting(),
-            continuous(),
-            &[],
-        ),
-        (
-            "the node and the rule are being deleted",
-            gated_by(met(), "r").deleting(),
-            continuous().deleting(),
+            gate("r").bootstrap_only().remove_only(),
             &[],
         ),
     ] {
@@ -210,16 +174,58 @@ fn a_rule_gates_and_releases_a_node() {
 }
 
 #[test]
+fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
+    for (name, node, rule) in [
+        (
+            "not selected",
+            gated(met()),
+            gate("r").selects("pool", "other"),
+        ),
+        ("no finalizer yet", unmet(), gate("r").without_finalizer()),
+        ("rejected", unmet(), rule("r")),
+        ("dry run, unmet, absent", unmet(), gate("r").dry_run()),
+        ("dry run, met, present", gated(met()), gate("r").dry_run()),
+        (
+            "dry run, met, present, owned",
+            gated_by(met(), "r"),
+            gate("r").dry_run(),
+        ),
+        (
+            "dry run, bootstrap, met",
+            met(),
+            gate("r").bootstrap_only().dry_run(),
+        ),
+        (
+            "the node is being deleted, unmet",
+            unmet().deleting(),
+            gate("r"),
+        ),
+        (
+            "the node is being deleted, met",
+            gated_by(met(), "r").deleting(),
+            gate("r"),
+        ),
+        (
+            "the node and the rule are being deleted",
+            gated_by(met(), "r").deleting(),
+            gate("r").deleting(),
+        ),
+    ] {
+        assert_writes(name, &node, &[rule], &[]);
+    }
+}
+
+#[test]
 fn annotations_say_what_upstream_and_a_later_run_can_read() {
-    let world = world(&gated_by(met(), "r")).rule(&gate("r").bootstrap_only());
+    let released = world(&gated_by(met(), "r")).rule(&gate("r").bootstrap_only());
     let completed = "readiness.k8s.io/bootstrap-completed-r-uid";
     assert_eq!(
-        world.plan().annotations[completed].as_deref(),
+        released.plan().annotations[completed].as_deref(),
         Some(r#"{"rule-name":"r"}"#)
     );
-    let world = super::world(&unmet()).rule(&gate("r"));
+    let added = world(&unmet()).rule(&gate("r"));
     assert_eq!(
-        world.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
+        added.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
         Some(
             r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#
         )
@@ -227,6 +233,7 @@ fn annotations_say_what_upstream_and_a_later_run_can_read() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
     let deleted = || gate("r").deleting();
     let lifted = &["-gate:NoSchedule", "-taint-added-by-r-uid"][..];
@@ -536,7 +543,7 @@ fn all_rules_of_a_node_are_one_plan() {
 fn a_taint_counts_by_key_and_effect_whatever_its_value() {
     let rule =
         gate("r").spec("taint: {key: readiness.k8s.io/gate, value: mine, effect: NoSchedule}");
-    let theirs = |node: crate::testing::NodeBuilder| node.taint_with(GATE, "theirs", "NoSchedule");
+    let theirs = |node: NodeBuilder| node.taint_with(GATE, "theirs", "NoSchedule");
     let rules = std::slice::from_ref(&rule);
     assert_writes("held as it is", &theirs(unmet()), rules, &[]);
     assert_writes("lifted", &theirs(met()), rules, &["-gate:NoSchedule"]);
@@ -623,7 +630,6 @@ fn a_held_node_says_what_its_critical_components_lack() {
 
 #[test]
 fn a_daemon_set_that_a_rule_shuts_out_is_named() {
-    use crate::rule::ShutOut;
     let cni = daemon_set("kube-system/cni").critical();
     let tolerant = daemon_set("kube-system/proxy")
         .critical()
