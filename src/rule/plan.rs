@@ -218,6 +218,14 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             rule.active().map(|spec| Claim { rule, spec })
         })
         .collect();
+    let mut draft = Draft {
+        cluster,
+        selecting: state.selecting,
+        node: state.node,
+        plan: NodePlan::default(),
+    };
+    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
+    let staying = draft.staying(&owned);
     let gates: Vec<Vec<&Taint>> = (0..cluster.classes.len())
         .map(|class| {
             claims
@@ -235,7 +243,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             class,
             daemon_sets: &cluster.daemon_sets[index],
             pods: state.pods.get(index).map_or(&[], Vec::as_slice),
-            passing: cluster.rules.passing(),
+            staying: &staying,
             gates: &gates[index],
         })
         .collect();
@@ -246,13 +254,6 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         now,
     };
 
-    let mut draft = Draft {
-        cluster,
-        selecting: state.selecting,
-        node: state.node,
-        plan: NodePlan::default(),
-    };
-    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
     let claimed = claims
         .iter()
         .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
@@ -285,6 +286,20 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
+    fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
+        let is_left_behind = |taint: &Taint| {
+            owned.iter().any(|owner| {
+                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
+            })
+        };
+        self.node
+            .taints
+            .iter()
+            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
+            .collect()
+    }
+
     /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
     fn settle(
         &mut self,
@@ -399,19 +414,13 @@ impl<'a> Draft<'a> {
                     (owner.rule_name.clone(), owner.rule_uid.clone(), why)
                 })
             });
-        let is_deleting = |owner: &Ownership| {
-            claims
-                .iter()
-                .any(|claim| claim.rule.deleting && *claim.rule.uid == *owner.rule_uid)
+        let Some((rule_name, rule_uid, why)) = cause else {
+            return;
         };
         for owner in owners {
-            if cause.is_some() || is_deleting(owner) {
-                self.remove_annotation(owner_key(&owner.rule_uid));
-            }
+            self.remove_annotation(owner_key(&owner.rule_uid));
         }
-        if let Some((rule_name, rule_uid, why)) =
-            cause.filter(|_| self.node.taint(key, effect).is_some())
-        {
+        if self.node.taint(key, effect).is_some() {
             self.taints().retain(|taint| !taint.is(key, effect));
             self.plan.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
@@ -440,8 +449,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops what deleted rules have on record about completed bootstraps, so that a rule created under the same
-    /// name starts anew.
+    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
+    /// and a rule created under the same name starts anew.
     fn forget_deleted_rules(&mut self) {
         for rule in self
             .cluster
@@ -453,6 +462,7 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
+            self.remove_annotation(owner_key(&rule.uid));
         }
     }
 
