@@ -477,25 +477,20 @@ impl World {
         self.selecting.iter().map(|index| &*self.rules()[*index])
     }
 
-    /// The `DaemonSet`s of each class.
-    pub fn daemon_sets(&self) -> &[BTreeMap<ObjectKey, DaemonSet>] {
-        &self.daemon_sets
-    }
-
-    /// The configured classes.
-    pub fn classes(&self) -> &[CriticalComponentClass] {
-        &self.classes
+    /// What is the same for every node.
+    pub fn cluster(&self) -> ClusterState<'_> {
+        ClusterState {
+            classes: &self.classes,
+            daemon_sets: &self.daemon_sets,
+            rules: &self.rules,
+            publish_conditions: self.publish_conditions,
+        }
     }
 
     /// The plan for the node.
     pub fn plan(&self) -> NodePlan<'_> {
         plan(
-            ClusterState {
-                classes: &self.classes,
-                daemon_sets: &self.daemon_sets,
-                rules: &self.rules,
-                publish_conditions: self.publish_conditions,
-            },
+            self.cluster(),
             NodeState {
                 node: &self.node,
                 csi_node: self.csi_node.as_ref(),

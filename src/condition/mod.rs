@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 pub use class::{CriticalComponentClass, Namespaces, Question};
 pub use detail::Detail;
-pub use placement::{PassingTaints, tolerates};
+pub use placement::{PassingTaints, is_meant_for, tolerates};
 
 use crate::api::ConditionStatus;
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};

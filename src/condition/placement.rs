@@ -8,7 +8,7 @@ use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
 
 /// Taints that Kubernetes and Karpenter put on a node for a while, whatever their effect.
-const LIFECYCLE_TAINTS: [&str; 9] = [
+const LIFECYCLE_TAINTS: [&str; 10] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/network-unavailable",
@@ -17,6 +17,7 @@ const LIFECYCLE_TAINTS: [&str; 9] = [
     "node.kubernetes.io/pid-pressure",
     "node.kubernetes.io/unschedulable",
     "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
     "karpenter.sh/unregistered",
 ];
 
@@ -59,7 +60,8 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
 }
 
 /// Whether the `DaemonSet` is meant to have a pod on the node once only the `staying` ones of its taints are left.
-pub(super) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
+#[must_use]
+pub fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
         && daemon_set
             .node_selector

@@ -216,6 +216,13 @@ impl Cache {
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
     }
 
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.entries
+            .values()
+            .filter_map(|entry| entry.node.as_ref())
+    }
+
     /// How many objects of each kind there are.
     pub fn sizes(&self) -> [(&'static str, usize); 5] {
         let with_csi_node = self

@@ -9,8 +9,8 @@ use prometheus::{Gauge, Histogram};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::cache::CachedRule;
-use super::events::{Notice, Tone};
+use super::cache::{Cache, CachedRule};
+use super::events::{EventSink, Notice, Tone};
 use super::metrics::Metrics;
 use super::patch;
 use super::reconcile::{Done, Reconciler, Retry, Timer, Timers};
@@ -143,7 +143,6 @@ impl Reconciler {
             }
             stays
         });
-        let cluster = self.cache.cluster();
         for cached in self.cache.rules().values() {
             let rule = &*cached.rule;
             let work = self
@@ -154,25 +153,6 @@ impl Reconciler {
                 info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
                 work.pending = Some(self.cache.node_names().cloned().collect());
             }
-            let shut_out = rule
-                .live()
-                .map(|spec| ShutOut::by_rule(spec, cluster.classes, cluster.daemon_sets))
-                .unwrap_or_default();
-            if shut_out != work.shut_out
-                && let Ok(spec) = &rule.spec
-                && !shut_out.is_empty()
-            {
-                let note = status::shut_out_message(spec, &shut_out);
-                warn!(rule = %rule.name, "{note}");
-                self.events.send(Notice::on_rule(
-                    rule,
-                    Tone::Warning,
-                    "DaemonSetsShutOut",
-                    "Evaluate",
-                    note,
-                ));
-            }
-            work.shut_out = shut_out;
             if let Err(rejection) = &rule.spec
                 && work.rejected.replace(rule.generation) != Some(rule.generation)
             {
@@ -335,6 +315,7 @@ impl Reconciler {
         if rule.deleting || (rule.spec.is_ok() && !rule.finalizer) {
             return;
         }
+        look_for_shut_out(&self.cache, &self.events, work, rule);
         let about = About {
             rule,
             shut_out: &work.shut_out,
@@ -388,4 +369,25 @@ impl Reconciler {
             }
         }
     }
+}
+
+/// Finds out which `DaemonSet`s the rule's own taint shuts out, and tells when that has changed.
+fn look_for_shut_out(cache: &Cache, events: &EventSink, work: &mut RuleWork, rule: &Rule) {
+    let Some(spec) = rule.live() else {
+        work.shut_out.clear();
+        return;
+    };
+    let shut_out = ShutOut::by_rule(spec, cache.cluster(), || cache.nodes());
+    if shut_out != work.shut_out && !shut_out.is_empty() {
+        let note = status::shut_out_message(spec, &shut_out);
+        warn!(rule = %rule.name, "{note}");
+        events.send(Notice::on_rule(
+            rule,
+            Tone::Warning,
+            "DaemonSetsShutOut",
+            "Evaluate",
+            note,
+        ));
+    }
+    work.shut_out = shut_out;
 }

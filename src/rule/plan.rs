@@ -231,7 +231,11 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             claims
                 .iter()
                 .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
-                .map(|claim| &claim.spec.taint)
+                .flat_map(|claim| {
+                    // The kubelet may have registered the taint with another value than the rule's.
+                    let registered = state.node.taint(&claim.spec.taint.key, claim.spec.effect);
+                    std::iter::once(&claim.spec.taint).chain(registered)
+                })
                 .collect()
         })
         .collect();
@@ -436,7 +440,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether the rule that added the taint is gone, going without a claim here, or about other nodes.
+    /// Whether the rule that added the taint is gone, going, or about other nodes now.
     ///
     /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
     /// it owns.
@@ -444,7 +448,9 @@ impl<'a> Draft<'a> {
         let rules = self.cluster.rules.rules();
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
             None => true,
-            Some(index) if rules[index].active().is_some() => !self.selecting.contains(&index),
+            Some(index) if rules[index].active().is_some() => {
+                rules[index].deleting || !self.selecting.contains(&index)
+            }
             Some(index) => rules[index].deleting,
         }
     }

@@ -282,16 +282,22 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             &[],
         ),
         (
-            "dry run that owns the taint: leave it, drop the annotation",
+            "dry run that added the taint before it became one: nobody else would ever lift it",
             gated_by(unmet(), "r"),
             vec![deleted().dry_run()],
-            &["-taint-added-by-r-uid"],
+            lifted,
         ),
         (
             "remove-only: leave the taint",
             gated(unmet()).completed("r-uid"),
             vec![deleted().remove_only()],
             &["-bootstrap-completed-r-uid"],
+        ),
+        (
+            "remove-only that took over a taint of ours: nobody else would ever lift it",
+            gated_by(unmet(), "r"),
+            vec![deleted().remove_only()],
+            lifted,
         ),
         (
             "conflicted: leave the taint to the rule that governs",
@@ -634,6 +640,9 @@ fn a_daemon_set_that_a_rule_shuts_out_is_named() {
     let tolerant = daemon_set("kube-system/proxy")
         .critical()
         .toleration("{operator: Exists}");
+    let elsewhere = daemon_set("kube-system/windows")
+        .critical()
+        .node_selector("kubernetes.io/os", "windows");
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
     for (name, rule, expected) in [
         ("waits for the class", gate.clone(), 1),
@@ -643,9 +652,10 @@ fn a_daemon_set_that_a_rule_shuts_out_is_named() {
         let world = world(&unmet())
             .daemon_set(&cni)
             .daemon_set(&tolerant)
+            .daemon_set(&elsewhere)
             .rule(&rule);
         let spec = world.rules()[0].spec.as_ref().unwrap();
-        let shut_out = ShutOut::by_rule(spec, world.classes(), world.daemon_sets());
+        let shut_out = ShutOut::by_rule(spec, world.cluster(), || std::iter::once(&world.node));
         let names: Vec<_> = shut_out
             .iter()
             .map(|shut_out| format!("{} of {}", shut_out.daemon_set, shut_out.class))
