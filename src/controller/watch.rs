@@ -10,6 +10,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::cache::{Change, Watch};
@@ -20,15 +21,23 @@ use crate::condition::{CriticalComponentClass, Namespaces};
 const WATCH_TIMEOUT: u32 = 50;
 /// Longest pause before a watch is tried again.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// A failure that follows another after this long has nothing to do with it.
+const LONG_AGO: Duration = Duration::from_secs(120);
 
-/// Starts all watches. They end when the receiver of `changes` is dropped.
+/// Starts all watches. They end when the receiver of `changes` is dropped. `server` is what to call the API server
+/// where it cannot be reached.
 pub fn spawn_all(
     client: &Client,
     classes: &[CriticalComponentClass],
     changes: &mpsc::Sender<Change>,
     readiness: &watch::Sender<Readiness>,
+    server: &str,
 ) {
-    let spawn = Spawner { changes, readiness };
+    let spawn = Spawner {
+        changes,
+        readiness,
+        server,
+    };
     spawn.watch(
         Watch::Nodes,
         Api::all(client.clone()),
@@ -88,6 +97,7 @@ where
 struct Spawner<'a> {
     changes: &'a mpsc::Sender<Change>,
     readiness: &'a watch::Sender<Readiness>,
+    server: &'a str,
 }
 
 impl Spawner<'_> {
@@ -107,6 +117,7 @@ impl Spawner<'_> {
             change,
             self.changes.clone(),
             self.readiness.clone(),
+            self.server.to_owned(),
         ));
     }
 }
@@ -117,6 +128,7 @@ async fn feed<K>(
     change: impl Fn(watcher::Event<K>) -> Change + Send,
     changes: mpsc::Sender<Change>,
     readiness: watch::Sender<Readiness>,
+    server: String,
 ) {
     let pauses = ExponentialBuilder::new()
         .with_min_delay(Duration::from_millis(50))
@@ -125,6 +137,7 @@ async fn feed<K>(
         .without_max_times();
     let mut pause = pauses.build();
     let mut problem: Option<String> = None;
+    let mut failed_at: Option<Instant> = None;
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
@@ -141,7 +154,13 @@ async fn feed<K>(
                 }
             }
             Err(error) => {
-                let explained = explain(kind, &error);
+                // A watch that works again says nothing until something happens: this is a new failure.
+                if failed_at.is_some_and(|at| at.elapsed() > LONG_AGO) {
+                    pause = pauses.build();
+                    problem = None;
+                }
+                failed_at = Some(Instant::now());
+                let explained = explain(kind, &error, &server);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
                     && problem.as_ref() != Some(&explained)
@@ -171,7 +190,7 @@ impl Watch {
 }
 
 /// Why a watch fails, and what to do about it; `None` where resuming it is all there is to do.
-fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
+fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> {
     let name = kind.name();
     let error = match error {
         watcher::Error::InitialListFailed(error)
@@ -201,8 +220,11 @@ fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
             410 => return None,
             _ => format!("cannot watch {name}: {}", status.message),
         },
+        kube::Error::SerdeError(error) => {
+            format!("cannot understand the API server's {name}: {error}")
+        }
         error => format!(
-            "cannot reach the API server to watch {name}: {}",
+            "cannot reach the API server at {server} to watch {name}: {} (check that it runs, and that the kubeconfig names the right server)",
             with_causes(error)
         ),
     })
