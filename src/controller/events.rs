@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::api::names::{GROUP, KIND, VERSION};
@@ -148,10 +149,11 @@ fn truncated(mut note: String) -> String {
 }
 
 /// Takes Events without ever making the taker wait.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct EventSink {
     queue: mpsc::Sender<Notice>,
     dropped: Arc<AtomicU64>,
+    posting: JoinHandle<()>,
 }
 
 impl EventSink {
@@ -159,8 +161,19 @@ impl EventSink {
     pub fn start(client: Client, instance: String, busy: watch::Receiver<bool>) -> Self {
         let (queue, notices) = mpsc::channel(CAPACITY);
         let dropped = Arc::new(AtomicU64::new(0));
-        tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
-        Self { queue, dropped }
+        let posting = tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
+        Self {
+            queue,
+            dropped,
+            posting,
+        }
+    }
+
+    /// Takes no more Events, and waits until those that it has are posted.
+    pub async fn close(self) {
+        drop(self.queue);
+        // The task neither panics nor is cancelled, and if it did there would be nothing left to wait for.
+        let _ = self.posting.await;
     }
 
     /// Queues an Event, or drops it when too many are waiting.

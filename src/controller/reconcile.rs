@@ -208,6 +208,8 @@ impl Reconciler {
     ) {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            // Here too, so that a steady stream of events does not keep timers from firing.
+            self.fire_timers();
             self.start_work();
             let next_timer = self.timers.first().map(|(at, _)| *at);
             tokio::select! {
@@ -230,9 +232,24 @@ impl Reconciler {
             }
         }
         info!(writes = self.in_flight.len(), "stopping");
-        let drained = async { while self.in_flight.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
-            warn!("stopped before all writes had been answered");
+        let deadline = Instant::now() + SHUTDOWN_GRACE;
+        while !self.in_flight.is_empty() {
+            match tokio::time::timeout_at(deadline, self.in_flight.join_next()).await {
+                // What has been done is told, even if nothing more is.
+                Ok(Some(done)) => self.finish(done),
+                Ok(None) => break,
+                Err(_) => {
+                    warn!("stopped before all writes had been answered");
+                    break;
+                }
+            }
+        }
+        self.busy.send_replace(false);
+        if tokio::time::timeout_at(deadline, self.events.close())
+            .await
+            .is_err()
+        {
+            warn!("stopped before all events had been posted");
         }
     }
 
@@ -302,6 +319,12 @@ impl Reconciler {
                 uid: state.node.uid.clone(),
                 wake: work.wake,
                 recorded_by: std::mem::take(&mut work.recorded_by),
+                // What is under way for the earlier node ends in its own time.
+                conditions: ConditionWork {
+                    queued: work.conditions.queued,
+                    writing: work.conditions.writing,
+                    ..ConditionWork::default()
+                },
                 ..NodeWork::default()
             };
         }
@@ -447,10 +470,14 @@ impl Reconciler {
                         reason,
                         message: message.clone(),
                     };
-                    if let Some(rule) = self.rules.get_mut(&*change.rule_uid)
-                        && rule.tally.fail(name, failure, now)
-                    {
+                    let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
+                        continue;
+                    };
+                    if rule.tally.fail(name, failure, now) {
                         rule.status_changed(&mut self.timers);
+                    }
+                    if !work.recorded_by.contains(rule.uid()) {
+                        work.recorded_by.push(rule.uid().clone());
                     }
                 }
             }
@@ -488,7 +515,7 @@ impl Reconciler {
             }
             for uid in &work.recorded_by {
                 if let Some(rule) = self.rules.get_mut(uid)
-                    && rule.tally.forget(name)
+                    && rule.tally.forget(name, true)
                 {
                     rule.status_changed(&mut self.timers);
                 }
@@ -513,23 +540,27 @@ fn record_outcomes(
     plan: &NodePlan<'_>,
     now: Timestamp,
 ) {
+    // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
+    // failure stays on record.
+    let is_clean = !plan.writes_node();
     let is_selected_by =
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
         if let Some(rule) = rules.get_mut(uid)
-            && rule.tally.forget(name)
+            && rule.tally.forget(name, is_clean)
         {
             rule.status_changed(timers);
         }
     }
-    work.recorded_by.retain(is_selected_by);
+    work.recorded_by
+        .retain(|uid| is_selected_by(uid) || !is_clean);
     for outcome in &plan.outcomes {
         let uid = &outcome.rule.uid;
         let Some(rule) = rules.get_mut(uid) else {
             continue;
         };
         let is_news = rule.tally.record(name, Record::from(outcome), now);
-        let recovered = !plan.writes_node() && rule.tally.recover(name);
+        let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
         }

@@ -71,6 +71,11 @@ impl RuleWork {
         }
     }
 
+    /// The rule's UID.
+    pub(super) fn uid(&self) -> &Arc<str> {
+        &self.uid
+    }
+
     /// Whether the rule is being deleted and waits for nodes to be clean.
     pub(super) fn is_cleaning_up(&self) -> bool {
         self.pending.is_some()
@@ -254,8 +259,9 @@ impl Reconciler {
             return;
         }
         work.status.due = None;
-        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on.
-        if rule.deleting || (rule.spec.is_ok() && !rule.finalizer) {
+        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
+        // to find out what keeps it.
+        if (rule.deleting && !work.tally.has_failures()) || (rule.spec.is_ok() && !rule.finalizer) {
             return;
         }
         let about = About {
