@@ -32,6 +32,10 @@ const WORDING_INTERVAL: Duration = Duration::from_secs(5);
 const CONDITION_CONCURRENCY: usize = 8;
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
+/// The longest pause before something that failed is tried again.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before the API server is tried again when it could not be reached.
+const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -60,6 +64,9 @@ pub struct Reconciler {
     busy: watch::Sender<bool>,
     readiness: watch::Sender<Readiness>,
     started: Timestamp,
+    /// Runs while the API server cannot be reached: then one write at a time finds out whether it is back, and all
+    /// others wait for that rather than for pauses of their own.
+    outage: Retry,
 }
 
 /// What is under way for one node.
@@ -114,15 +121,24 @@ pub(super) struct Retry {
 impl Retry {
     /// Notes a failure; answers when to try again.
     pub(super) fn failed(&mut self) -> Instant {
+        self.failed_with(MAX_PAUSE)
+    }
+
+    /// Notes that the API server could not be reached; answers when to try again.
+    pub(super) fn unreachable(&mut self) -> Instant {
+        self.failed_with(MAX_OUTAGE_PAUSE)
+    }
+
+    fn failed_with(&mut self, longest: Duration) -> Instant {
         let pauses = self.pauses.get_or_insert_with(|| {
             ExponentialBuilder::new()
                 .with_min_delay(Duration::from_millis(50))
-                .with_max_delay(Duration::from_secs(30))
+                .with_max_delay(MAX_PAUSE)
                 .with_jitter()
                 .without_max_times()
                 .build()
         });
-        let at = Instant::now() + pauses.next().unwrap_or(Duration::from_secs(30));
+        let at = Instant::now() + pauses.next().unwrap_or(longest).min(longest);
         self.not_before = Some(at);
         at
     }
@@ -130,6 +146,11 @@ impl Retry {
     /// Whether it is too early to try again.
     pub(super) fn is_waiting(&self) -> bool {
         self.not_before.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Whether it has failed since it last succeeded.
+    fn is_on(&self) -> bool {
+        self.not_before.is_some()
     }
 }
 
@@ -197,6 +218,7 @@ impl Reconciler {
             busy,
             readiness,
             started: Timestamp::now(),
+            outage: Retry::default(),
         }
     }
 
@@ -211,7 +233,9 @@ impl Reconciler {
             // Here too, so that a steady stream of events does not keep timers from firing.
             self.fire_timers();
             self.start_work();
-            let next_timer = self.timers.first().map(|(at, _)| *at);
+            let outage = self.outage.not_before.filter(|_| self.outage.is_waiting());
+            let timer = self.timers.first().map(|(at, _)| *at);
+            let next_timer = timer.into_iter().chain(outage).min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -267,7 +291,14 @@ impl Reconciler {
             self.sync_rules();
         }
         let now = Timestamp::now();
-        while self.node_writes < self.settings.concurrency {
+        let during_outage = |usual: usize| match (self.outage.is_on(), self.outage.is_waiting()) {
+            (false, _) => usual,
+            (true, false) => 1,
+            (true, true) => 0,
+        };
+        let allowed = during_outage(self.settings.concurrency);
+        let allowed_conditions = during_outage(CONDITION_CONCURRENCY);
+        while self.node_writes < allowed {
             let Some(name) = self.cache.next_dirty() else {
                 break;
             };
@@ -277,7 +308,7 @@ impl Reconciler {
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();
         self.busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
-        let allowed = if is_busy { 1 } else { CONDITION_CONCURRENCY };
+        let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
         while self.condition_writes < allowed {
             let Some(name) = self.condition_queue.pop_front() else {
                 break;
@@ -410,16 +441,34 @@ impl Reconciler {
                 fresh,
             }) => {
                 self.node_writes -= 1;
+                self.note_outage(result.as_ref().err());
                 self.finish_node(&name, &changes, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
                 self.condition_writes -= 1;
+                self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
             Ok(Done::Finalizers { uid, result }) => self.finish_finalizers(&uid, result),
             Ok(Done::Status { uid, result }) => self.finish_status(&uid, result),
             // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// Notes that an API server cannot be reached, or that it can, as a write has found out.
+    fn note_outage(&mut self, error: Option<&WriteError>) {
+        if let Some(error @ WriteError::Unreachable(_)) = error {
+            if !self.outage.is_on() {
+                warn!("{error}; waiting for it with all writes");
+            }
+            // Those that were under way together have found out the same thing.
+            if !self.outage.is_waiting() {
+                self.outage.unreachable();
+            }
+        } else if self.outage.is_on() {
+            info!("the API server can be reached again");
+            self.outage = Retry::default();
         }
     }
 
@@ -458,6 +507,7 @@ impl Reconciler {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
                 work.retry.failed();
             }
+            Err(WriteError::Unreachable(_)) => {}
             Err(WriteError::Failed(message)) => {
                 warn!(node = %name, "cannot write the node: {message}");
                 work.retry.failed();
@@ -496,6 +546,7 @@ impl Reconciler {
                 work.conditions.written_at = Some(Instant::now());
                 self.cache.update_node(node);
             }
+            Err(WriteError::Unreachable(_)) => {}
             Err(error) => {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(node = %name, "cannot publish conditions: {error}");

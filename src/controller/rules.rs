@@ -239,7 +239,11 @@ impl Reconciler {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 }
-                let at = work.finalizers.retry.failed();
+                let retry = &mut work.finalizers.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    _ => retry.failed(),
+                };
                 self.timers.insert((at, Timer::Rule(uid.clone())));
             }
         }
@@ -304,14 +308,16 @@ impl Reconciler {
             }
             Err(WriteError::Gone) => {}
             Err(error) => {
-                warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 work.status.last = None;
-                let at = work
-                    .status
-                    .write
-                    .retry
-                    .failed()
-                    .max(Instant::now() + STATUS_INTERVAL);
+                let retry = &mut work.status.write.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    error => {
+                        warn!(rule = %work.name, "cannot write the rule's status: {error}");
+                        retry.failed()
+                    }
+                };
+                let at = at.max(Instant::now() + STATUS_INTERVAL);
                 work.look_again(at, &mut self.timers);
             }
         }
