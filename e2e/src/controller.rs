@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -98,6 +99,33 @@ impl Controller {
         get(self.probes, "/readyz")
             .await
             .is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// What `/readyz` answers: the status code and the text.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        get(self.probes, "/readyz").await
+    }
+
+    /// Stops it in its tracks (SIGSTOP), until [`Self::resume`].
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn pause(&self) -> Result<()> {
+        self.process.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn resume(&self) -> Result<()> {
+        self.process.signal(Signal::SIGCONT)
     }
 
     /// What it has logged so far.

@@ -12,6 +12,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use prometheus::IntCounter;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::api::names::{GROUP, KIND, VERSION};
@@ -147,10 +148,11 @@ fn truncated(mut note: String) -> String {
 }
 
 /// Takes Events without ever making the taker wait.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct EventSink {
     queue: mpsc::Sender<Notice>,
     dropped: IntCounter,
+    posting: JoinHandle<()>,
 }
 
 impl EventSink {
@@ -162,8 +164,19 @@ impl EventSink {
         dropped: IntCounter,
     ) -> Self {
         let (queue, notices) = mpsc::channel(CAPACITY);
-        tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
-        Self { queue, dropped }
+        let posting = tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
+        Self {
+            queue,
+            dropped,
+            posting,
+        }
+    }
+
+    /// Takes no more Events, and waits until those that it has are posted.
+    pub async fn close(self) {
+        drop(self.queue);
+        // The task neither panics nor is cancelled, and if it did there would be nothing left to wait for.
+        let _ = self.posting.await;
     }
 
     /// Queues an Event, or drops it when too many are waiting.

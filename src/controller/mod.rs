@@ -29,7 +29,7 @@ mod writer;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as cell};
@@ -42,6 +42,7 @@ use health::Readiness;
 use lease::Election;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
+use watch::Feeder;
 use writer::Writer;
 
 /// How many watch events may wait for the loop before the watches are slowed down.
@@ -117,6 +118,14 @@ pub enum Error {
     /// There is nothing that says where the cluster is.
     #[error("cannot tell which cluster to use: {0} (give --kubeconfig FILE, or set KUBECONFIG)")]
     Cluster(String),
+    /// The kubeconfig file cannot be used.
+    #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)", path = path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The client cannot be made from the kubeconfig.
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
@@ -152,7 +161,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         None => Config::default(),
     };
     let classes = config.classes()?;
-    let client = client(&args).await?;
+    let (client, server) = client(&args).await?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
     let (survey, surveys) = mpsc::channel(1);
@@ -177,8 +186,14 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let shutdown = told_to_stop()?;
 
     let (sender, changes) = mpsc::channel(CHANGES);
-    watch::spawn_all(&client, &classes, &sender, &readiness, &metrics);
-    drop(sender);
+    let feeder = Feeder {
+        changes: sender,
+        readiness: readiness.clone(),
+        metrics: metrics.clone(),
+        server: server.clone(),
+    };
+    watch::spawn_all(&client, &classes, &feeder);
+    drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
     let events = EventSink::start(
@@ -193,6 +208,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         status_node_limit: args.status_node_limit.into(),
     };
     info!(
+        server,
         classes = cache.classes().len(),
         version = env!("CARGO_PKG_VERSION"),
         "nodegate controller starting"
@@ -256,23 +272,41 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Error> {
     })
 }
 
-async fn client(args: &Args) -> Result<Client, Error> {
-    let cluster = |error: &dyn std::error::Error| Error::Cluster(watch::with_causes(error));
+/// A client, and the address of the API server that it talks to.
+async fn client(args: &Args) -> Result<(Client, String), Error> {
     let mut config = match &args.kubeconfig {
         Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| cluster(&error))?;
-            let config =
-                ClientConfig::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                    .await;
-            config.map_err(|error| cluster(&error))?
+            let unusable = |error| Error::Kubeconfig {
+                path: path.clone(),
+                problem: match error {
+                    KubeconfigError::ReadConfig(error, _) => error.to_string(),
+                    // The parser's complaint goes on with the lines in question.
+                    error => first_line(&watch::with_causes(&error)),
+                },
+            };
+            let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+            let options = KubeConfigOptions::default();
+            let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.map_err(unusable)?
         }
         None => ClientConfig::infer()
             .await
-            .map_err(|error| cluster(&error))?,
+            .map_err(|error| Error::Cluster(watch::with_causes(&error)))?,
     };
     // The client would replay writes long after the plan behind them is stale.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| Error::Client(watch::with_causes(&error)))
+    let server = config.cluster_url.to_string();
+    let client = Client::try_from(config);
+    let client = client.map_err(|error| Error::Client(watch::with_causes(&error)))?;
+    Ok((client, server.trim_end_matches('/').to_owned()))
+}
+
+/// The complaint itself, without the lines that it is about.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("failed to parse kubeconfig YAML: ")
+        .trim_start_matches("error: ")
+        .to_owned()
 }
 
 /// The name of this instance in Events: the pod's, or the host's.

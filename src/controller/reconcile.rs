@@ -33,6 +33,10 @@ const WORDING_INTERVAL: Duration = Duration::from_secs(5);
 const CONDITION_CONCURRENCY: usize = 8;
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
+/// The longest pause before something that failed is tried again.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before the API server is tried again when it could not be reached.
+const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -93,6 +97,9 @@ pub struct Reconciler {
     readiness: watch::Sender<Readiness>,
     /// Since when this instance leads; `None` while it does not.
     leading_since: Option<Timestamp>,
+    /// Runs while the API server cannot be reached: then one write at a time finds out whether it is back, and all
+    /// others wait for that rather than for pauses of their own.
+    outage: Retry,
 }
 
 /// What is under way for one node.
@@ -147,15 +154,24 @@ pub(super) struct Retry {
 impl Retry {
     /// Notes a failure; answers when to try again.
     pub(super) fn failed(&mut self) -> Instant {
+        self.failed_with(MAX_PAUSE)
+    }
+
+    /// Notes that the API server could not be reached; answers when to try again.
+    pub(super) fn unreachable(&mut self) -> Instant {
+        self.failed_with(MAX_OUTAGE_PAUSE)
+    }
+
+    fn failed_with(&mut self, longest: Duration) -> Instant {
         let pauses = self.pauses.get_or_insert_with(|| {
             ExponentialBuilder::new()
                 .with_min_delay(Duration::from_millis(50))
-                .with_max_delay(Duration::from_secs(30))
+                .with_max_delay(MAX_PAUSE)
                 .with_jitter()
                 .without_max_times()
                 .build()
         });
-        let at = Instant::now() + pauses.next().unwrap_or(Duration::from_secs(30));
+        let at = Instant::now() + pauses.next().unwrap_or(longest).min(longest);
         self.not_before = Some(at);
         at
     }
@@ -163,6 +179,11 @@ impl Retry {
     /// Whether it is too early to try again.
     pub(super) fn is_waiting(&self) -> bool {
         self.not_before.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Whether it has failed since it last succeeded.
+    fn is_on(&self) -> bool {
+        self.not_before.is_some()
     }
 }
 
@@ -241,6 +262,7 @@ impl Reconciler {
             busy,
             readiness,
             leading_since: None,
+            outage: Retry::default(),
         }
     }
 
@@ -248,6 +270,8 @@ impl Reconciler {
     pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            // Here too, so that a steady stream of events does not keep timers from firing.
+            self.fire_timers();
             match (*inputs.leadership.borrow_and_update(), self.leading_since) {
                 (Leadership::Lost, _) => {
                     warn!(
@@ -263,7 +287,9 @@ impl Reconciler {
                 _ => {}
             }
             self.start_work();
-            let next_timer = self.timers.first().map(|(at, _)| *at);
+            let outage = self.outage.not_before.filter(|_| self.outage.is_waiting());
+            let timer = self.timers.first().map(|(at, _)| *at);
+            let next_timer = timer.into_iter().chain(outage).min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -290,9 +316,24 @@ impl Reconciler {
             }
         }
         info!(writes = self.in_flight.len(), "stopping");
-        let drained = async { while self.in_flight.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
-            warn!("stopped before all writes had been answered");
+        let deadline = Instant::now() + SHUTDOWN_GRACE;
+        while !self.in_flight.is_empty() {
+            match tokio::time::timeout_at(deadline, self.in_flight.join_next()).await {
+                // What has been done is told, even if nothing more is.
+                Ok(Some(done)) => self.finish(done),
+                Ok(None) => break,
+                Err(_) => {
+                    warn!("stopped before all writes had been answered");
+                    break;
+                }
+            }
+        }
+        self.busy.send_replace(false);
+        if tokio::time::timeout_at(deadline, self.events.close())
+            .await
+            .is_err()
+        {
+            warn!("stopped before all events had been posted");
         }
         Ended::Stopped
     }
@@ -329,7 +370,14 @@ impl Reconciler {
             self.sync_rules();
         }
         let now = Timestamp::now();
-        while self.node_writes < self.settings.concurrency {
+        let during_outage = |usual: usize| match (self.outage.is_on(), self.outage.is_waiting()) {
+            (false, _) => usual,
+            (true, false) => 1,
+            (true, true) => 0,
+        };
+        let allowed = during_outage(self.settings.concurrency);
+        let allowed_conditions = during_outage(CONDITION_CONCURRENCY);
+        while self.node_writes < allowed {
             let Some(name) = self.cache.next_dirty() else {
                 break;
             };
@@ -339,7 +387,7 @@ impl Reconciler {
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();
         self.busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
-        let allowed = if is_busy { 1 } else { CONDITION_CONCURRENCY };
+        let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
         while self.condition_writes < allowed {
             let Some(name) = self.condition_queue.pop_front() else {
                 break;
@@ -381,6 +429,12 @@ impl Reconciler {
                 uid: state.node.uid.clone(),
                 wake: work.wake,
                 recorded_by: std::mem::take(&mut work.recorded_by),
+                // What is under way for the earlier node ends in its own time.
+                conditions: ConditionWork {
+                    queued: work.conditions.queued,
+                    writing: work.conditions.writing,
+                    ..ConditionWork::default()
+                },
                 ..NodeWork::default()
             };
         }
@@ -486,10 +540,12 @@ impl Reconciler {
                 if result.is_ok() {
                     self.count(&changes, &completions);
                 }
+                self.note_outage(result.as_ref().err());
                 self.finish_node(&name, &changes, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
                 self.condition_writes -= 1;
+                self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
             Ok(Done::Finalizers { uid, result }) => self.finish_finalizers(&uid, result),
@@ -514,6 +570,22 @@ impl Reconciler {
                 let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
                 duration.observe(seconds_between(*since, now));
             }
+        }
+    }
+
+    /// Notes that an API server cannot be reached, or that it can, as a write has found out.
+    fn note_outage(&mut self, error: Option<&WriteError>) {
+        if let Some(error @ WriteError::Unreachable(_)) = error {
+            if !self.outage.is_on() {
+                warn!("{error}; waiting for it with all writes");
+            }
+            // Those that were under way together have found out the same thing.
+            if !self.outage.is_waiting() {
+                self.outage.unreachable();
+            }
+        } else if self.outage.is_on() {
+            info!("the API server can be reached again");
+            self.outage = Retry::default();
         }
     }
 
@@ -552,6 +624,7 @@ impl Reconciler {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
                 work.retry.failed();
             }
+            Err(WriteError::Unreachable(_)) => {}
             Err(WriteError::Failed(message)) => {
                 warn!(node = %name, "cannot write the node: {message}");
                 work.retry.failed();
@@ -568,10 +641,14 @@ impl Reconciler {
                         reason,
                         message: message.clone(),
                     };
-                    if let Some(rule) = self.rules.get_mut(&*change.rule_uid)
-                        && rule.tally.fail(name, failure, now)
-                    {
+                    let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
+                        continue;
+                    };
+                    if rule.tally.fail(name, failure, now) {
                         rule.status_changed(&mut self.timers);
+                    }
+                    if !work.recorded_by.contains(rule.uid()) {
+                        work.recorded_by.push(rule.uid().clone());
                     }
                 }
             }
@@ -590,6 +667,7 @@ impl Reconciler {
                 work.conditions.written_at = Some(Instant::now());
                 self.cache.update_node(node);
             }
+            Err(WriteError::Unreachable(_)) => {}
             Err(error) => {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(node = %name, "cannot publish conditions: {error}");
@@ -609,7 +687,7 @@ impl Reconciler {
             }
             for uid in &work.recorded_by {
                 if let Some(rule) = self.rules.get_mut(uid)
-                    && rule.tally.forget(name)
+                    && rule.tally.forget(name, true)
                 {
                     rule.status_changed(&mut self.timers);
                 }
@@ -642,16 +720,20 @@ fn record_outcomes(
     observed: &Observed<'_>,
 ) {
     let Observed { plan, now, took } = *observed;
+    // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
+    // failure stays on record.
+    let is_clean = !plan.writes_node();
     let is_selected_by =
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
         if let Some(rule) = rules.get_mut(uid)
-            && rule.tally.forget(name)
+            && rule.tally.forget(name, is_clean)
         {
             rule.status_changed(timers);
         }
     }
-    work.recorded_by.retain(is_selected_by);
+    work.recorded_by
+        .retain(|uid| is_selected_by(uid) || !is_clean);
     for outcome in &plan.outcomes {
         let Some(rule) = rules.get_mut(&outcome.rule.uid) else {
             continue;
@@ -659,7 +741,7 @@ fn record_outcomes(
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
         let is_news = rule.tally.record(name, Record::from(outcome), now);
-        let recovered = !plan.writes_node() && rule.tally.recover(name);
+        let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
         }

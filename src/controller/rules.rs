@@ -94,6 +94,11 @@ impl RuleWork {
         self.last_evaluation.set(now.as_duration().as_secs_f64());
     }
 
+    /// The rule's UID.
+    pub(super) fn uid(&self) -> &Arc<str> {
+        &self.uid
+    }
+
     /// Whether the rule is being deleted and waits for nodes to be clean.
     pub(super) fn is_cleaning_up(&self) -> bool {
         self.pending.is_some()
@@ -291,7 +296,11 @@ impl Reconciler {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 }
-                let at = work.finalizers.retry.failed();
+                let retry = &mut work.finalizers.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    _ => retry.failed(),
+                };
                 self.timers.insert((at, Timer::Rule(uid.clone())));
             }
         }
@@ -311,8 +320,9 @@ impl Reconciler {
             return;
         }
         work.status.due = None;
-        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on.
-        if rule.deleting || (rule.spec.is_ok() && !rule.finalizer) {
+        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
+        // to find out what keeps it.
+        if (rule.deleting && !work.tally.has_failures()) || (rule.spec.is_ok() && !rule.finalizer) {
             return;
         }
         look_for_shut_out(&self.cache, &self.events, work, rule);
@@ -357,14 +367,16 @@ impl Reconciler {
             }
             Err(WriteError::Gone) => {}
             Err(error) => {
-                warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 work.status.last = None;
-                let at = work
-                    .status
-                    .write
-                    .retry
-                    .failed()
-                    .max(Instant::now() + STATUS_INTERVAL);
+                let retry = &mut work.status.write.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    error => {
+                        warn!(rule = %work.name, "cannot write the rule's status: {error}");
+                        retry.failed()
+                    }
+                };
+                let at = at.max(Instant::now() + STATUS_INTERVAL);
                 work.look_again(at, &mut self.timers);
             }
         }

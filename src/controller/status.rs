@@ -144,10 +144,16 @@ impl Tally {
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))
     }
 
-    /// Forgets a node that the rule does not select any more; answers whether that is news.
-    pub fn forget(&mut self, node: &Arc<str>) -> bool {
-        let failed = self.recover(node);
-        self.nodes.remove(node).is_some() || failed
+    /// Whether the rule could not be carried out somewhere.
+    pub fn has_failures(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    /// Forgets a node that the rule does not select any more, with its failure once the node is clean; answers
+    /// whether that is news.
+    pub fn forget(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
+        let recovered = is_clean && self.recover(node);
+        self.nodes.remove(node).is_some() || recovered
     }
 }
 

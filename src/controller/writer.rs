@@ -25,7 +25,10 @@ pub enum WriteError {
     /// The object is gone.
     #[error("the object is gone")]
     Gone,
-    /// The API server refused, or could not be reached.
+    /// Nothing listens where the API server should be, or the connection broke.
+    #[error("cannot reach the API server: {0}")]
+    Unreachable(String),
+    /// The API server refused, or did not answer in time.
     #[error("{0}")]
     Failed(String),
 }
@@ -34,6 +37,9 @@ impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
+            error @ (kube::Error::HyperError(_) | kube::Error::Service(_)) => {
+                return Self::Unreachable(with_causes(&error));
+            }
             error => return Self::Failed(with_causes(&error)),
         };
         // A failed `test` of a JSON patch is a 422 that names neither an object nor a field.

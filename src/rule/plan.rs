@@ -396,6 +396,9 @@ impl<'a> Draft<'a> {
         claims: &[Claim<'a>],
         owners: &[&Ownership],
     ) {
+        if self.has_heir(key, effect) {
+            return;
+        }
         let deleted_governor = claims
             .iter()
             .find(|claim| !claim.spec.dry_run)
@@ -438,6 +441,22 @@ impl<'a> Draft<'a> {
                 completes_bootstrap: false,
             });
         }
+    }
+
+    /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
+    /// then, so that it does not open while one rule takes over from another.
+    fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
+        let is_heir = |rule: &Rule| {
+            !rule.deleting
+                && !rule.finalizer
+                && rule.spec.as_ref().is_ok_and(|spec| {
+                    !spec.dry_run
+                        && spec.taint.is(key, effect)
+                        && spec.selector.matches(&self.node.labels)
+                })
+        };
+        let rules = self.cluster.rules.rules();
+        rules.iter().any(|rule| is_heir(rule))
     }
 
     /// Whether the rule that added the taint is gone, going, or about other nodes now.
