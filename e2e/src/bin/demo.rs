@@ -1,0 +1,124 @@
+//! The `demo` command: Nodegate at work in a real control plane, as a story on the screen.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use nodegate_e2e::demo::{Ending, Show, tell};
+use nodegate_e2e::{Cluster, Controller, ControllerManager, Options, note_failure};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How many lines of the controller's log a failure shows.
+const TAIL: usize = 15;
+
+/// Shows what Nodegate does, in about 40 seconds, on a Kubernetes control plane of its own.
+///
+/// etcd, API server, controller manager and scheduler are real; kwok plays the kubelets. Nodes join with a taint, critical
+/// components (a CNI, a CSI driver) roll out, and a workload waits. You see each node open once its critical components
+/// are there, and the workload land on open nodes only. Then a CNI pod breaks, and its node closes and opens again.
+///
+/// The demo asserts what it shows: it ends with exit code 0 when all of it really happened, and with 1 when not.
+#[derive(Parser)]
+#[command(
+    after_help = "In a terminal it draws a table (no colours where NO_COLOR is set); elsewhere it writes a \
+line for each change.\nCtrl-C ends it and takes the cluster down."
+)]
+struct Cli {
+    /// Leave control plane and controller running at the end, and say how to reach and how to end them.
+    #[arg(long)]
+    keep: bool,
+
+    /// How many nodes join.
+    #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u8).range(2..=15))]
+    nodes: u8,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let code = tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        code = run(&cli) => Some(code?),
+    };
+    Ok(code.unwrap_or_else(|| {
+        eprintln!("interrupted; the cluster is gone");
+        ExitCode::from(130)
+    }))
+}
+
+async fn run(cli: &Cli) -> Result<ExitCode> {
+    let show = Show::new();
+    show.say(
+        "A Kubernetes control plane starts: etcd, API server, controller manager and scheduler are real, kwok plays the \
+         kubelets.",
+    )?;
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        detachable: cli.keep,
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
+    // Declared after the cluster: it goes first.
+    let mut controller = None;
+    let told = tell(&show, &cluster, &mut controller, cli.nodes.into()).await;
+    let all_happened = match told {
+        Ok(ending) => sum_up(&show, &ending)?,
+        Err(error) => {
+            show.break_off()?;
+            drop(show);
+            eprintln!("\nThe demo failed: {error:#}");
+            false
+        }
+    };
+    if !all_happened {
+        note_failure();
+        eprint_end_of_log(controller.as_ref());
+    }
+    if cli.keep
+        && let Some(controller) = controller
+    {
+        keep(cluster, controller)?;
+    }
+    Ok(if all_happened {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn sum_up(show: &Show, ending: &Ending) -> Result<bool> {
+    let all_happened = show.sum_up(ending)?;
+    println!();
+    if all_happened {
+        println!("To try it on a cluster of yours: README.md. Rules for your case: examples/.");
+        println!("To look around in this one: make demo KEEP=1");
+    }
+    Ok(all_happened)
+}
+
+fn keep(cluster: Cluster, controller: Controller) -> Result<()> {
+    let kubeconfig = cluster.kubeconfig();
+    let mut pids: Vec<String> = cluster.pids().values().map(u32::to_string).collect();
+    pids.push(controller.leave_running().to_string());
+    cluster.leave_running()?;
+    println!("Control plane and controller are left running:\n");
+    println!("export KUBECONFIG={}", kubeconfig.display());
+    println!("kubectl get nodereadinessrules,nodes,pods -A -o wide   # for example");
+    println!("kill -9 {}   # ends it all", pids.join(" "));
+    Ok(())
+}
+
+fn eprint_end_of_log(controller: Option<&Controller>) {
+    let log = controller.map(Controller::log).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    if !lines.is_empty() {
+        eprintln!("The end of the controller's log:");
+    }
+    for line in &lines[lines.len().saturating_sub(TAIL)..] {
+        eprintln!("  {line}");
+    }
+}
