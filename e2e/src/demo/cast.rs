@@ -49,18 +49,22 @@ pub const CSI: &str = "csi-driver";
 /// The driver that the CSI driver's pods say they wait for.
 pub const DRIVER: &str = "csi.example.com";
 
-/// The app of the workload's pods, and the name of their Deployment.
-pub const WORKLOAD: &str = "shop";
+/// The label, and its value, of the workloads' pods.
+pub const WORKLOAD: (&str, &str) = ("role", "workload");
 
-/// How many pods of the workload each node gets at first. When the workload doubles, so does this.
+/// The workload that waits for the first nodes, and the one that comes while a node is closed.
+pub const WORKLOADS: [&str; 2] = ["shop", "search"];
+
+/// How many pods of each workload go to each node.
 pub const PODS_PER_NODE: usize = 2;
 
-/// The workload, as it is applied for this many nodes.
+/// A workload, as it is applied for this many nodes.
 #[must_use]
-pub fn workload(nodes: usize) -> String {
+pub fn workload(name: &str, nodes: usize) -> String {
     include_str!("workload.yaml")
+        .replace("NAME", name)
         .replace("REPLICAS", &(nodes * PODS_PER_NODE).to_string())
-        .replace("NODES", &nodes.to_string())
+        .replace("DOMAINS", &(nodes + 1).to_string())
 }
 
 #[cfg(test)]
@@ -79,7 +83,11 @@ mod tests {
             assert!(DAEMON_SETS.contains(&format!("{APP}: {app}\n")), "{app}");
         }
         assert!(DAEMON_SETS.contains(DRIVER) && DAEMON_SETS.contains(NAMESPACE));
-        assert!(workload(3).contains("replicas: 6") && workload(3).contains("minDomains: 3"));
-        assert!(workload(3).contains(&format!("{APP}: {WORKLOAD}")));
+        let workload = workload("shop", 3);
+        let (label, value) = WORKLOAD;
+        for text in ["replicas: 6", "minDomains: 4", &format!("{label}: {value}")] {
+            assert!(workload.contains(text), "{text}");
+        }
+        assert!(workload.contains(&format!("maxSkew: {PODS_PER_NODE}")));
     }
 }

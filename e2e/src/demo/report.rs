@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::cast::PODS_PER_NODE;
-use super::layout::{Colours, Paint, count, latency, seconds};
+use super::cast::{PODS_PER_NODE, WORKLOADS};
+use super::layout::{Colours, Paint, count, latency, seconds, wrap};
 use super::story::Ending;
 use super::table::{grid, in_row};
 use super::world::{NodeRecord, World};
@@ -107,7 +107,7 @@ fn others_stayed_open(world: &World, ending: &Ending) -> Check {
 
 fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
     let nodes = world.nodes.len();
-    let pods = nodes * PODS_PER_NODE * 2;
+    let pods = nodes * PODS_PER_NODE * WORKLOADS.len();
     let (open, running) = (world.open_nodes(), world.running());
     let problem = (open != nodes || running != pods || nodes != ending.nodes).then(|| {
         format!(
@@ -125,19 +125,31 @@ pub fn summary(world: &World, checks: &[Check], width: usize, colours: Colours) 
     let mut lines = nodes(world, width, colours);
     lines.push(String::new());
     for check in checks {
-        lines.push(match check {
-            Check::Held(promise) => format!("{} {promise}", colours.paint(Paint::Good, "ok  ")),
-            Check::Failed(problem) => format!("{} {problem}", colours.paint(Paint::Bad, "FAIL")),
-        });
+        let (mark, text) = match check {
+            Check::Held(promise) => (colours.paint(Paint::Good, "ok  "), promise),
+            Check::Failed(problem) => (colours.paint(Paint::Bad, "FAIL"), problem),
+        };
+        lines.extend(marked(&mark, text, width));
     }
     if let Some((median, slowest)) = reactions(world) {
-        lines.push(format!(
-            "     from the driver's registration to the open node: {} (median), {} (slowest)",
+        let text = format!(
+            "from the driver's registration to the open node: {} (median), {} (slowest)",
             latency(median),
             latency(slowest)
-        ));
+        );
+        lines.extend(marked("    ", &text, width));
     }
     lines
+}
+
+/// A text after a mark of four characters, broken between words.
+fn marked(mark: &str, text: &str, width: usize) -> Vec<String> {
+    let lines = wrap(text, width.saturating_sub(5)).into_iter();
+    let marked = lines.enumerate().map(|(index, line)| match index {
+        0 => format!("{mark} {line}"),
+        _ => format!("     {line}"),
+    });
+    marked.collect()
 }
 
 fn nodes(world: &World, width: usize, colours: Colours) -> Vec<String> {
@@ -180,7 +192,7 @@ fn reactions(world: &World) -> Option<(Duration, Duration)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::cast::{BOOTSTRAP, CNI, CONTINUOUS, GATES, WORKLOAD};
+    use crate::demo::cast::{APP, BOOTSTRAP, CNI, CONTINUOUS, GATES, WORKLOAD};
     use crate::demo::world::tests::{node, pod};
     use crate::demo::world::{Moment, Revision};
 
@@ -201,7 +213,7 @@ mod tests {
     fn world(opened: u64, bound: u64) -> World {
         let mut world = World::default();
         world.see_node(&node("n", 10, &GATES, ""), Duration::ZERO);
-        world.see_pod(&pod(CNI, "cni", "n", CNI_READY));
+        world.see_pod(&pod((APP, CNI), "cni", "n", CNI_READY));
         let registered = Moment {
             revision: Revision(REGISTERED),
             at: Duration::from_millis(5),
@@ -274,7 +286,7 @@ mod tests {
     #[test]
     fn the_summary_has_a_line_for_each_time_a_node_was_gated() {
         let world = world(OPENED, OPENED + 1);
-        let lines = summary(&world, &checks(&world, &ending()), 80, Colours::None);
+        let lines = summary(&world, &checks(&world, &ending()), 100, Colours::None);
         assert_eq!(lines[0], "NODE  GATED FOR  WAITED FOR, LAST");
         assert_eq!(lines[1..3], ["n     0.0 s      ", "      0.0 s      "]);
         let last = lines.last().map(String::as_str);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 
 use super::cast::{
-    BOOTSTRAP, CONTINUOUS, DAEMON_SETS, NAMESPACE, PODS_PER_NODE, RULES, WORKLOAD, workload,
+    BOOTSTRAP, CONTINUOUS, DAEMON_SETS, NAMESPACE, PODS_PER_NODE, RULES, WORKLOADS, workload,
 };
 use super::kubelet::register_drivers;
 use super::layout::{count, latency};
@@ -80,7 +80,7 @@ async fn prepare(
         .await
         .context("applying the DaemonSets")?;
     cluster
-        .apply(&workload(nodes))
+        .apply(&workload(WORKLOADS[0], nodes))
         .await
         .context("applying the workload")?;
     let pods = nodes * PODS_PER_NODE;
@@ -147,21 +147,27 @@ async fn break_and_mend(
         .await?;
     let closed = look_at(show, &broken, |node| Some(node.gatings.last()?.closed));
     let closing = since(cause, closed);
+    let first = nodes * PODS_PER_NODE;
     show.say(&format!(
-        "Rule {} closed it {} later; its pods are left alone. The workload doubles meanwhile: {}",
+        "Rule {} closed it {} later. Its pods are left alone. Now another workload of {} comes.",
         CONTINUOUS.rule,
         latency(closing),
-        "its new pods go to the other nodes, as many as may, and the rest wait."
+        count(first, "pod")
     ))?;
-    let pods = nodes * PODS_PER_NODE * 2;
-    let replicas = format!("--replicas={pods}");
-    let deployment = format!("deployment/{WORKLOAD}");
-    cluster.kubectl(&["scale", &deployment, &replicas]).await?;
+    let all = first * WORKLOADS.len();
+    cluster
+        .apply(&workload(WORKLOADS[1], nodes))
+        .await
+        .context("applying the second workload")?;
     // The closed node's share is what waits.
-    show.until("the other nodes have taken their share", |world| {
-        world.workload.len() == pods && world.running() == pods - PODS_PER_NODE
+    show.until("the open nodes have taken their share", |world| {
+        world.workload.len() == all && world.running() == all - PODS_PER_NODE
     })
     .await?;
+    show.say(&format!(
+        "Each open node took its share, and {} wait for {broken}.",
+        count(PODS_PER_NODE, "pod")
+    ))?;
     tokio::time::sleep(A_LOOK * 2).await;
 
     show.say("The CNI pod is Ready again.")?;
@@ -171,7 +177,7 @@ async fn break_and_mend(
         .await?;
     let opened = look_at(show, &broken, |node| node.gatings.last()?.opened);
     let opening = since(cause, opened);
-    show.until("the whole workload runs", |world| world.running() == pods)
+    show.until("the whole workload runs", |world| world.running() == all)
         .await?;
     show.say(&format!(
         "{broken} opened {} later, and the pods that waited went there.",

@@ -220,14 +220,14 @@ impl World {
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.clone());
         let ready = sights::is_ready(pod);
-        let app = pod.labels().get(APP).map(String::as_str);
-        if app == Some(WORKLOAD) {
+        let label = |key: &str| pod.labels().get(key).map(String::as_str);
+        if label(WORKLOAD.0) == Some(WORKLOAD.1) {
             return self.see_workload_pod(pod, node, ready);
         }
         let Some(record) = node.and_then(|node| self.nodes.get_mut(&node)) else {
             return Vec::new();
         };
-        match app {
+        match label(APP) {
             Some(CNI) => {
                 record.cni_pod = Some(pod.name_any());
                 if ready {
@@ -406,9 +406,9 @@ pub mod tests {
         node
     }
 
-    /// A pod on a node.
-    pub fn pod(app: &str, name: &str, node: &str, revision: u64) -> Pod {
-        let mut pod = fixtures::pod(name).label(APP, app).on(node).build();
+    /// A Ready pod with this label on a node.
+    pub fn pod(label: (&str, &str), name: &str, node: &str, revision: u64) -> Pod {
+        let mut pod = fixtures::pod(name).label(label.0, label.1).on(node).build();
         pod.metadata.resource_version = Some(revision.to_string());
         pod.status = serde_json::from_value(serde_json::json!({
             "conditions": [{"type": "Ready", "status": "True"}]
