@@ -1,15 +1,19 @@
 //! The `demo` command: Nodegate at work in a real control plane, as a story on the screen.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nodegate_e2e::demo::{Ending, Show, tell};
+use nodegate_e2e::demo::{Show, tell};
 use nodegate_e2e::{Cluster, Controller, ControllerManager, Options, note_failure};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How many lines of the controller's log a failure shows.
 const TAIL: usize = 15;
+
+/// How often the kubelets beat. The node lifecycle controller is there, which gives up on a node after 40 s.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Shows what Nodegate does, in about 40 seconds, on a Kubernetes control plane of its own.
 ///
@@ -58,6 +62,7 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
     )?;
     let options = Options {
         controller_manager: ControllerManager::Complete,
+        kwok: Some(HEARTBEAT),
         detachable: cli.keep,
         ..Options::full()
     };
@@ -66,7 +71,7 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
     let mut controller = None;
     let told = tell(&show, &cluster, &mut controller, cli.nodes.into()).await;
     let all_happened = match told {
-        Ok(ending) => sum_up(&show, &ending)?,
+        Ok(ending) => show.sum_up(&ending)?,
         Err(error) => {
             show.break_off()?;
             drop(show);
@@ -74,7 +79,9 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
             false
         }
     };
-    if !all_happened {
+    if all_happened {
+        point_on(cli.keep);
+    } else {
         note_failure();
         eprint_end_of_log(controller.as_ref());
     }
@@ -90,14 +97,12 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
     })
 }
 
-fn sum_up(show: &Show, ending: &Ending) -> Result<bool> {
-    let all_happened = show.sum_up(ending)?;
-    println!();
-    if all_happened {
-        println!("To try it on a cluster of yours: README.md. Rules for your case: examples/.");
-        println!("To look around in this one: make demo KEEP=1");
+/// Where to go from here, having seen it all.
+fn point_on(keep: bool) {
+    println!("\nTo try it on a cluster of yours: README.md. Rules for your case: examples/.");
+    if !keep {
+        println!("To look around in a cluster like this one: make demo KEEP=1");
     }
-    Ok(all_happened)
 }
 
 fn keep(cluster: Cluster, controller: Controller) -> Result<()> {
@@ -105,7 +110,7 @@ fn keep(cluster: Cluster, controller: Controller) -> Result<()> {
     let mut pids: Vec<String> = cluster.pids().values().map(u32::to_string).collect();
     pids.push(controller.leave_running().to_string());
     cluster.leave_running()?;
-    println!("Control plane and controller are left running:\n");
+    println!("\nControl plane and controller are left running:\n");
     println!("export KUBECONFIG={}", kubeconfig.display());
     println!("kubectl get nodereadinessrules,nodes,pods -A -o wide   # for example");
     println!("kill -9 {}   # ends it all", pids.join(" "));

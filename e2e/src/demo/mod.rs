@@ -23,4 +23,4 @@ mod table;
 mod world;
 
 pub use show::Show;
-pub use story::{Ending, tell};
+pub use story::tell;

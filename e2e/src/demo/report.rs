@@ -288,7 +288,7 @@ mod tests {
         let world = world(OPENED, OPENED + 1);
         let lines = summary(&world, &checks(&world, &ending()), 100, Colours::None);
         assert_eq!(lines[0], "NODE  GATED FOR  WAITED FOR, LAST");
-        assert_eq!(lines[1..3], ["n     0.0 s      ", "      0.0 s      "]);
+        assert_eq!(lines[1..3], ["n     0.0 s", "      0.0 s"]);
         let last = lines.last().map(String::as_str);
         assert_eq!(
             last,

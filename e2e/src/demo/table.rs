@@ -95,17 +95,18 @@ pub fn grid(heading: &[&str], rows: &[Vec<Cell>], width: usize, colours: Colours
 fn line(row: &[Cell], widths: &[usize], width: usize, colours: Colours) -> String {
     let mut line = String::new();
     let mut left = width;
-    for (index, ((text, paint), column)) in row.iter().zip(widths).enumerate() {
-        let text = cut(text, left);
+    // Written before the next cell that is not empty: a copied table has no blanks at the ends of its lines.
+    let mut gap = 0;
+    for ((text, paint), column) in row.iter().zip(widths) {
+        let text = cut(text, left.saturating_sub(gap));
         let length = text.chars().count();
-        line.push_str(&colours.paint(*paint, &text));
-        left -= length;
-        // Nothing follows the last cell, so that a copied table has no blanks at its end.
-        if index + 1 < row.len() {
-            let gap = (column.saturating_sub(length) + 2).min(left);
+        if length > 0 {
             line.push_str(&" ".repeat(gap));
-            left -= gap;
+            line.push_str(&colours.paint(*paint, &text));
+            left -= gap + length;
+            gap = 0;
         }
+        gap += column.saturating_sub(length) + 2;
     }
     line
 }
@@ -143,8 +144,8 @@ mod tests {
             lines,
             [
                 "NODE    READY  GATE   FOR     PODS  WAITS FOR",
-                "node-1  yes    open   8.0 s   1     ",
-                "node-2  yes    gated  10.0 s  0     DaemonSet kube-system/cni has no pod (+1 more)",
+                "node-1  yes    open   8.0 s   1",
+                "node-2  yes    gated  10.0 s  0     DaemonSet kube-system/cni has no pod (+1 mo…",
                 "",
                 "workload: 1 of 1 pods run, 0 wait for an open node",
             ]

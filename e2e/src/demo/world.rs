@@ -398,7 +398,7 @@ pub mod tests {
         }
         let mut node = node.build();
         node.metadata.resource_version = Some(revision.to_string());
-        for status in &mut node.status {
+        if let Some(status) = &mut node.status {
             for condition in status.conditions.iter_mut().flatten() {
                 condition.message = Some(message.to_owned());
             }
