@@ -49,7 +49,7 @@ async fn main() -> Result<ExitCode> {
         code = run(&cli) => Some(code?),
     };
     Ok(code.unwrap_or_else(|| {
-        eprintln!("interrupted; the cluster is gone");
+        eprintln!("\ninterrupted; the cluster is gone");
         ExitCode::from(130)
     }))
 }
@@ -83,7 +83,9 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
         point_on(cli.keep);
     } else {
         note_failure();
-        eprint_end_of_log(controller.as_ref());
+        if let Some(controller) = &mut controller {
+            eprint_end_of_log(controller);
+        }
     }
     if cli.keep
         && let Some(controller) = controller
@@ -117,12 +119,13 @@ fn keep(cluster: Cluster, controller: Controller) -> Result<()> {
     Ok(())
 }
 
-fn eprint_end_of_log(controller: Option<&Controller>) {
-    let log = controller.map(Controller::log).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().collect();
-    if !lines.is_empty() {
-        eprintln!("The end of the controller's log:");
+fn eprint_end_of_log(controller: &mut Controller) {
+    if let Ok(Some(status)) = controller.exited() {
+        eprintln!("The controller has ended: {status}.");
     }
+    let log = controller.log();
+    let lines: Vec<&str> = log.lines().collect();
+    eprintln!("The end of the controller's log:");
     for line in &lines[lines.len().saturating_sub(TAIL)..] {
         eprintln!("  {line}");
     }

@@ -65,8 +65,8 @@ fn opened_when_ready(world: &World) -> Check {
 fn never_bound_to_a_gated_node(world: &World) -> Check {
     let mut bindings = world.bindings.iter();
     let problem = bindings.find_map(|binding| {
-        let node = world.nodes.get(&binding.node)?;
-        let gated = node.was_gated_at(binding.revision);
+        let node = world.nodes.get(&binding.node);
+        let gated = node.is_none_or(|node| node.was_gated_at(binding.revision));
         gated.then(|| {
             format!(
                 "pod {} was bound to {} while gated",
