@@ -9,8 +9,8 @@ use futures::stream::FuturesUnordered;
 use kube::Client;
 
 use super::cast::DRIVER;
+use super::record::{Moment, Revision};
 use super::show::Show;
-use super::world::{Moment, Revision};
 use crate::fixtures::set_csi_drivers;
 use crate::sights;
 

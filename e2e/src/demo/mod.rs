@@ -3,6 +3,7 @@
 //! ```text
 //! cast      who takes part: rules, DaemonSets and workload as manifests, and their names
 //! world     what has been seen of the cluster so far (pure)
+//! record    what has been seen of one node (pure)
 //! report    whether all that was promised really happened, and the summary (pure)
 //! table     the nodes as a table (pure)
 //! layout    text that fits a terminal's width (pure)
@@ -15,6 +16,7 @@
 mod cast;
 mod kubelet;
 mod layout;
+mod record;
 mod report;
 mod screen;
 mod show;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::cast::{PODS_PER_NODE, WORKLOADS};
 use super::layout::{Colours, Paint, count, latency, seconds, wrap};
+use super::record::NodeRecord;
 use super::story::Ending;
 use super::table::{grid, in_row};
-use super::world::{NodeRecord, World};
+use super::world::World;
 
 /// Something the demo promises to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,8 +194,8 @@ fn reactions(world: &World) -> Option<(Duration, Duration)> {
 mod tests {
     use super::*;
     use crate::demo::cast::{APP, BOOTSTRAP, CNI, CONTINUOUS, GATES, WORKLOAD};
+    use crate::demo::record::{Moment, Revision};
     use crate::demo::world::tests::{node, pod};
-    use crate::demo::world::{Moment, Revision};
 
     const CNI_READY: u64 = 20;
     const REGISTERED: u64 = 30;

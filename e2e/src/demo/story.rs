@@ -10,8 +10,9 @@ use super::cast::{
 };
 use super::kubelet::register_drivers;
 use super::layout::{count, latency};
+use super::record::{Moment, NodeRecord};
 use super::show::Show;
-use super::world::{Moment, NodeRecord, World};
+use super::world::World;
 use crate::changes::set_pod_ready;
 use crate::cluster::Cluster;
 use crate::controller::Controller;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::layout::{Colours, Paint, cut, seconds};
-use super::world::{NodeRecord, World};
+use super::record::NodeRecord;
+use super::world::World;
 
 /// From this width on there is room for the rules' names.
 const WIDE: usize = 110;
