@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::cluster::Cluster;
 use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
 use crate::ports;
-use crate::process::{Lifetime, Process};
+use crate::process::Process;
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
@@ -90,7 +90,7 @@ impl Controller {
             .envs(environment.iter().copied());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("nodegate-{number}.log"));
-        let process = Process::start("nodegate", command, log, Lifetime::Owner)?;
+        let process = Process::start("nodegate", command, log, cluster.lifetime())?;
         Ok(Self { process, probes })
     }
 
@@ -156,6 +156,13 @@ impl Controller {
     /// When it takes longer than a pod may.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await
+    }
+
+    /// Leaves it running, beside a cluster that is left running too, and returns its process id.
+    #[must_use]
+    pub fn leave_running(mut self) -> u32 {
+        self.process.detach();
+        self.pid()
     }
 
     /// Kills it (SIGKILL).

@@ -22,6 +22,7 @@
 //! wait         "this happens within...", "this does not happen for..."
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! demo         the story that `make demo` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
@@ -33,6 +34,7 @@ pub mod cluster;
 mod components;
 pub mod controller;
 mod credentials;
+pub mod demo;
 pub mod fixtures;
 mod folder;
 pub mod goplane;
@@ -50,6 +52,7 @@ pub mod witness;
 
 pub use cluster::Cluster;
 pub use controller::Controller;
+pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};

@@ -27,8 +27,8 @@ use crate::rule::{self, ChangeKind, NodePlan, Outcome, Standing, TaintChange};
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
-/// A published condition whose wording alone changes is written at most this often on one node.
-const WORDING_INTERVAL: Duration = Duration::from_secs(5);
+/// A published condition of which only the message changes is written at most this often on one node.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// How many conditions are published at a time while nothing more urgent is to be written.
 const CONDITION_CONCURRENCY: usize = 8;
 /// How often a node may change under a write before a pause is made.
@@ -462,7 +462,7 @@ impl Reconciler {
         }
         if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
             let due = match work.conditions.written_at {
-                Some(written) if !plan.conditions.is_urgent() => written + WORDING_INTERVAL,
+                Some(written) if !plan.conditions.is_urgent() => written + MESSAGE_INTERVAL,
                 _ => Instant::now(),
             };
             if work.conditions.retry.is_waiting() || due > Instant::now() {

@@ -145,10 +145,14 @@ impl ConditionChanges<'_> {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
-    /// Whether more changes than the wording of what is published already.
+    /// Whether more changes than the message of what is published already.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
-        !self.withdraw.is_empty() || self.set.iter().any(|condition| condition.status_changes)
+        !self.withdraw.is_empty()
+            || self
+                .set
+                .iter()
+                .any(|condition| condition.status_changes || condition.reason_changes)
     }
 }
 
@@ -165,6 +169,8 @@ pub struct NewCondition<'a> {
     pub message: String,
     /// Whether the status differs from what is published, or nothing is.
     pub status_changes: bool,
+    /// Whether the reason differs from what is published, or nothing is.
+    pub reason_changes: bool,
     /// When the status that is published changed last, to be kept where it stays.
     pub transition: Option<Timestamp>,
 }
@@ -509,16 +515,18 @@ impl<'a> Draft<'a> {
                     let published = self.node.condition(kind);
                     let status_changes =
                         published.is_none_or(|published| published.status != condition.status);
-                    let wording_changes = published.is_none_or(|published| {
-                        published.reason != reason || published.message != message
-                    });
-                    if status_changes || wording_changes {
+                    let reason_changes =
+                        published.is_none_or(|published| published.reason != reason);
+                    let message_changes =
+                        published.is_none_or(|published| published.message != message);
+                    if status_changes || reason_changes || message_changes {
                         self.plan.conditions.set.push(NewCondition {
                             kind,
                             status: condition.status,
                             reason,
                             message,
                             status_changes,
+                            reason_changes,
                             transition: published.and_then(|published| published.transition),
                         });
                     }

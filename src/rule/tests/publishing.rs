@@ -78,6 +78,17 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
             false,
         ),
         (
+            "another reason",
+            lacking(&published(
+                "False",
+                "PodNotReady",
+                "pod kube-system/cni-x is not Ready",
+            ))
+            .rule(&asks()),
+            vec!["~node.gardener.cloud/CriticalPodsReady False"],
+            true,
+        ),
+        (
             "over someone else's",
             lacking(&foreign).rule(&asks()),
             vec![is_false],
