@@ -27,8 +27,15 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
     Ok(())
 }
 
+/// Whether a component of Kubernetes may use the prefix. The cluster autoscaler's prefixes are there for anybody's
+/// startup taints.
 fn is_kubernetes_own(prefix: &str) -> bool {
-    prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io")
+    let is_for_anybody = matches!(
+        prefix,
+        "startup-taint.cluster-autoscaler.kubernetes.io"
+            | "ignore-taint.cluster-autoscaler.kubernetes.io"
+    );
+    !is_for_anybody && (prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io"))
 }
 
 #[cfg(test)]
@@ -48,6 +55,16 @@ mod tests {
             ("bare", Lift, true),
             ("node.kubernetes.io/not-ready", Lift, false),
             ("kubernetes.io/x", Lift, false),
+            (
+                "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
+                Lift,
+                true,
+            ),
+            (
+                "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
+                Add,
+                false,
+            ),
             (
                 "node.cloudprovider.kubernetes.io/uninitialized",
                 Lift,
