@@ -60,7 +60,7 @@ impl From<&Outcome<'_>> for Record {
 }
 
 impl Record {
-    /// Whether the node is closed under the rule's taint.
+    /// Whether the node is closed under the rule's taint, once what was decided is done.
     fn is_held(&self) -> bool {
         match self.role {
             Role::Governs { holds } => holds,
@@ -117,6 +117,15 @@ impl Tally {
         self.failures.remove(node).is_some()
     }
 
+    /// Whether a node is closed under the rule's taint: as decided, or as it is where that could not be carried out.
+    fn is_held(&self, node: &str, record: &Record) -> bool {
+        if self.failures.contains_key(node) {
+            record.tainted
+        } else {
+            record.is_held()
+        }
+    }
+
     /// Forgets a node that the rule does not select any more; answers whether that is news.
     pub fn forget(&mut self, node: &Arc<str>) -> bool {
         let failed = self.recover(node);
@@ -150,8 +159,8 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     let Ok(spec) = &rule.spec else { return status };
     let held = tally
         .nodes
-        .values()
-        .filter(|(record, _)| record.is_held())
+        .iter()
+        .filter(|(name, (record, _))| tally.is_held(name, record))
         .count();
     status.matched_nodes = Some(count(tally.nodes.len()));
     status.held_nodes = Some(count(held));
@@ -215,7 +224,7 @@ fn fill_lists(
         tally
             .nodes
             .iter()
-            .filter(move |(_, (record, _))| record.is_held() == held)
+            .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
     };
     for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
         if !spend(per_node + 4 * name.len() + 260) {
