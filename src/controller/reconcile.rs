@@ -306,12 +306,18 @@ impl Reconciler {
                 self.condition_queue.push_back(name.clone());
             }
         }
+        // A node that cannot be written for one rule does not keep another one.
+        let rules = self.cache.cluster().rules.rules();
+        for rule in rules.iter().filter(|rule| rule.deleting) {
+            if let Some(work) = self.rules.get_mut(&rule.uid)
+                && !plan.writes_for(rule)
+            {
+                work.cleaned_up(name);
+            }
+        }
         if !writes {
             work.retry = Retry::default();
             work.conflicts = 0;
-            for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
-                rule.cleaned_up(name);
-            }
         } else if work.retry.is_waiting() {
             if let Some(at) = work.retry.not_before {
                 self.timers.insert((at, Timer::Node(name.clone())));
