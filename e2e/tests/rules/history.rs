@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use super::{SOON, key};
 
 /// The states of one node.
-#[derive(Debug)]
 pub struct History {
     client: Client,
     name: String,
@@ -28,11 +27,6 @@ impl Drop for History {
 }
 
 impl History {
-    /// Begins with the node as it is now.
-    pub async fn of(client: &Client, name: &str) -> Result<Self> {
-        Self::since(client, sights::node(client, name).await?).await
-    }
-
     /// Begins with a state that was seen before, such as the one in which the node was created.
     pub async fn since(client: &Client, first: Node) -> Result<Self> {
         let name = first.name_any();

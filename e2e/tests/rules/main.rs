@@ -15,6 +15,7 @@
 //! deletion      what a deleted rule leaves behind
 //! status        what a rule says about its nodes
 //! away          what happens while no controller runs, or one starts
+//! frozen        nodes that cannot be written
 //! faults        faults that users of the Node Readiness Controller have reported
 //! ```
 //!
@@ -28,6 +29,7 @@ mod deletion;
 mod dry_run;
 mod events;
 mod faults;
+mod frozen;
 mod history;
 mod neighbours;
 mod requests;

@@ -16,7 +16,8 @@ use super::{READY, SOON, client, eventually_gated, node};
 /// A status without its times.
 fn without_times(mut status: Value) -> Value {
     for list in ["nodeEvaluations", "failedNodes", "conditions"] {
-        for entry in status[list].as_array_mut().into_iter().flatten() {
+        let list = status.get_mut(list).and_then(Value::as_array_mut);
+        for entry in list.into_iter().flatten() {
             for time in ["lastEvaluationTime", "lastTransitionTime"] {
                 if let Some(entry) = entry.as_object_mut() {
                     entry.remove(time);
