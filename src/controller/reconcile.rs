@@ -22,7 +22,7 @@ use super::rules::RuleWork;
 use super::status::{Failure, Record};
 use super::writer::{WriteError, Writer};
 use crate::object::{Node, RuleObject};
-use crate::rule::{self, ChangeKind, NodePlan, TaintChange};
+use crate::rule::{self, ChangeKind, NodePlan, Rule, TaintChange};
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
@@ -288,7 +288,14 @@ impl Reconciler {
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         record_outcomes(&mut self.rules, &mut self.timers, work, name, &plan, now);
-        announce(&self.events, work, state.node, &plan, self.started);
+        announce(
+            &self.events,
+            &self.rules,
+            work,
+            state.node,
+            &plan,
+            self.started,
+        );
         if let Some(recheck) = plan.recheck {
             self.timers
                 .insert((instant_of(recheck, now), Timer::Node(name.clone())));
@@ -527,12 +534,17 @@ fn record_outcomes(
 /// did not add it, and critical components that are missing. Each is told once.
 fn announce(
     events: &EventSink,
+    rules: &HashMap<Arc<str>, RuleWork>,
     work: &mut NodeWork,
     node: &Node,
     plan: &NodePlan<'_>,
     started: Timestamp,
 ) {
-    let is_new = |created: Option<Timestamp>| created.is_none_or(|created| created >= started);
+    // Times of creation are in whole seconds.
+    let is_new_node = node
+        .created
+        .is_none_or(|created| created.as_second() >= started.as_second());
+    let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
         plan.outcomes
             .iter()
@@ -544,11 +556,8 @@ fn announce(
             continue;
         }
         work.adopted_by.push(rule.uid.clone());
-        // Where both were there before this process, an earlier one has told.
-        if let Some(spec) = rule
-            .live()
-            .filter(|_| is_new(rule.created) || is_new(node.created))
-        {
+        // Where an earlier process knew both, it has told.
+        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || is_new_node) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             let note = format!(
                 "Taint '{}:{}' is now managed by rule '{}'",

@@ -29,6 +29,8 @@ const STATUS_DELAY: Duration = Duration::from_millis(200);
 pub(super) struct RuleWork {
     name: Arc<str>,
     uid: Arc<str>,
+    /// Whether no controller had taken the rule on before this process did: it had no finalizer of ours.
+    pub(super) is_new: bool,
     /// What the rule does on its nodes.
     pub(super) tally: Tally,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
@@ -62,6 +64,7 @@ impl RuleWork {
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
+            is_new: !rule.finalizer,
             tally: Tally::default(),
             pending: None,
             shut_out: Vec::new(),
