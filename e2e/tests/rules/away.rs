@@ -101,6 +101,25 @@ async fn what_changed_while_no_controller_ran_is_made_good() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_rule_that_was_there_before_the_first_controller_adopts_and_says_so() -> Result<()> {
+    let cluster = Cluster::start(OPTIONS).await?;
+    cluster.install().await?;
+    let client = cluster.client().await?;
+    continuous("earlier").create(&client).await?;
+    let registers = node("earlier", "earlier").taint(&key("earlier"), "NoSchedule");
+    registers.create(&client).await?;
+    // Times are in whole seconds: this separates what was there from the start.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let _controller = Controller::start(&cluster, &[]).await?;
+    let said = eventually("the adoption is told", SOON, async || {
+        Ok(sights::events_on(&client, "earlier").await?.pop())
+    })
+    .await?;
+    assert_eq!(said.reason.as_deref(), Some("TaintAdopted"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_restart_writes_and_says_nothing_again() -> Result<()> {
     let cluster = Cluster::start(OPTIONS).await?;
     let limit = ["--status-node-limit=5"];

@@ -39,7 +39,7 @@ async fn a_node_closes_and_opens_with_its_condition() -> Result<()> {
 
 /// A rule that wants A to be `True` and B to be `False`.
 fn two_conditions(name: &str) -> RuleBuilder {
-    continuous(name).with(json!({"conditions": [
+    continuous(name).with(&json!({"conditions": [
         {"type": "example.com/A", "requiredStatus": "True"},
         {"type": "example.com/B", "requiredStatus": "False"},
     ]}))
@@ -62,7 +62,7 @@ async fn all_of_wants_every_condition() -> Result<()> {
 #[tokio::test]
 async fn any_of_wants_one_condition() -> Result<()> {
     let client = client().await?;
-    let rule = two_conditions("any-of").with(json!({"conditionPolicy": "anyOf"}));
+    let rule = two_conditions("any-of").with(&json!({"conditionPolicy": "anyOf"}));
     rule.create(&client).await?;
     node("any-of", "any-of").create(&client).await?;
     eventually_gated(&client, "any-of", "any-of").await?;
@@ -88,7 +88,7 @@ async fn a_missing_condition_has_the_default_status_or_is_unknown() -> Result<()
     ];
     for (name, required, default, _) in cases {
         continuous(name)
-            .with(json!({"conditions": [
+            .with(&json!({"conditions": [
                 {"type": READY, "requiredStatus": required, "defaultStatus": default},
             ]}))
             .create(&client)
@@ -121,7 +121,7 @@ async fn the_taint_is_put_on_as_the_rule_has_it() -> Result<()> {
         ("effect-execute", "NoExecute", Some("starting")),
     ] {
         continuous(name)
-            .with(json!({"taint": {"effect": effect, "value": value}}))
+            .with(&json!({"taint": {"effect": effect, "value": value}}))
             .create(&client)
             .await?;
         node(name, name).create(&client).await?;

@@ -66,7 +66,7 @@ async fn a_deleted_rule_that_did_nothing_leaves_the_taint() -> Result<()> {
         ("idle-dry", json!({"dryRun": true})),
         ("idle-remove-only", json!({"taintPolicy": "remove-only"})),
     ] {
-        continuous(name).with(spec).create(&client).await?;
+        continuous(name).with(&spec).create(&client).await?;
         let tainted = node(name, name).taint(&key(name), "NoSchedule");
         tainted.create(&client).await?;
         rule::eventually_counts(&client, name, [1, 1, 0]).await?;

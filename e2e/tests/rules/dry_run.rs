@@ -33,7 +33,7 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
     for node in nodes {
         before.push(node.create(&client).await?);
     }
-    let rule = bootstrap("dry").with(json!({"dryRun": true}));
+    let rule = bootstrap("dry").with(&json!({"dryRun": true}));
     rule.create(&client).await?;
     let expected = json!({
         "affectedNodes": 5,
@@ -62,7 +62,7 @@ async fn a_dry_run_says_when_nothing_would_change() -> Result<()> {
         .condition(READY, "True")
         .create(&client)
         .await?;
-    let rule = continuous("dry-calm").with(json!({"dryRun": true}));
+    let rule = continuous("dry-calm").with(&json!({"dryRun": true}));
     rule.create(&client).await?;
     let expected = json!({
         "affectedNodes": 1,
@@ -78,7 +78,7 @@ async fn a_dry_run_says_when_nothing_would_change() -> Result<()> {
 async fn a_dry_run_becomes_real_and_a_real_rule_a_dry_run() -> Result<()> {
     let client = client().await?;
     node("dry-real", "dry-real").create(&client).await?;
-    let rule = continuous("dry-real").with(json!({"dryRun": true}));
+    let rule = continuous("dry-real").with(&json!({"dryRun": true}));
     rule.create(&client).await?;
     rule::eventually_observed(&client, "dry-real").await?;
     stays_open(&client, "dry-real", "dry-real").await?;

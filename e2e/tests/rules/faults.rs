@@ -29,7 +29,7 @@ async fn a_rule_deleted_amid_node_events_leaves_no_taint() -> Result<()> {
         node("amid", name).create(&client).await?;
     }
     for mode in ["continuous", "bootstrap-only"] {
-        let rule = continuous("amid").with(json!({"enforcementMode": mode}));
+        let rule = continuous("amid").with(&json!({"enforcementMode": mode}));
         let rule = rule.create(&client).await?;
         let is_over = AtomicBool::new(false);
         let flipping = async {
@@ -247,7 +247,7 @@ async fn a_rule_stays_small_however_many_nodes_it_has() -> Result<()> {
         "example.com/StorageReady",
         "example.com/GpuReady",
     ];
-    let rule = continuous("many").with(json!({
+    let rule = continuous("many").with(&json!({
         "conditions": kinds.map(|kind| json!({"type": kind, "requiredStatus": "True"})),
     }));
     rule.create(&client).await?;

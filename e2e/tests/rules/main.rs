@@ -15,6 +15,7 @@
 //! deletion      what a deleted rule leaves behind
 //! status        what a rule says about its nodes
 //! away          what happens while no controller runs, or one starts
+//! lax           a CRD that checks less and holds less
 //! frozen        nodes that cannot be written
 //! faults        faults that users of the Node Readiness Controller have reported
 //! ```
@@ -31,6 +32,7 @@ mod events;
 mod faults;
 mod frozen;
 mod history;
+mod lax;
 mod neighbours;
 mod requests;
 mod rule;

@@ -72,7 +72,7 @@ async fn a_taint_with_another_value_is_left_as_it_is_until_it_is_lifted() -> Res
     let taint = json!({"key": key("value"), "value": "theirs", "effect": "NoSchedule"});
     patch_node(&client, "value", &json!({"spec": {"taints": [taint]}})).await?;
     let before = sights::node(&client, "value").await?;
-    let rule = continuous("value").with(json!({"taint": {"value": "ours"}}));
+    let rule = continuous("value").with(&json!({"taint": {"value": "ours"}}));
     rule.create(&client).await?;
     rule::eventually_counts(&client, "value", [1, 1, 0]).await?;
     never("the taint is touched", A_WHILE, async || {
@@ -97,7 +97,7 @@ async fn a_remove_only_rule_lifts_other_projects_startup_taints_and_adds_none() 
         ("lifts-bare", "starting"),
     ] {
         continuous(name)
-            .with(json!({"taintPolicy": "remove-only", "taint": {"key": taint}}))
+            .with(&json!({"taintPolicy": "remove-only", "taint": {"key": taint}}))
             .create(&client)
             .await?;
         node(name, name)
@@ -123,7 +123,7 @@ async fn a_remove_only_rule_lifts_other_projects_startup_taints_and_adds_none() 
 async fn a_remove_only_bootstrap_rule_has_on_record_what_it_lifted() -> Result<()> {
     let client = client().await?;
     let rule = bootstrap("lifts-once")
-        .with(json!({"taintPolicy": "remove-only"}))
+        .with(&json!({"taintPolicy": "remove-only"}))
         .create(&client)
         .await?;
     let tainted = |name| node("lifts-once", name).taint(&key("lifts-once"), "NoSchedule");
@@ -147,7 +147,7 @@ async fn several_rules_work_on_one_node_without_regard_to_each_other() -> Result
     let kinds = ["Network", "Storage", "Gpu"];
     let name_of = |kind: &str| format!("together-{}", kind.to_lowercase());
     for kind in kinds {
-        let rule = continuous(&name_of(kind)).with(json!({
+        let rule = continuous(&name_of(kind)).with(&json!({
             "conditions": [{"type": kind, "requiredStatus": "True"}],
             "nodeSelector": {"matchLabels": {"test": "together"}},
         }));

@@ -35,19 +35,19 @@ pub fn continuous(name: &str) -> RuleBuilder {
 
 /// The same, for nodes that start.
 pub fn bootstrap(name: &str) -> RuleBuilder {
-    continuous(name).with(json!({"enforcementMode": "bootstrap-only"}))
+    continuous(name).with(&json!({"enforcementMode": "bootstrap-only"}))
 }
 
 impl RuleBuilder {
     /// Changes the spec: a JSON merge patch.
-    pub fn with(mut self, patch: Value) -> Self {
-        json_patch::merge(&mut self.spec, &patch);
+    pub fn with(mut self, patch: &Value) -> Self {
+        json_patch::merge(&mut self.spec, patch);
         self
     }
 
     /// Takes another rule's nodes and taint.
     pub fn beside(self, test: &str) -> Self {
-        self.with(json!({
+        self.with(&json!({
             "taint": {"key": key(test)},
             "nodeSelector": {"matchLabels": {TEST: test}},
         }))

@@ -61,7 +61,7 @@ async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
         let mut requirement = requirement.clone();
         requirement["key"] = json!("pool");
         continuous(&format!("selectors-{name}"))
-            .with(json!({"nodeSelector": {
+            .with(&json!({"nodeSelector": {
                 "matchLabels": {TEST: "selectors"},
                 "matchExpressions": [requirement],
             }}))

@@ -16,7 +16,7 @@ use super::{
 fn younger(elder: &str) -> RuleBuilder {
     continuous(&format!("{elder}-younger"))
         .beside(elder)
-        .with(json!({"conditions": [{"type": "example.com/Other", "requiredStatus": "True"}]}))
+        .with(&json!({"conditions": [{"type": "example.com/Other", "requiredStatus": "True"}]}))
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn of_two_rules_on_one_taint_the_older_governs_and_the_other_says_so() -> 
 async fn rules_with_one_key_and_different_effects_do_not_conflict() -> Result<()> {
     let client = client().await?;
     continuous("effects").create(&client).await?;
-    let other = younger("effects").with(json!({"taint": {"effect": "PreferNoSchedule"}}));
+    let other = younger("effects").with(&json!({"taint": {"effect": "PreferNoSchedule"}}));
     other.create(&client).await?;
     node("effects", "effects").create(&client).await?;
     for rule in ["effects", "effects-younger"] {

@@ -31,7 +31,7 @@ fn without_times(mut status: Value) -> Value {
 #[tokio::test]
 async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<()> {
     let client = client().await?;
-    let rule = continuous("says").with(json!({"conditions": [
+    let rule = continuous("says").with(&json!({"conditions": [
         {"type": READY, "requiredStatus": "True", "defaultStatus": "False"},
         {"type": "example.com/Busy", "requiredStatus": "False"},
     ]}));
@@ -84,7 +84,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
 #[tokio::test]
 async fn a_field_that_is_not_acted_on_is_named() -> Result<()> {
     let client = client().await?;
-    let rule = continuous("fields").with(json!({"gracePeriod": "1m", "disruption": {}}));
+    let rule = continuous("fields").with(&json!({"gracePeriod": "1m", "disruption": {}}));
     rule.create(&client).await?;
     let condition = rule::eventually_says(&client, "fields", "FieldsNotActedOn", "True").await?;
     let message = condition["message"].as_str().context("a message")?;
