@@ -23,7 +23,7 @@ use super::rules::RuleWork;
 use super::status::{Failure, Record, Tally};
 use super::writer::{WriteError, Writer};
 use crate::object::{Node, RuleObject};
-use crate::rule::{self, ChangeKind, NodePlan, Outcome, Standing, TaintChange};
+use crate::rule::{self, ChangeKind, NodePlan, Outcome, Rule, Standing, TaintChange};
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
@@ -456,7 +456,14 @@ impl Reconciler {
             name,
             &observed,
         );
-        announce(&self.events, work, state.node, &plan, leading_since);
+        announce(
+            &self.events,
+            &self.rules,
+            work,
+            state.node,
+            &plan,
+            leading_since,
+        );
         if let Some(recheck) = plan.recheck {
             work.wake_at(instant_of(recheck, now), name, &mut self.timers);
         }
@@ -473,12 +480,18 @@ impl Reconciler {
                 self.condition_queue.push_back(name.clone());
             }
         }
+        // A node that cannot be written for one rule does not keep another one.
+        let rules = self.cache.cluster().rules.rules();
+        for rule in rules.iter().filter(|rule| rule.deleting) {
+            if let Some(work) = self.rules.get_mut(&rule.uid)
+                && !plan.writes_for(rule)
+            {
+                work.cleaned_up(name);
+            }
+        }
         if !writes {
             work.retry = Retry::default();
             work.conflicts = 0;
-            for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
-                rule.cleaned_up(name);
-            }
         } else if work.retry.is_waiting() {
             if let Some(at) = work.retry.not_before {
                 work.wake_at(at, name, &mut self.timers);
@@ -767,13 +780,17 @@ fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Ou
 /// did not add it, and critical components that are missing. Each is told once.
 fn announce(
     events: &EventSink,
+    rules: &HashMap<Arc<str>, RuleWork>,
     work: &mut NodeWork,
     node: &Node,
     plan: &NodePlan<'_>,
     leading_since: Timestamp,
 ) {
-    let is_new =
-        |created: Option<Timestamp>| created.is_none_or(|created| created >= leading_since);
+    // Times of creation are in whole seconds.
+    let is_new_node = node
+        .created
+        .is_none_or(|created| created.as_second() >= leading_since.as_second());
+    let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
         plan.outcomes
             .iter()
@@ -785,11 +802,8 @@ fn announce(
             continue;
         }
         work.adopted_by.push(rule.uid.clone());
-        // Where both were there before this instance led, an earlier one has told.
-        if let Some(spec) = rule
-            .live()
-            .filter(|_| is_new(rule.created) || is_new(node.created))
-        {
+        // Where an earlier process knew both, it has told.
+        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || is_new_node) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             let note = format!(
                 "Taint '{}:{}' is now managed by rule '{}'",

@@ -33,6 +33,8 @@ pub(super) struct RuleWork {
     uid: Arc<str>,
     /// The types of the conditions that the rule names.
     conditions: Vec<Arc<str>>,
+    /// Whether no controller had taken the rule on before this process did: it had no finalizer of ours.
+    pub(super) is_new: bool,
     /// What the rule does on its nodes.
     pub(super) tally: Tally,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
@@ -77,6 +79,7 @@ impl RuleWork {
                         .map(|requirement| requirement.kind.clone())
                 })
                 .collect(),
+            is_new: !rule.finalizer,
             tally: Tally::default(),
             pending: None,
             shut_out: Vec::new(),

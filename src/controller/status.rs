@@ -60,7 +60,7 @@ impl From<&Outcome<'_>> for Record {
 }
 
 impl Record {
-    /// Whether the node is closed under the rule's taint.
+    /// Whether the node is closed under the rule's taint, once what was decided is done.
     fn is_held(&self) -> bool {
         match self.role {
             Role::Governs { holds } => holds,
@@ -120,14 +120,23 @@ impl Tally {
     /// How many nodes are in which state.
     pub fn states(&self, mode: EnforcementMode) -> States {
         let mut states = States::default();
-        for (record, _) in self.nodes.values() {
-            match (record.is_held(), mode) {
+        for (name, (record, _)) in &self.nodes {
+            match (self.is_held(name, record), mode) {
                 (false, _) => states.ready += 1,
                 (true, EnforcementMode::Continuous) => states.not_ready += 1,
                 (true, EnforcementMode::BootstrapOnly) => states.bootstrapping += 1,
             }
         }
         states
+    }
+
+    /// Whether a node is closed under the rule's taint: as decided, or as it is where that could not be carried out.
+    fn is_held(&self, node: &str, record: &Record) -> bool {
+        if self.failures.contains_key(node) {
+            record.tainted
+        } else {
+            record.is_held()
+        }
     }
 
     /// The status of each condition as it was found on a node last.
@@ -194,8 +203,8 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     let Ok(spec) = &rule.spec else { return status };
     let held = tally
         .nodes
-        .values()
-        .filter(|(record, _)| record.is_held())
+        .iter()
+        .filter(|(name, (record, _))| tally.is_held(name, record))
         .count();
     status.matched_nodes = Some(count(tally.nodes.len()));
     status.held_nodes = Some(count(held));
@@ -259,7 +268,7 @@ fn fill_lists(
         tally
             .nodes
             .iter()
-            .filter(move |(_, (record, _))| record.is_held() == held)
+            .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
     };
     for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
         if !spend(per_node + 4 * name.len() + 260) {

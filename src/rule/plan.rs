@@ -66,6 +66,18 @@ impl NodePlan<'_> {
     pub fn writes_node(&self) -> bool {
         self.taints.is_some() || !self.annotations.is_empty()
     }
+
+    /// Whether something of this rule, its taint or one of its annotations, has to be written.
+    #[must_use]
+    pub fn writes_for(&self, rule: &Rule) -> bool {
+        let [by_uid, by_name] = completion_keys(rule);
+        self.changes
+            .iter()
+            .any(|change| change.rule_uid == *rule.uid)
+            || [by_uid, by_name, owner_key(&rule.uid)]
+                .iter()
+                .any(|key| self.annotations.contains_key(key))
+    }
 }
 
 /// What one rule makes of one node.
