@@ -1,5 +1,6 @@
 //! Every state that the nodes went through, as a watch shows it: for what must not happen even for a moment.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
@@ -46,12 +47,12 @@ impl Witness {
         Ok(Self { seen, watching })
     }
 
-    /// Every state since the start, oldest first, up to the node of this name as it is now.
+    /// Every state since the start of each node, by name and oldest first, up to the node of this name as it is now.
     ///
     /// # Errors
     ///
     /// When the watch has ended early, or the node is gone.
-    pub async fn up_to(&self, client: &Client, node: &str) -> Result<Vec<Node>> {
+    pub async fn up_to(&self, client: &Client, node: &str) -> Result<BTreeMap<String, Vec<Node>>> {
         let now = sights::node(client, node).await?.resource_version();
         crate::eventually(
             "the watch is up to date",
@@ -63,7 +64,14 @@ impl Witness {
             },
         )
         .await?;
-        Ok(lock(&self.seen).clone())
+        let mut by_name = BTreeMap::<String, Vec<Node>>::new();
+        for node in lock(&self.seen).iter() {
+            by_name
+                .entry(node.name_any())
+                .or_default()
+                .push(node.clone());
+        }
+        Ok(by_name)
     }
 }
 

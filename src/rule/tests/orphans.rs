@@ -65,6 +65,33 @@ fn a_taint_is_lifted_when_its_rule_left_the_node() {
             LIFTED,
         ),
         (
+            "the next rule only waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").without_finalizer()],
+            &[],
+        ),
+        (
+            "the next rule only waits for its finalizer, and the rule is being deleted",
+            gated_by(unmet(), "r"),
+            vec![
+                gate("r").deleting(),
+                gate("other").created(at(1)).without_finalizer(),
+            ],
+            &[],
+        ),
+        (
+            "a rule about other nodes that waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").selects("pool", "other").without_finalizer()],
+            LIFTED,
+        ),
+        (
+            "a dry run that waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").dry_run().without_finalizer()],
+            LIFTED,
+        ),
+        (
             "a rule that cannot act yet keeps its taint",
             gated_by(unmet(), "r"),
             vec![gate("r").without_finalizer()],
