@@ -47,7 +47,7 @@ pub struct ClassConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read configuration file {path}: {source}")]
+    #[error("cannot read configuration file {path}: {source} (check the file that --config names)")]
     Read {
         /// The file.
         path: PathBuf,

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+use super::watch::with_causes;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::object::Node;
 use crate::rule::Rule;
@@ -210,7 +211,7 @@ async fn post_all(
             match tokio::time::timeout(DEADLINE, api.create(&params, &event)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(kube::Error::Api(status))) => Err(status.message),
-                Ok(Err(error)) => Err(error.to_string()),
+                Ok(Err(error)) => Err(with_causes(&error)),
                 Err(_) => Err("no answer in time".into()),
             }
         })

@@ -185,6 +185,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
     let shutdown = told_to_stop()?;
 
+    info!(
+        server,
+        classes = classes.len(),
+        version = env!("CARGO_PKG_VERSION"),
+        "nodegate controller starting"
+    );
     let (sender, changes) = mpsc::channel(CHANGES);
     let feeder = Feeder {
         changes: sender,
@@ -207,12 +213,6 @@ pub async fn run(args: Args) -> Result<(), Error> {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
     };
-    info!(
-        server,
-        classes = cache.classes().len(),
-        version = env!("CARGO_PKG_VERSION"),
-        "nodegate controller starting"
-    );
     let writer = Writer::new(&client, metrics.clone());
     let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);
     let inputs = Inputs {

@@ -20,8 +20,9 @@ use crate::condition::{CriticalComponentClass, Namespaces};
 
 /// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
 const WATCH_TIMEOUT: u32 = 50;
-/// Longest pause before a watch is tried again.
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause before a watch is tried again, without the jitter, which may double it. Until then nothing is seen of
+/// an API server that is back, and a handful of requests a second costs nobody anything.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// A failure that follows another after this long has nothing to do with it.
 const LONG_AGO: Duration = Duration::from_secs(120);
 
@@ -226,7 +227,8 @@ fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> 
 
 /// An error with what caused it, outermost first, leaving out what is said twice.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    // The client's word for whatever went wrong below it.
+    let mut text = error.to_string().replace("ServiceError: ", "");
     let mut cause = error.source();
     while let Some(error) = cause {
         let next = error.to_string();
