@@ -145,7 +145,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
         (
             start("number").spec("conditions", json!(1)),
             "number",
-            "spec cannot be read",
+            "spec cannot be read: conditions: invalid type",
         ),
         (
             start("null").spec("conditions", Value::Null),
