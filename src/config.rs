@@ -39,7 +39,7 @@ pub struct ClassConfig {
     /// Prefix of the pod annotations whose values name CSI drivers to wait for.
     pub csi_annotation_prefix: String,
     /// Whether a CSI driver counts as registered only once it reports `allocatable.count`.
-    #[serde(default)]
+    #[serde(default, rename = "requireCSIAllocatable")]
     pub require_csi_allocatable: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct ClassConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read configuration file {path}: {source}")]
+    #[error("cannot read configuration file {path}: {source} (check the file that --config names)")]
     Read {
         /// The file.
         path: PathBuf,
@@ -112,9 +112,14 @@ impl Config {
             path: path.into(),
             source,
         })?;
-        serde_saphyr::from_str(&text).map_err(|error| ConfigError::Parse {
-            path: path.into(),
-            message: error.to_string(),
+        serde_saphyr::from_str(&text).map_err(|error| {
+            // The parser's complaint goes on with the lines in question.
+            let complaint = error.to_string();
+            let complaint = complaint.lines().next().unwrap_or_default();
+            ConfigError::Parse {
+                path: path.into(),
+                message: complaint.trim_start_matches("error: ").to_owned(),
+            }
         })
     }
 
@@ -256,6 +261,19 @@ mod tests {
             Config::default().critical_component_classes
         );
         assert!(config.classes().is_ok());
+    }
+
+    #[test]
+    fn the_example_can_be_used() {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/config/gpu.yaml");
+        let classes = Config::read(&example).unwrap().classes().unwrap();
+        assert_eq!(
+            classes
+                .iter()
+                .map(|class| class.name.as_str())
+                .collect::<Vec<_>>(),
+            ["gardener", "gpu"]
+        );
     }
 
     #[test]

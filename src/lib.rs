@@ -25,3 +25,5 @@ pub mod controller;
 pub mod object;
 pub mod rule;
 pub mod selector;
+#[cfg(test)]
+mod testing;

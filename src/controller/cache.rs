@@ -17,6 +17,10 @@ use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 
 /// One event of one watch.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
+)]
 pub enum Change {
     /// A node.
     Node(watcher::Event<NodeObject>),
@@ -212,6 +216,36 @@ impl Cache {
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
     }
 
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.entries
+            .values()
+            .filter_map(|entry| entry.node.as_ref())
+    }
+
+    /// How many objects of each kind there are.
+    pub fn sizes(&self) -> [(&'static str, usize); 5] {
+        let with_csi_node = self
+            .entries
+            .values()
+            .filter(|entry| entry.csi_node.is_some());
+        [
+            ("nodes", self.node_names().count()),
+            ("csinodes", with_csi_node.count()),
+            ("pods", self.pod_nodes.iter().map(HashMap::len).sum()),
+            (
+                "daemonsets",
+                self.daemon_sets.iter().map(BTreeMap::len).sum(),
+            ),
+            ("rules", self.rules.len()),
+        ]
+    }
+
+    /// How many nodes wait to be evaluated.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
     /// All rules by name.
     pub fn rules(&self) -> &HashMap<Arc<str>, CachedRule> {
         &self.rules
@@ -314,21 +348,14 @@ impl Cache {
     fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
         let entry = self.entry(&name);
-        let is_same = entry.node.as_ref().is_some_and(|known| {
-            Node {
-                version: node.version,
-                ..known.clone()
-            } == node
-        });
-        if entry
-            .node
-            .as_ref()
-            .is_none_or(|known| known.labels != node.labels)
+        let version = node.version;
+        let known = entry.node.replace(node);
+        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
+        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
         {
             entry.selected_at = 0;
         }
-        entry.node = Some(node);
-        if !is_same {
+        if !known.is_some_and(is_same) {
             self.mark(&name);
         }
     }
@@ -348,8 +375,11 @@ impl Cache {
                 let csi_node = CsiNode::from(object);
                 let name = csi_node.name.clone();
                 self.relists.csi_nodes.saw(name.clone());
-                self.entry(&name).csi_node = Some(csi_node);
-                self.mark(&name);
+                let entry = self.entry(&name);
+                if entry.csi_node.as_ref() != Some(&csi_node) {
+                    entry.csi_node = Some(csi_node);
+                    self.mark(&name);
+                }
             }
             watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
             watcher::Event::InitDone => {
@@ -427,14 +457,10 @@ impl Cache {
         let pods = &mut self.entry(&name).pods[class];
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
-                let is_same = Pod {
-                    version: pod.version,
-                    ..known.clone()
-                } == pod;
-                *known = pod;
-                if is_same {
+                if *known == pod {
                     return;
                 }
+                *known = pod;
             }
             None => pods.push(pod),
         }
@@ -460,15 +486,10 @@ impl Cache {
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                 let daemon_set = DaemonSet::from(object);
                 self.relists.daemon_sets[class].saw(daemon_set.key.clone());
+                // The status is not decoded, so only what decisions depend on can differ.
                 let known =
                     self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
-                // The status is not decoded, so only what decisions depend on can differ.
-                known.is_none_or(|known| {
-                    DaemonSet {
-                        version: daemon_set.version,
-                        ..known
-                    } != daemon_set
-                })
+                known != Some(daemon_set)
             }
             watcher::Event::Delete(object) => {
                 self.daemon_sets[class].remove(&DaemonSet::from(object).key);

@@ -27,15 +27,14 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Whether a component of Kubernetes may use the prefix. The cluster autoscaler's prefixes are there for anybody's
-/// startup taints.
+/// Whether taints with this key prefix belong to components of Kubernetes. Those that the Cluster Autoscaler calls
+/// startup taints do not: it only ignores them, and whoever configured them takes them away.
 fn is_kubernetes_own(prefix: &str) -> bool {
-    let is_for_anybody = matches!(
-        prefix,
-        "startup-taint.cluster-autoscaler.kubernetes.io"
-            | "ignore-taint.cluster-autoscaler.kubernetes.io"
+    let is_startup_taint = matches!(
+        prefix.strip_suffix(".cluster-autoscaler.kubernetes.io"),
+        Some("startup-taint" | "ignore-taint")
     );
-    !is_for_anybody && (prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io"))
+    (prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io")) && !is_startup_taint
 }
 
 #[cfg(test)]
@@ -56,15 +55,16 @@ mod tests {
             ("node.kubernetes.io/not-ready", Lift, false),
             ("kubernetes.io/x", Lift, false),
             (
-                "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
+                "startup-taint.cluster-autoscaler.kubernetes.io/x",
                 Lift,
                 true,
             ),
             (
-                "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
-                Add,
-                false,
+                "ignore-taint.cluster-autoscaler.kubernetes.io/x",
+                Lift,
+                true,
             ),
+            ("cluster-autoscaler.kubernetes.io/x", Lift, false),
             (
                 "node.cloudprovider.kubernetes.io/uninitialized",
                 Lift,
