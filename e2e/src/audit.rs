@@ -16,6 +16,8 @@ pub struct Write {
     pub name: String,
     /// The status code of the answer.
     pub code: u64,
+    /// Which instance of the controller it was: its user agent.
+    pub instance: String,
 }
 
 impl Write {
@@ -48,6 +50,7 @@ impl Cluster {
                     resource: resource.join("/").trim_end_matches('/').to_owned(),
                     name: text(&object["name"]),
                     code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
+                    instance: text(&event["userAgent"]),
                 }
             })
             .collect()

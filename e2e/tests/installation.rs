@@ -200,6 +200,7 @@ async fn without_a_cluster_it_keeps_trying() -> Result<()> {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 async fn what_keeps_it_from_starting_is_said_in_one_line() -> Result<()> {
     let folder = tempfolder("mistakes")?;
     let file = |name: &str, content: &str| {

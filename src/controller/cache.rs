@@ -172,11 +172,6 @@ impl Cache {
         self.unsynced.is_empty()
     }
 
-    /// The classes of critical components.
-    pub fn classes(&self) -> &[CriticalComponentClass] {
-        &self.classes
-    }
-
     /// What is the same for every node.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `watch` | one watch for each kind of object, feeding one channel |
 //! | `cache` | what the watches have shown, and which nodes that concerns |
-//! | `reconcile` | the loop: evaluates nodes, keeps writes under way |
+//! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
+//! | `nodes` | the loop's care for nodes: evaluation, writes, events |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
 //! | `writer` | requests that change something, with a deadline each |
@@ -19,8 +21,10 @@ mod events;
 mod health;
 mod lease;
 mod metrics;
+mod nodes;
 mod patch;
 mod reconcile;
+mod retry;
 mod rules;
 mod status;
 mod watch;
@@ -29,6 +33,8 @@ mod writer;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use axum::http::HeaderValue;
+use axum::http::header::USER_AGENT;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
 use tokio::signal::unix::{SignalKind, signal};
@@ -161,7 +167,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         None => Config::default(),
     };
     let classes = config.classes()?;
-    let (client, server) = client(&args).await?;
+    let instance = Instance::new();
+    let (client, server) = client(&args, &instance.unique).await?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
     let (survey, surveys) = mpsc::channel(1);
@@ -204,7 +211,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let (busy, is_busy) = cell::channel(false);
     let events = EventSink::start(
         client.clone(),
-        instance(),
+        instance.name.clone(),
         is_busy,
         metrics.events_dropped.clone(),
     );
@@ -223,7 +230,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let run = reconciler.run(inputs, shutdown);
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
-        let mut election = Election::new(client, &namespace, unique_instance());
+        let mut election = Election::new(client, &namespace, instance.unique);
         let ended = elected(&mut election, &lead, run).await;
         if ended == Ended::Stopped {
             election.release().await;
@@ -273,7 +280,7 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Error> {
 }
 
 /// A client, and the address of the API server that it talks to.
-async fn client(args: &Args) -> Result<(Client, String), Error> {
+async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> {
     let mut config = match &args.kubeconfig {
         Some(path) => {
             let unusable = |error| Error::Kubeconfig {
@@ -295,6 +302,11 @@ async fn client(args: &Args) -> Result<(Client, String), Error> {
     };
     // The client would replay writes long after the plan behind them is stale.
     config.default_retry = false;
+    // By this the API server's audit log tells one instance from another.
+    let agent = format!("nodegate/{} ({instance})", env!("CARGO_PKG_VERSION"));
+    if let Ok(agent) = HeaderValue::from_str(&agent) {
+        config.headers.push((USER_AGENT, agent));
+    }
     let server = config.cluster_url.to_string();
     let client = Client::try_from(config);
     let client = client.map_err(|error| Error::Client(watch::with_causes(&error)))?;
@@ -309,17 +321,23 @@ fn first_line(text: &str) -> String {
         .to_owned()
 }
 
-/// The name of this instance in Events: the pod's, or the host's.
-fn instance() -> String {
-    std::env::var("POD_NAME")
-        .or_else(|_| std::env::var("HOSTNAME"))
-        .unwrap_or_else(|_| "nodegate".into())
+/// What this process is called.
+struct Instance {
+    /// The pod's name, or the host's.
+    name: String,
+    /// A name that no other process has: a restarted instance is another one.
+    unique: String,
 }
 
-/// A name that no other process has: a restarted instance is another one.
-fn unique_instance() -> String {
-    let since_epoch = jiff::Timestamp::now().as_nanosecond();
-    format!("{}_{:x}-{since_epoch:x}", instance(), std::process::id())
+impl Instance {
+    fn new() -> Self {
+        let name = std::env::var("POD_NAME")
+            .or_else(|_| std::env::var("HOSTNAME"))
+            .unwrap_or_else(|_| "nodegate".into());
+        let since_epoch = jiff::Timestamp::now().as_nanosecond();
+        let unique = format!("{name}_{:x}-{since_epoch:x}", std::process::id());
+        Self { name, unique }
+    }
 }
 
 /// The namespace this process runs in: the pod's, or the one that the manifests use.

@@ -6,6 +6,7 @@ use crate::testing::{Builder, GATE, at, daemon_set, rule, world};
 const LIFTED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_taint_is_lifted_when_its_rule_left_the_node() {
     let elsewhere = || gate("r").selects("pool", "other");
     for (name, node, rules, expected) in [
