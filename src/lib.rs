@@ -25,3 +25,4 @@ pub mod controller;
 pub mod object;
 pub mod rule;
 pub mod selector;
+pub mod tls;

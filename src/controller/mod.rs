@@ -36,6 +36,7 @@ use cache::Cache;
 use events::EventSink;
 use health::Readiness;
 use reconcile::{Reconciler, Settings};
+pub(crate) use watch::with_causes;
 use writer::Writer;
 
 /// How many watch events may wait for the loop before the watches are slowed down.

@@ -206,9 +206,7 @@ mod tests {
 
     /// Every set of labels over the small universe.
     fn universe() -> Vec<BTreeMap<String, String>> {
-        let values = || {
-            std::iter::once(None).chain(NAMED.into_iter().chain(UNNAMED).map(Some))
-        };
+        let values = || std::iter::once(None).chain(NAMED.into_iter().chain(UNNAMED).map(Some));
         let mut all = Vec::new();
         for a in values() {
             for b in values() {
