@@ -202,6 +202,12 @@ impl Selector {
         Ok(Self(requirements))
     }
 
+    /// The requirements, all of which labels must fulfil.
+    #[must_use]
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.0
+    }
+
     /// Whether the selector has no requirement and so matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -32,6 +32,7 @@ use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::config::{Config, ConfigError};
+use crate::webhook;
 use cache::Cache;
 use events::EventSink;
 use health::Readiness;
@@ -69,14 +70,18 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
+
+    /// The validation webhook.
+    #[command(flatten)]
+    pub webhook: webhook::Args,
 }
 
 /// An address to listen on, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BindAddress(Option<SocketAddr>);
+pub struct BindAddress(pub(crate) Option<SocketAddr>);
 
 /// Reads an address as Kubernetes components take it: `:8081`, `127.0.0.1:8081`, or `0` for none.
-fn parse_address(text: &str) -> Result<BindAddress, String> {
+pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
@@ -112,6 +117,9 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The webhook cannot start.
+    #[error(transparent)]
+    Webhook(#[from] webhook::Error),
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
@@ -132,6 +140,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listening = health::serve(address, probe).await;
         listening.map_err(|source| Error::Listen { address, source })?;
+    }
+    if args.webhook.enable_webhook {
+        let readiness = readiness.clone();
+        let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
+        webhook::start(&args.webhook, &client, &classes, report).await?;
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;

@@ -5,6 +5,7 @@
 //! [`plan`] merges the decisions of all rules on one node. Pure: no client, no clock, no async.
 
 mod compile;
+mod conflict;
 mod decision;
 mod evaluate;
 mod ownership;
@@ -13,6 +14,7 @@ mod set;
 mod taint_key;
 
 pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
+pub use conflict::Conflict;
 pub use decision::{Decision, decide};
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
 pub use ownership::Ownership;

@@ -52,7 +52,7 @@ impl ServingCertificate {
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain).map_err(CertificateError::Chain)?;
         let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| CertificateError::Key(in_words(&error, "a PEM private key")))?;
+            .map_err(|error| CertificateError::Key(in_words(&error, "PEM private key")))?;
         let certified = CertifiedKey::from_der(chain, key, &provider());
         certified
             .map(|certified| Self(Arc::new(certified)))
@@ -122,16 +122,18 @@ impl fmt::Debug for ServingCertificate {
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
-        Ok(certificates) if certificates.is_empty() => Err("it has no PEM certificate".into()),
+        Ok(certificates) if certificates.is_empty() => {
+            Err(in_words(&pem::Error::NoItemsFound, "PEM certificate"))
+        }
         Ok(certificates) => Ok(certificates),
-        Err(error) => Err(in_words(&error, "a PEM certificate")),
+        Err(error) => Err(in_words(&error, "PEM certificate")),
     }
 }
 
 fn in_words(error: &pem::Error, expected: &str) -> String {
     match error {
-        pem::Error::NoItemsFound => format!("it has not {expected}").replace("not a", "no"),
-        error => format!("it is not {expected} ({error})"),
+        pem::Error::NoItemsFound => format!("it has no {expected}"),
+        error => format!("it is not a {expected} ({error})"),
     }
 }
 

@@ -44,6 +44,8 @@ const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How soon after a failure they are looked at again.
 const RETRY: Duration = Duration::from_secs(1);
+/// How soon they are looked at again when another replica was faster.
+const SHORTLY: Duration = Duration::from_millis(100);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long the API server may take to notice that it is to trust another CA.
@@ -113,7 +115,7 @@ impl ManagedCertificate {
                     }
                     INTERVAL
                 }
-                Err(Error::Outrun) => Duration::ZERO,
+                Err(Error::Outrun) => SHORTLY,
                 Err(error) => {
                     let error = error.to_string();
                     certificates.explain(error.clone());

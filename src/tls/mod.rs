@@ -44,7 +44,7 @@ impl Certificates {
 
     /// Serves with this certificate from now on.
     pub fn replace(&self, certificate: ServingCertificate) {
-        self.0.send_replace(Ok(certificate));
+        self.0.send_modify(|state| *state = Ok(certificate));
     }
 
     /// Notes why there is no certificate. One that is there stays in use.

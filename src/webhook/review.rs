@@ -1,0 +1,151 @@
+//! Whether a rule is taken. A function of the request and of what is in the cluster.
+
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, Operation};
+use serde_json::Value;
+
+use super::surroundings::Surroundings;
+use super::warnings::warnings;
+use crate::api::NodeReadinessRuleSpec;
+use crate::condition::CriticalComponentClass;
+use crate::object::RuleObject;
+use crate::rule::{CompiledSpec, Conflict, Rule};
+
+/// How many conflicts a rejection names.
+const NAMED_CONFLICTS: usize = 3;
+
+/// A rule under review.
+#[derive(Debug)]
+pub struct Subject {
+    /// The rule as it is to be.
+    pub rule: Rule,
+    /// Its spec as it was sent, where it can be read.
+    pub spec: Option<NodeReadinessRuleSpec>,
+    /// The rule as it was, where it is updated.
+    pub before: Option<Rule>,
+}
+
+/// What comes of a review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rule is taken.
+    Accepted {
+        /// What its author should know.
+        warnings: Vec<String>,
+    },
+    /// The rule is turned down, and why.
+    Rejected(String),
+}
+
+impl Subject {
+    /// What there is to review in a request; `None` for a request that cannot do harm.
+    ///
+    /// Nothing may stand in the way of a deletion, of the removal of a finalizer or of anything else that leaves the
+    /// spec alone. The webhook's `matchConditions` say the same, so that the API server need not even ask.
+    #[must_use]
+    pub fn of(
+        request: &AdmissionRequest<DynamicObject>,
+        classes: &[CriticalComponentClass],
+    ) -> Option<Self> {
+        let object = request.object.as_ref()?;
+        let before = match request.operation {
+            Operation::Create => None,
+            Operation::Update => request.old_object.as_ref(),
+            Operation::Delete | Operation::Connect => return None,
+        };
+        let is_subresource = request
+            .sub_resource
+            .as_deref()
+            .is_some_and(|sub| !sub.is_empty());
+        let is_going = object.metadata.deletion_timestamp.is_some();
+        let is_unchanged = before.is_some_and(|before| spec(before) == spec(object));
+        if is_subresource || is_going || is_unchanged {
+            return None;
+        }
+        let object = read(object);
+        Some(Self {
+            spec: object.spec.as_ref().ok().cloned(),
+            rule: Rule::compile(&object.metadata, object.spec, classes),
+            before: before.map(|before| {
+                let before = read(before);
+                Rule::compile(&before.metadata, before.spec, classes)
+            }),
+        })
+    }
+}
+
+fn spec(object: &DynamicObject) -> Option<&Value> {
+    object.data.get("spec")
+}
+
+/// The object as a rule; a spec that cannot be read becomes a complaint.
+fn read(object: &DynamicObject) -> RuleObject {
+    let rule = serde_json::json!({"metadata": object.metadata, "spec": spec(object)});
+    serde_json::from_value(rule).unwrap_or_else(|error| RuleObject {
+        metadata: object.metadata.clone(),
+        spec: Err(error.to_string()),
+        status: crate::api::NodeReadinessRuleStatus::default(),
+    })
+}
+
+/// Judges a rule by what is in the cluster.
+#[must_use]
+pub fn review(
+    subject: &Subject,
+    classes: &[CriticalComponentClass],
+    surroundings: &Surroundings,
+) -> Verdict {
+    let spec = match &subject.rule.spec {
+        Ok(spec) => spec,
+        Err(rejection) => return Verdict::Rejected(rejection.to_string()),
+    };
+    let conflicts = conflicts(subject, spec, &surroundings.rules);
+    if !conflicts.is_empty() && subject.may_add_conflict(spec) {
+        return Verdict::Rejected(in_words(&conflicts));
+    }
+    let mut warnings = warnings(subject.spec.as_ref(), spec, classes, surroundings);
+    if !conflicts.is_empty() {
+        warnings.insert(0, in_words(&conflicts));
+    }
+    Verdict::Accepted { warnings }
+}
+
+impl Subject {
+    /// Whether a conflict can be this request's doing: the rule is new, names another taint or other nodes than before,
+    /// or is a dry run no more. Otherwise the conflict is there already, and the update may be what mitigates it.
+    fn may_add_conflict(&self, spec: &CompiledSpec) -> bool {
+        let before = self
+            .before
+            .as_ref()
+            .and_then(|before| before.spec.as_ref().ok());
+        before.is_none_or(|before| {
+            before.taint.key != spec.taint.key
+                || before.effect != spec.effect
+                || before.selector != spec.selector
+                || (before.dry_run && !spec.dry_run)
+        })
+    }
+}
+
+fn conflicts(subject: &Subject, spec: &CompiledSpec, rules: &[Rule]) -> Vec<Conflict> {
+    rules
+        .iter()
+        // An update is about a rule that is listed too. So is a creation under a name that exists, which the API
+        // server turns down in better words.
+        .filter(|other| other.name != subject.rule.name)
+        .filter_map(|other| spec.conflict_with(other))
+        .collect()
+}
+
+fn in_words(conflicts: &[Conflict]) -> String {
+    let named: Vec<_> = conflicts
+        .iter()
+        .take(NAMED_CONFLICTS)
+        .map(ToString::to_string)
+        .collect();
+    let named = named.join("; ");
+    match conflicts.len().saturating_sub(NAMED_CONFLICTS) {
+        0 => named,
+        more => format!("{named} (+{more} more)"),
+    }
+}
