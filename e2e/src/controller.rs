@@ -100,6 +100,15 @@ impl Controller {
             .is_ok_and(|(status, _)| status == 200)
     }
 
+    /// What `/readyz` says: its status code and its text.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        get(self.probes, "/readyz").await
+    }
+
     /// What it has logged so far.
     #[must_use]
     pub fn log(&self) -> String {
