@@ -41,7 +41,7 @@ const LIFETIME: Duration = DAY.saturating_mul(90);
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 
 /// How often Secret and configuration are looked at.
-const INTERVAL: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(5);
 /// How soon after a failure they are looked at again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How soon they are looked at again when another replica was faster.

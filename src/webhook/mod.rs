@@ -34,6 +34,7 @@ const DEFAULT_NAMESPACE: &str = "nrr-system";
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
+#[group(id = "webhook")]
 pub struct Args {
     /// Serve the validation webhook for rules
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
