@@ -20,7 +20,7 @@ enum Command {
     /// Run the controller: watch nodes and rules, put taints on and lift them
     Controller {
         #[command(flatten)]
-        args: controller::Args,
+        args: Box<controller::Args>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -56,7 +56,7 @@ async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Controller { args, log } => {
             log.init()?;
-            controller::run(args).await?;
+            controller::run(*args).await?;
         }
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
     }
