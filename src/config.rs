@@ -47,7 +47,7 @@ pub struct ClassConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read configuration file {path}: {source}")]
+    #[error("cannot read configuration file {path}: {source} (check the file that --config names)")]
     Read {
         /// The file.
         path: PathBuf,
@@ -112,9 +112,14 @@ impl Config {
             path: path.into(),
             source,
         })?;
-        serde_saphyr::from_str(&text).map_err(|error| ConfigError::Parse {
-            path: path.into(),
-            message: error.to_string(),
+        serde_saphyr::from_str(&text).map_err(|error| {
+            // The parser's complaint goes on with the lines in question.
+            let complaint = error.to_string();
+            let complaint = complaint.lines().next().unwrap_or_default();
+            ConfigError::Parse {
+                path: path.into(),
+                message: complaint.trim_start_matches("error: ").to_owned(),
+            }
         })
     }
 

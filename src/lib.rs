@@ -27,5 +27,7 @@ pub mod controller;
 pub mod object;
 pub mod rule;
 pub mod selector;
+#[cfg(test)]
+mod testing;
 pub mod tls;
 pub mod webhook;

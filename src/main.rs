@@ -1,6 +1,7 @@
 //! The `nodegate` command line: one subcommand per job.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -52,7 +53,26 @@ enum LogFormat {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line, with each cause once, and no backtrace: this is for whoever typed the command.
+            let mut text = String::new();
+            for cause in error.chain().map(ToString::to_string) {
+                if text.is_empty() {
+                    text = cause;
+                } else if !text.contains(&cause) {
+                    text = format!("{text}: {cause}");
+                }
+            }
+            eprintln!("error: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Controller { args, log } => {
             log.init()?;
@@ -64,18 +84,30 @@ async fn main() -> anyhow::Result<()> {
 }
 
 impl LogArgs {
+    /// The tracing filter that is asked for; `None` for a word that is no level.
+    fn filter(&self) -> Option<String> {
+        let level = match self.level.as_str() {
+            level @ ("error" | "warn" | "info" | "debug" | "trace") => level,
+            // zap's other words: a number is a verbosity above info.
+            "panic" => "error",
+            "1" => "debug",
+            number if number.parse().is_ok_and(|number: u8| number > 1) => "trace",
+            filter => return filter.contains('=').then(|| filter.to_owned()),
+        };
+        // A bare level is about Nodegate; the client libraries say at their own lengths what is said here already.
+        Some(format!("off,nodegate={level}"))
+    }
+
     /// Starts logging to standard error.
     fn init(&self) -> anyhow::Result<()> {
-        // A bare level is about Nodegate; the client libraries say at their own lengths what is said here already.
-        let filter = match self.level.as_str() {
-            level @ ("error" | "warn" | "info" | "debug" | "trace") => {
-                format!("off,nodegate={level}")
-            }
-            filter => filter.to_owned(),
-        };
-        let filter = EnvFilter::builder().parse(&filter).with_context(|| {
+        let filter = self.filter();
+        let filter = filter
+            .as_deref()
+            .and_then(|filter| EnvFilter::builder().parse(filter).ok());
+        let filter = filter.with_context(|| {
             format!(
-                "--zap-log-level {:?} is neither a level nor a tracing filter",
+                "--zap-log-level {:?} is neither a level nor a tracing filter (use error, warn, info, debug or trace, \
+                 or a filter such as nodegate=debug)",
                 self.level
             )
         })?;

@@ -7,6 +7,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::fixtures::rules;
 use crate::kwok;
 
 /// Sets a condition of a node, as a reporter does: a strategic merge patch of its status, which leaves others' alone.
@@ -111,6 +112,32 @@ pub async fn delete_node(client: &Client, node: &str) -> Result<()> {
         .delete(node, &DeleteParams::default())
         .await
         .with_context(|| format!("deleting node {node}"))?;
+    Ok(())
+}
+
+/// Deletes a rule. It is gone once its finalizers are.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn delete_rule(client: &Client, rule: &str) -> Result<()> {
+    rules(client)
+        .delete(rule, &DeleteParams::default())
+        .await
+        .with_context(|| format!("deleting rule {rule}"))?;
+    Ok(())
+}
+
+/// Patches a rule, by JSON merge.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_rule(client: &Client, rule: &str, patch: &Value) -> Result<()> {
+    rules(client)
+        .patch(rule, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .with_context(|| format!("patching rule {rule}"))?;
     Ok(())
 }
 

@@ -23,7 +23,7 @@ use crate::credentials::Credentials;
 use crate::folder::Folder;
 use crate::kubeconfig::{self, Server};
 use crate::options::Options;
-use crate::process::Process;
+use crate::process::{Lifetime, Process};
 use crate::{kubectl, ports};
 
 /// How long a component may take to come up. It takes seconds; a machine that builds something else takes longer.
@@ -285,6 +285,11 @@ impl Cluster {
             self.kubeconfig().display(),
             pids.join(" ")
         ))
+    }
+
+    /// What becomes of its processes, and of those that belong to it, when their owner is gone.
+    pub(crate) fn lifetime(&self) -> Lifetime {
+        self.launcher.options.lifetime()
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {

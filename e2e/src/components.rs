@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::binaries::{Binaries, Component};
 use crate::credentials::Credentials;
 use crate::options::{ControllerManager, Options};
-use crate::process::{Lifetime, Process};
+use crate::process::Process;
 use crate::{kwok, ports};
 
 /// What is needed to start a cluster's components, again and again.
@@ -161,11 +161,7 @@ impl Launcher {
     }
 
     fn start(&self, component: Component, command: Command) -> Result<Process> {
-        let lifetime = if self.options.detachable {
-            Lifetime::Detachable
-        } else {
-            Lifetime::Owner
-        };
+        let lifetime = self.options.lifetime();
         let log = self.folder.join(format!("{}.log", component.name()));
         Process::start(component.name(), command, log, lifetime)
     }

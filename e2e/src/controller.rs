@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
 use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
 use crate::ports;
-use crate::process::{Lifetime, Process};
+use crate::process::Process;
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
@@ -89,7 +90,7 @@ impl Controller {
             .envs(environment.iter().copied());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("nodegate-{number}.log"));
-        let process = Process::start("nodegate", command, log, Lifetime::Owner)?;
+        let process = Process::start("nodegate", command, log, cluster.lifetime())?;
         Ok(Self { process, probes })
     }
 
@@ -100,13 +101,31 @@ impl Controller {
             .is_ok_and(|(status, _)| status == 200)
     }
 
-    /// What `/readyz` says: its status code and its text.
+    /// What `/readyz` answers: the status code and the text.
     ///
     /// # Errors
     ///
     /// When it does not answer.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         get(self.probes, "/readyz").await
+    }
+
+    /// Stops it in its tracks (SIGSTOP), until [`Self::resume`].
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn pause(&self) -> Result<()> {
+        self.process.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn resume(&self) -> Result<()> {
+        self.process.signal(Signal::SIGCONT)
     }
 
     /// What it has logged so far.
@@ -137,6 +156,13 @@ impl Controller {
     /// When it takes longer than a pod may.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await
+    }
+
+    /// Leaves it running, beside a cluster that is left running too, and returns its process id.
+    #[must_use]
+    pub fn leave_running(mut self) -> u32 {
+        self.process.detach();
+        self.pid()
     }
 
     /// Kills it (SIGKILL).

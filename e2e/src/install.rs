@@ -30,6 +30,19 @@ impl Cluster {
             .copied()
     }
 
+    /// Installs the RBAC alone, and has [`Self::install`] leave it at that: for a test that brings a CRD of its own, or
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails.
+    pub async fn install_without_crd(&self) -> Result<()> {
+        self.installed
+            .get_or_try_init(async || self.install_rbac().await)
+            .await
+            .copied()
+    }
+
     /// Installs `config/crd` and waits until it is established.
     ///
     /// # Errors

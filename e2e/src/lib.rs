@@ -14,22 +14,27 @@
 //! shared       one cluster for all tests of a test binary
 //! kubectl      the real `kubectl` against a cluster
 //! kwok         what plays the kubelets, and how a test tells it when things get ready
-//! fixtures     builders for nodes, `DaemonSet`s, pods and `CSINode`s
+//! fixtures     builders for nodes, `DaemonSet`s, pods, `CSINode`s and rules
 //! changes      what a test changes: node conditions, pod readiness
 //! sights       what a test looks at: taints, events
+//! witness      every state of the nodes, for what must not happen in between
+//! audit        who wrote what, by the API server's audit log
 //! wait         "this happens within...", "this does not happen for..."
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! demo         the story that `make demo` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
+pub mod audit;
 pub mod binaries;
 pub mod changes;
 pub mod cluster;
 mod components;
 pub mod controller;
 mod credentials;
+pub mod demo;
 pub mod fixtures;
 mod folder;
 pub mod goplane;
@@ -43,9 +48,12 @@ pub mod process;
 pub mod shared;
 pub mod sights;
 pub mod wait;
+pub mod witness;
 
 pub use cluster::Cluster;
 pub use controller::Controller;
+pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
+pub use witness::Witness;

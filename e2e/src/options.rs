@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::kwok;
+use crate::process::Lifetime;
 
 /// What the cluster consists of, beside etcd and the API server.
 #[derive(Debug, Clone)]
@@ -53,6 +54,17 @@ impl Options {
             kwok: Some(kwok::HEARTBEAT),
             audit: false,
             detachable: false,
+        }
+    }
+}
+
+impl Options {
+    /// What becomes of the cluster's processes when their owner is gone.
+    pub(crate) const fn lifetime(&self) -> Lifetime {
+        if self.detachable {
+            Lifetime::Detachable
+        } else {
+            Lifetime::Owner
         }
     }
 }

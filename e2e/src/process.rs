@@ -157,6 +157,15 @@ impl Process {
         );
     }
 
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn signal(&self, what: Signal) -> Result<()> {
+        signal(self.pid(), what)
+    }
+
     /// Kills it (SIGKILL) and waits until it is gone.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

@@ -4,6 +4,9 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Event, Node, NodeCondition, Pod, Taint};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use serde_json::Value;
+
+use crate::fixtures::rules;
 
 /// A node as it is now.
 ///
@@ -52,19 +55,76 @@ pub async fn node_condition(
     Ok(conditions.find(|condition| condition.type_ == condition_type))
 }
 
+/// All nodes.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
+    let nodes = Api::all(client.clone()).list(&ListParams::default()).await;
+    Ok(nodes.context("listing the nodes")?.items)
+}
+
+/// How many taints of this key a node has; more than one would be a fault.
+#[must_use]
+pub fn count_taints(node: &Node, key: &str) -> usize {
+    let taints = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    taints.filter(|taint| taint.key == key).count()
+}
+
+/// The status of a rule; `null` where it has none.
+///
+/// # Errors
+///
+/// When the rule cannot be read.
+pub async fn rule_status(client: &Client, rule: &str) -> Result<Value> {
+    let mut rule = rules(client)
+        .get(rule)
+        .await
+        .with_context(|| format!("reading rule {rule}"))?;
+    Ok(rule.data["status"].take())
+}
+
+/// A condition of a rule's status; `null` where it has none of this type.
+///
+/// # Errors
+///
+/// When the rule cannot be read.
+pub async fn rule_condition(client: &Client, rule: &str, condition_type: &str) -> Result<Value> {
+    let status = rule_status(client, rule).await?;
+    let conditions = status["conditions"].as_array();
+    let condition = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == condition_type);
+    Ok(condition.cloned().unwrap_or_default())
+}
+
 /// The events about a node, oldest first.
 ///
 /// # Errors
 ///
 /// When they cannot be listed.
 pub async fn events_on(client: &Client, node: &str) -> Result<Vec<Event>> {
+    events_about(client, "Node", node).await
+}
+
+/// The events about an object of this kind, oldest first.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec<Event>> {
     let about = ListParams::default().fields(&format!(
-        "involvedObject.kind=Node,involvedObject.name={node}"
+        "involvedObject.kind={kind},involvedObject.name={name}"
     ));
     let mut events = Api::<Event>::all(client.clone())
         .list(&about)
         .await
-        .with_context(|| format!("listing the events on node {node}"))?
+        .with_context(|| format!("listing the events about {kind} {name}"))?
         .items;
     events.sort_by_key(ResourceExt::creation_timestamp);
     Ok(events)

@@ -8,6 +8,8 @@ use anyhow::{Result, anyhow, bail};
 use crate::folder::note_failure;
 
 const POLL: Duration = Duration::from_millis(25);
+/// How long a watch may be behind.
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(10);
 
 /// What one look at the cluster says.
 pub trait Look {

@@ -15,14 +15,14 @@ pub(super) fn expected<'f, 'a>(
     let ClassFacts {
         class,
         daemon_sets,
-        passing,
+        staying,
         gates,
         ..
     } = *facts;
     daemon_sets.values().filter(move |daemon_set| {
         class.has(daemon_set)
             && gates.iter().all(|gate| tolerates(daemon_set, gate))
-            && is_meant_for(daemon_set, node, passing)
+            && is_meant_for(daemon_set, node, staying)
     })
 }
 

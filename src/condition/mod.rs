@@ -9,6 +9,8 @@ mod daemon_sets;
 mod detail;
 mod placement;
 mod pods;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +18,7 @@ use jiff::Timestamp;
 
 pub use class::{CriticalComponentClass, Namespaces, Question};
 pub use detail::Detail;
-pub use placement::{PassingTaints, tolerates};
+pub use placement::{PassingTaints, is_meant_for, tolerates};
 
 use crate::api::ConditionStatus;
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
@@ -148,8 +150,9 @@ pub struct ClassFacts<'f, 'a> {
     pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
     /// The class's pods that are bound to this node.
     pub pods: &'a [Pod],
-    /// The taints that do not keep a `DaemonSet` from being meant for a node, because they will go.
-    pub passing: &'a PassingTaints,
+    /// The node's taints that will not go by themselves: a `DaemonSet` that does not tolerate them is not meant
+    /// for the node.
+    pub staying: &'f [&'a Taint],
     /// The taints of the rules that wait for this class on this node.
     pub gates: &'f [&'a Taint],
 }

@@ -8,7 +8,7 @@ use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
 
 /// Taints that Kubernetes and Karpenter put on a node for a while, whatever their effect.
-const LIFECYCLE_TAINTS: [&str; 9] = [
+const LIFECYCLE_TAINTS: [&str; 10] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/network-unavailable",
@@ -17,6 +17,7 @@ const LIFECYCLE_TAINTS: [&str; 9] = [
     "node.kubernetes.io/pid-pressure",
     "node.kubernetes.io/unschedulable",
     "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
     "karpenter.sh/unregistered",
 ];
 
@@ -58,8 +59,9 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
             .any(|toleration| toleration.tolerates(taint))
 }
 
-/// Whether the `DaemonSet` is meant to have a pod on the node once all passing taints are gone.
-pub(super) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, passing: &PassingTaints) -> bool {
+/// Whether the `DaemonSet` is meant to have a pod on the node once only the `staying` ones of its taints are left.
+#[must_use]
+pub fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
         && daemon_set
             .node_selector
@@ -69,10 +71,7 @@ pub(super) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, passing: &Passin
             .node_affinity
             .as_ref()
             .is_none_or(|terms| terms.iter().any(|term| matches_term(term, node)))
-        && node
-            .taints
-            .iter()
-            .all(|taint| passing.contains(taint) || tolerates(daemon_set, taint))
+        && staying.iter().all(|taint| tolerates(daemon_set, taint))
 }
 
 fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {

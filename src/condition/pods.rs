@@ -59,7 +59,7 @@ pub(super) fn ready<'a>(
     for daemon_set in expected(node, facts) {
         waited_for.push(&daemon_set.uid);
         let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, now)));
-        unready.extend(words.min_by_key(|(_, word)| *word));
+        unready.extend(words.min_by_key(|(pod, word)| (*word, &pod.key)));
     }
     let others = facts.pods.iter().filter(|pod| {
         let is_covered = |uid: &Arc<str>| waited_for.contains(&&**uid);

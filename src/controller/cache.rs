@@ -172,11 +172,6 @@ impl Cache {
         self.unsynced.is_empty()
     }
 
-    /// The classes of critical components.
-    pub fn classes(&self) -> &[CriticalComponentClass] {
-        &self.classes
-    }
-
     /// What is the same for every node.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
@@ -214,6 +209,36 @@ impl Cache {
         self.entries
             .iter()
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.entries
+            .values()
+            .filter_map(|entry| entry.node.as_ref())
+    }
+
+    /// How many objects of each kind there are.
+    pub fn sizes(&self) -> [(&'static str, usize); 5] {
+        let with_csi_node = self
+            .entries
+            .values()
+            .filter(|entry| entry.csi_node.is_some());
+        [
+            ("nodes", self.node_names().count()),
+            ("csinodes", with_csi_node.count()),
+            ("pods", self.pod_nodes.iter().map(HashMap::len).sum()),
+            (
+                "daemonsets",
+                self.daemon_sets.iter().map(BTreeMap::len).sum(),
+            ),
+            ("rules", self.rules.len()),
+        ]
+    }
+
+    /// How many nodes wait to be evaluated.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.len()
     }
 
     /// All rules by name.

@@ -1,8 +1,6 @@
 //! Kubernetes Events about nodes and rules. They are posted behind the taint writes, and under overload they are
 //! dropped and counted rather than waited for.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -12,9 +10,12 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use prometheus::IntCounter;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
+use super::watch::with_causes;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::object::Node;
 use crate::rule::Rule;
@@ -148,25 +149,41 @@ fn truncated(mut note: String) -> String {
 }
 
 /// Takes Events without ever making the taker wait.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct EventSink {
     queue: mpsc::Sender<Notice>,
-    dropped: Arc<AtomicU64>,
+    dropped: IntCounter,
+    posting: JoinHandle<()>,
 }
 
 impl EventSink {
     /// Starts posting. Events wait while `busy` says that taints are being written, though not for ever.
-    pub fn start(client: Client, instance: String, busy: watch::Receiver<bool>) -> Self {
+    pub fn start(
+        client: Client,
+        instance: String,
+        busy: watch::Receiver<bool>,
+        dropped: IntCounter,
+    ) -> Self {
         let (queue, notices) = mpsc::channel(CAPACITY);
-        let dropped = Arc::new(AtomicU64::new(0));
-        tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
-        Self { queue, dropped }
+        let posting = tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
+        Self {
+            queue,
+            dropped,
+            posting,
+        }
+    }
+
+    /// Takes no more Events, and waits until those that it has are posted.
+    pub async fn close(self) {
+        drop(self.queue);
+        // The task neither panics nor is cancelled, and if it did there would be nothing left to wait for.
+        let _ = self.posting.await;
     }
 
     /// Queues an Event, or drops it when too many are waiting.
     pub fn send(&self, notice: Notice) {
         if self.queue.try_send(notice).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.inc();
         }
     }
 }
@@ -176,7 +193,7 @@ async fn post_all(
     instance: String,
     notices: mpsc::Receiver<Notice>,
     busy: watch::Receiver<bool>,
-    dropped: Arc<AtomicU64>,
+    dropped: IntCounter,
 ) {
     let api: Api<Event> = Api::namespaced(client, NAMESPACE);
     let (api, instance, busy) = (&api, instance.as_str(), &busy);
@@ -194,7 +211,7 @@ async fn post_all(
             match tokio::time::timeout(DEADLINE, api.create(&params, &event)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(kube::Error::Api(status))) => Err(status.message),
-                Ok(Err(error)) => Err(error.to_string()),
+                Ok(Err(error)) => Err(with_causes(&error)),
                 Err(_) => Err("no answer in time".into()),
             }
         })
@@ -202,12 +219,9 @@ async fn post_all(
         .scan(None::<String>, |last, result| {
             // One line for each kind of trouble, not one for each Event.
             if let Err(problem) = result {
-                dropped.fetch_add(1, Ordering::Relaxed);
+                dropped.inc();
                 if last.as_ref() != Some(&problem) {
-                    warn!(
-                        dropped = dropped.load(Ordering::Relaxed),
-                        "cannot post an event: {problem}"
-                    );
+                    warn!(dropped = dropped.get(), "cannot post an event: {problem}");
                 }
                 *last = Some(problem);
             }

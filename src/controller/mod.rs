@@ -4,19 +4,27 @@
 //! |---|---|
 //! | `watch` | one watch for each kind of object, feeding one channel |
 //! | `cache` | what the watches have shown, and which nodes that concerns |
-//! | `reconcile` | the loop: evaluates nodes, keeps writes under way |
+//! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
+//! | `nodes` | the loop's care for nodes: evaluation, writes, events |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
 //! | `writer` | requests that change something, with a deadline each |
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `health` | `/healthz` and `/readyz` |
+//! | `metrics` | Prometheus metrics |
+//! | `lease` | leader election |
 
 mod cache;
 mod events;
 mod health;
+mod lease;
+mod metrics;
+mod nodes;
 mod patch;
 mod reconcile;
+mod retry;
 mod rules;
 mod status;
 mod watch;
@@ -25,7 +33,9 @@ mod writer;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use axum::http::HeaderValue;
+use axum::http::header::USER_AGENT;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as cell};
@@ -36,7 +46,10 @@ use crate::webhook;
 use cache::Cache;
 use events::EventSink;
 use health::Readiness;
-use reconcile::{Reconciler, Settings};
+use lease::Election;
+use metrics::Metrics;
+use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
+use watch::Feeder;
 pub(crate) use watch::with_causes;
 use writer::Writer;
 
@@ -57,6 +70,19 @@ pub struct Args {
     /// Address of /healthz and /readyz; `0` turns them off
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
     pub health_probe_bind_address: BindAddress,
+
+    /// Address of /metrics; `0` turns them off
+    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
+    pub metrics_bind_address: BindAddress,
+
+    /// Let one instance write at a time, elected by a Lease
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease; without it the pod's own, or nrr-system
+    #[arg(long, value_name = "NAMESPACE")]
+    pub leader_election_namespace: Option<String>,
 
     /// How many nodes are written at a time
     #[arg(long, value_name = "NODES", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -104,14 +130,24 @@ pub enum Error {
     /// There is nothing that says where the cluster is.
     #[error("cannot tell which cluster to use: {0} (give --kubeconfig FILE, or set KUBECONFIG)")]
     Cluster(String),
+    /// The kubeconfig file cannot be used.
+    #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)", path = path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The client cannot be made from the kubeconfig.
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
-    /// The probes' address cannot be listened on.
-    #[error(
-        "cannot listen on {address} for health probes: {source} (choose another --health-probe-bind-address)"
-    )]
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
     Listen {
+        /// What would be served there.
+        what: &'static str,
+        /// The flag that says where.
+        flag: &'static str,
         /// The address.
         address: SocketAddr,
         /// What the system says.
@@ -120,6 +156,11 @@ pub enum Error {
     /// The webhook cannot start.
     #[error(transparent)]
     Webhook(#[from] webhook::Error),
+    /// Another instance may have taken over: this one must not go on.
+    #[error(
+        "the lead was lost; starting again as a follower is up to whoever started this process"
+    )]
+    LeadershipLost,
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
@@ -135,76 +176,191 @@ pub async fn run(args: Args) -> Result<(), Error> {
         None => Config::default(),
     };
     let classes = config.classes()?;
-    let client = client(&args).await?;
+    let instance = Instance::new();
+    let (client, server) = client(&args, &instance.unique).await?;
+    let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
+    let (survey, surveys) = mpsc::channel(1);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listening = health::serve(address, probe).await;
-        listening.map_err(|source| Error::Listen { address, source })?;
+        listening.map_err(|source| Error::Listen {
+            what: "health probes",
+            flag: "--health-probe-bind-address",
+            address,
+            source,
+        })?;
     }
+    if let BindAddress(Some(address)) = args.metrics_bind_address {
+        let listening = metrics::serve(address, metrics.clone(), survey).await;
+        listening.map_err(|source| Error::Listen {
+            what: "metrics",
+            flag: "--metrics-bind-address",
+            address,
+            source,
+        })?;
+    }
+    let shutdown = told_to_stop()?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
         webhook::start(&args.webhook, &client, &classes, report).await?;
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
-    let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
 
+    info!(
+        server,
+        classes = classes.len(),
+        version = env!("CARGO_PKG_VERSION"),
+        "nodegate controller starting"
+    );
     let (sender, changes) = mpsc::channel(CHANGES);
-    watch::spawn_all(&client, &classes, &sender, &readiness);
-    drop(sender);
+    let feeder = Feeder {
+        changes: sender,
+        readiness: readiness.clone(),
+        metrics: metrics.clone(),
+        server: server.clone(),
+    };
+    watch::spawn_all(&client, &classes, &feeder);
+    drop(feeder);
+    let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
-    let events = EventSink::start(client.clone(), instance(), is_busy);
+    let events = EventSink::start(
+        client.clone(),
+        instance.name.clone(),
+        is_busy,
+        metrics.events_dropped.clone(),
+    );
     let cache = Cache::new(classes, config.passing_taints, args.publish_conditions);
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
     };
-    info!(
-        classes = cache.classes().len(),
-        version = env!("CARGO_PKG_VERSION"),
-        "nodegate controller starting"
-    );
-    Reconciler::new(
-        cache,
-        Writer::new(&client),
-        events,
-        busy,
-        readiness,
-        settings,
-    )
-    .run(changes, shutdown)
-    .await;
-    Ok(())
+    let writer = Writer::new(&client, metrics.clone());
+    let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);
+    let inputs = Inputs {
+        changes,
+        leadership,
+        surveys,
+    };
+    let run = reconciler.run(inputs, shutdown);
+    let ended = if args.leader_elect {
+        let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
+        let mut election = Election::new(client, &namespace, instance.unique);
+        let ended = elected(&mut election, &lead, run).await;
+        if ended == Ended::Stopped {
+            election.release().await;
+        }
+        ended
+    } else {
+        lead.send_replace(Leadership::Leading);
+        run.await
+    };
+    match ended {
+        Ended::Stopped => Ok(()),
+        Ended::LeadershipLost => Err(Error::LeadershipLost),
+    }
 }
 
-async fn client(args: &Args) -> Result<Client, Error> {
-    let cluster = |error: &dyn std::error::Error| Error::Cluster(watch::with_causes(error));
+/// Runs the loop beside the election that tells it whether it may write.
+async fn elected(
+    election: &mut Election,
+    lead: &cell::Sender<Leadership>,
+    run: impl Future<Output = Ended>,
+) -> Ended {
+    let campaign = async {
+        election.win().await;
+        lead.send_replace(Leadership::Leading);
+        election.keep().await;
+        lead.send_replace(Leadership::Lost);
+        std::future::pending::<Ended>().await
+    };
+    // The campaign comes first: after a pause of the whole process nothing may be written before it has been asked.
+    tokio::select! {
+        biased;
+        ended = campaign => ended,
+        ended = run => ended,
+    }
+}
+
+/// Resolves when the process is told to stop by SIGTERM or SIGINT.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Error> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// A client, and the address of the API server that it talks to.
+async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> {
     let mut config = match &args.kubeconfig {
         Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| cluster(&error))?;
-            let config =
-                ClientConfig::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                    .await;
-            config.map_err(|error| cluster(&error))?
+            let unusable = |error| Error::Kubeconfig {
+                path: path.clone(),
+                problem: match error {
+                    KubeconfigError::ReadConfig(error, _) => error.to_string(),
+                    // The parser's complaint goes on with the lines in question.
+                    error => first_line(&watch::with_causes(&error)),
+                },
+            };
+            let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+            let options = KubeConfigOptions::default();
+            let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.map_err(unusable)?
         }
         None => ClientConfig::infer()
             .await
-            .map_err(|error| cluster(&error))?,
+            .map_err(|error| Error::Cluster(watch::with_causes(&error)))?,
     };
     // The client would replay writes long after the plan behind them is stale.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| Error::Client(watch::with_causes(&error)))
+    // By this the API server's audit log tells one instance from another.
+    let agent = format!("nodegate/{} ({instance})", env!("CARGO_PKG_VERSION"));
+    if let Ok(agent) = HeaderValue::from_str(&agent) {
+        config.headers.push((USER_AGENT, agent));
+    }
+    let server = config.cluster_url.to_string();
+    let client = Client::try_from(config);
+    let client = client.map_err(|error| Error::Client(watch::with_causes(&error)))?;
+    Ok((client, server.trim_end_matches('/').to_owned()))
 }
 
-/// The name of this instance in Events: the pod's, or the host's.
-fn instance() -> String {
-    std::env::var("POD_NAME")
-        .or_else(|_| std::env::var("HOSTNAME"))
-        .unwrap_or_else(|_| "nodegate".into())
+/// The complaint itself, without the lines that it is about.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("failed to parse kubeconfig YAML: ")
+        .trim_start_matches("error: ")
+        .to_owned()
+}
+
+/// What this process is called.
+struct Instance {
+    /// The pod's name, or the host's.
+    name: String,
+    /// A name that no other process has: a restarted instance is another one.
+    unique: String,
+}
+
+impl Instance {
+    fn new() -> Self {
+        let name = std::env::var("POD_NAME")
+            .or_else(|_| std::env::var("HOSTNAME"))
+            .unwrap_or_else(|_| "nodegate".into());
+        let since_epoch = jiff::Timestamp::now().as_nanosecond();
+        let unique = format!("{name}_{:x}-{since_epoch:x}", std::process::id());
+        Self { name, unique }
+    }
+}
+
+/// The namespace this process runs in: the pod's, or the one that the manifests use.
+pub(crate) fn own_namespace() -> String {
+    const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    std::env::var("POD_NAMESPACE")
+        .or_else(|_| std::fs::read_to_string(FILE))
+        .map_or_else(
+            |_| "nrr-system".into(),
+            |namespace| namespace.trim().to_owned(),
+        )
 }

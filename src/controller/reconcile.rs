@@ -1,39 +1,65 @@
 //! The reconcile loop: one task that owns all state, takes in what the watches show, has nodes evaluated, and keeps
 //! a bounded number of writes under way, never two of a kind on one object.
 //!
-//! This file is about nodes; what is done for the rules themselves is in `rules`.
+//! What is done for each node is in `nodes`, what is done for the rules themselves in `rules`.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::cache::{Cache, Change};
-use super::events::{EventSink, Notice, Tone};
+use super::events::EventSink;
 use super::health::Readiness;
-use super::patch;
+use super::metrics::{Metrics, Survey};
+use super::nodes::{Completion, NodeWork};
+use super::retry::Retry;
 use super::rules::RuleWork;
-use super::status::{Failure, Record};
 use super::writer::{WriteError, Writer};
 use crate::object::{Node, RuleObject};
-use crate::rule::{self, ChangeKind, NodePlan, TaintChange};
+use crate::rule::TaintChange;
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
-/// A published condition whose wording alone changes is written at most this often on one node.
-const WORDING_INTERVAL: Duration = Duration::from_secs(5);
 /// How many conditions are published at a time while nothing more urgent is to be written.
 const CONDITION_CONCURRENCY: usize = 8;
-/// How often a node may change under a write before a pause is made.
-const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Whether this instance may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leadership {
+    /// Another instance leads, or none yet.
+    Following,
+    /// This instance leads, or there is no election.
+    Leading,
+    /// This instance has led and may not any more.
+    Lost,
+}
+
+/// What ended the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop, and the writes under way have been answered.
+    Stopped,
+    /// The lead was lost; the writes under way have been cancelled.
+    LeadershipLost,
+}
+
+/// What the loop is told and asked from outside.
+pub struct Inputs {
+    /// What the watches show.
+    pub changes: mpsc::Receiver<Change>,
+    /// Whether this instance may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Requests to bring the gauges up to date.
+    pub surveys: mpsc::Receiver<Survey>,
+}
 
 /// What the command line says about the loop.
 #[derive(Debug, Clone, Copy)]
@@ -49,88 +75,22 @@ pub struct Reconciler {
     pub(super) cache: Cache,
     pub(super) writer: Writer,
     pub(super) events: EventSink,
+    pub(super) metrics: Metrics,
     pub(super) settings: Settings,
     pub(super) rules: HashMap<Arc<str>, RuleWork>,
     pub(super) in_flight: JoinSet<Done>,
     pub(super) timers: Timers,
-    nodes: HashMap<Arc<str>, NodeWork>,
-    node_writes: usize,
-    condition_queue: VecDeque<Arc<str>>,
-    condition_writes: usize,
+    pub(super) nodes: HashMap<Arc<str>, NodeWork>,
+    pub(super) node_writes: usize,
+    pub(super) condition_queue: VecDeque<Arc<str>>,
+    pub(super) condition_writes: usize,
     busy: watch::Sender<bool>,
     readiness: watch::Sender<Readiness>,
-    started: Timestamp,
-}
-
-/// What is under way for one node.
-#[derive(Debug, Default)]
-struct NodeWork {
-    /// The node that all of this is about; another UID means another node.
-    uid: Arc<str>,
-    /// A write of taints or annotations is under way.
-    writing: bool,
-    retry: Retry,
-    conflicts: u32,
-    /// The timer that will have the node evaluated.
-    wake: Option<Instant>,
-    /// UIDs of the rules that have a record of this node.
-    recorded_by: Vec<Arc<str>>,
-    /// UIDs of the rules whose adoption of a taint has been told.
-    adopted_by: Vec<Arc<str>>,
-    /// The reason of the last event about missing critical components.
-    waiting: Option<&'static str>,
-    conditions: ConditionWork,
-}
-
-impl NodeWork {
-    /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
-    fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
-        if self.wake.is_some_and(|wake| wake <= at) {
-            return;
-        }
-        if let Some(later) = self.wake.replace(at) {
-            timers.remove(&(later, Timer::Node(name.clone())));
-        }
-        timers.insert((at, Timer::Node(name.clone())));
-    }
-}
-
-/// What is under way for one node's published conditions.
-#[derive(Debug, Default)]
-struct ConditionWork {
-    queued: bool,
-    writing: bool,
-    retry: Retry,
-    written_at: Option<Instant>,
-}
-
-/// When something that failed may be tried again.
-#[derive(Debug, Default)]
-pub(super) struct Retry {
-    pauses: Option<ExponentialBackoff>,
-    not_before: Option<Instant>,
-}
-
-impl Retry {
-    /// Notes a failure; answers when to try again.
-    pub(super) fn failed(&mut self) -> Instant {
-        let pauses = self.pauses.get_or_insert_with(|| {
-            ExponentialBuilder::new()
-                .with_min_delay(Duration::from_millis(50))
-                .with_max_delay(Duration::from_secs(30))
-                .with_jitter()
-                .without_max_times()
-                .build()
-        });
-        let at = Instant::now() + pauses.next().unwrap_or(Duration::from_secs(30));
-        self.not_before = Some(at);
-        at
-    }
-
-    /// Whether it is too early to try again.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.not_before.is_some_and(|at| Instant::now() < at)
-    }
+    /// Since when this instance leads; `None` while it does not.
+    leading_since: Option<Timestamp>,
+    /// Runs while the API server cannot be reached: then one write at a time finds out whether it is back, and all
+    /// others wait for that rather than for pauses of their own.
+    outage: Retry,
 }
 
 /// What is to happen when, soonest first.
@@ -151,6 +111,7 @@ pub(super) enum Done {
     Node {
         name: Arc<str>,
         changes: Vec<TaintChange>,
+        completions: Vec<Completion>,
         result: Result<Node, WriteError>,
         /// The node as it was read after a conflict.
         fresh: Option<Node>,
@@ -180,12 +141,14 @@ impl Reconciler {
         events: EventSink,
         busy: watch::Sender<bool>,
         readiness: watch::Sender<Readiness>,
+        metrics: Metrics,
         settings: Settings,
     ) -> Self {
         Self {
             cache,
             writer,
             events,
+            metrics,
             settings,
             rules: HashMap::new(),
             in_flight: JoinSet::new(),
@@ -196,44 +159,96 @@ impl Reconciler {
             condition_writes: 0,
             busy,
             readiness,
-            started: Timestamp::now(),
+            leading_since: None,
+            outage: Retry::default(),
         }
     }
 
-    /// Runs until `shutdown` resolves, then lets the writes under way end.
-    pub async fn run(
-        mut self,
-        mut changes: mpsc::Receiver<Change>,
-        shutdown: impl Future<Output = ()>,
-    ) {
+    /// Runs until `shutdown` resolves or the lead is lost.
+    pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            // Here too, so that a steady stream of events does not keep timers from firing.
+            self.fire_timers();
+            match (*inputs.leadership.borrow_and_update(), self.leading_since) {
+                (Leadership::Lost, _) => {
+                    warn!(
+                        writes = self.in_flight.len(),
+                        "the lead is lost; cancelling writes"
+                    );
+                    return Ended::LeadershipLost;
+                }
+                (Leadership::Leading, None) => {
+                    self.leading_since = Some(Timestamp::now());
+                    self.metrics.leader.set(1);
+                }
+                _ => {}
+            }
             self.start_work();
-            let next_timer = self.timers.first().map(|(at, _)| *at);
+            let outage = self.outage.not_before.filter(|_| self.outage.is_waiting());
+            let timer = self.timers.first().map(|(at, _)| *at);
+            let next_timer = timer.into_iter().chain(outage).min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                Ok(()) = inputs.leadership.changed() => {}
                 Some(done) = self.in_flight.join_next() => {
                     self.finish(done);
                     while let Some(done) = self.in_flight.try_join_next() {
                         self.finish(done);
                     }
                 }
-                Some(change) = changes.recv() => {
+                Some(change) = inputs.changes.recv() => {
                     self.cache.apply(change);
                     for _ in 1..BATCH {
-                        let Ok(change) = changes.try_recv() else { break };
+                        let Ok(change) = inputs.changes.try_recv() else { break };
                         self.cache.apply(change);
                     }
+                }
+                Some(done) = inputs.surveys.recv() => {
+                    self.survey();
+                    // Who asked may have stopped waiting.
+                    let _ = done.send(());
                 }
                 () = sleep_until(next_timer) => self.fire_timers(),
             }
         }
         info!(writes = self.in_flight.len(), "stopping");
-        let drained = async { while self.in_flight.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
-            warn!("stopped before all writes had been answered");
+        let deadline = Instant::now() + SHUTDOWN_GRACE;
+        while !self.in_flight.is_empty() {
+            match tokio::time::timeout_at(deadline, self.in_flight.join_next()).await {
+                // What has been done is told, even if nothing more is.
+                Ok(Some(done)) => self.finish(done),
+                Ok(None) => break,
+                Err(_) => {
+                    warn!("stopped before all writes had been answered");
+                    break;
+                }
+            }
         }
+        self.busy.send_replace(false);
+        if tokio::time::timeout_at(deadline, self.events.close())
+            .await
+            .is_err()
+        {
+            warn!("stopped before all events had been posted");
+        }
+        Ended::Stopped
+    }
+
+    /// Brings the gauges up to date.
+    fn survey(&self) {
+        let metrics = &self.metrics;
+        metrics.reset_gauges();
+        metrics.queue_depth.set(gauge(self.cache.dirty_count()));
+        metrics.writes_in_flight.set(gauge(self.in_flight.len()));
+        for (kind, size) in self.cache.sizes() {
+            metrics
+                .cache_objects
+                .with_label_values(&[kind])
+                .set(gauge(size));
+        }
+        self.survey_rules();
     }
 
     /// Does what can be done now: rules first, then nodes, then what may wait.
@@ -246,21 +261,31 @@ impl Reconciler {
             readiness.synced = true;
             is_news
         });
+        let Some(leading_since) = self.leading_since else {
+            return;
+        };
         if self.cache.take_rules_changed() {
             self.sync_rules();
         }
         let now = Timestamp::now();
-        while self.node_writes < self.settings.concurrency {
+        let during_outage = |usual: usize| match (self.outage.is_on(), self.outage.is_waiting()) {
+            (false, _) => usual,
+            (true, false) => 1,
+            (true, true) => 0,
+        };
+        let allowed = during_outage(self.settings.concurrency);
+        let allowed_conditions = during_outage(CONDITION_CONCURRENCY);
+        while self.node_writes < allowed {
             let Some(name) = self.cache.next_dirty() else {
                 break;
             };
-            self.consider(&name, now);
+            self.consider(&name, now, leading_since);
         }
         self.finish_deletions();
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();
         self.busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
-        let allowed = if is_busy { 1 } else { CONDITION_CONCURRENCY };
+        let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
         while self.condition_writes < allowed {
             let Some(name) = self.condition_queue.pop_front() else {
                 break;
@@ -285,112 +310,25 @@ impl Reconciler {
         }
     }
 
-    /// Evaluates one node, notes what follows, and starts the write if there is one to be made.
-    fn consider(&mut self, name: &Arc<str>, now: Timestamp) {
-        self.cache.select_rules(name);
-        let Some(state) = self.cache.node(name) else {
-            self.forget(name);
-            return;
-        };
-        let work = self.nodes.entry(name.clone()).or_default();
-        if work.writing {
-            // Evaluated again when the write has ended.
-            return;
-        }
-        if work.uid != state.node.uid {
-            *work = NodeWork {
-                uid: state.node.uid.clone(),
-                wake: work.wake,
-                recorded_by: std::mem::take(&mut work.recorded_by),
-                ..NodeWork::default()
-            };
-        }
-        let plan = rule::plan(self.cache.cluster(), state, now);
-        let writes = plan.writes_node();
-        debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
-        record_outcomes(&mut self.rules, &mut self.timers, work, name, &plan, now);
-        announce(&self.events, work, state.node, &plan, self.started);
-        if let Some(recheck) = plan.recheck {
-            work.wake_at(instant_of(recheck, now), name, &mut self.timers);
-        }
-        if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
-            let due = match work.conditions.written_at {
-                Some(written) if !plan.conditions.is_urgent() => written + WORDING_INTERVAL,
-                _ => Instant::now(),
-            };
-            if work.conditions.retry.is_waiting() || due > Instant::now() {
-                let at = due.max(work.conditions.retry.not_before.unwrap_or(due));
-                work.wake_at(at, name, &mut self.timers);
-            } else {
-                work.conditions.queued = true;
-                self.condition_queue.push_back(name.clone());
-            }
-        }
-        if !writes {
-            work.retry = Retry::default();
-            work.conflicts = 0;
-            for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
-                rule.cleaned_up(name);
-            }
-        } else if work.retry.is_waiting() {
-            if let Some(at) = work.retry.not_before {
-                work.wake_at(at, name, &mut self.timers);
-            }
-        } else {
-            work.writing = true;
-            self.node_writes += 1;
-            let patch = patch::node(state.node, plan.taints.as_deref(), &plan.annotations);
-            let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
-            self.in_flight.spawn(async move {
-                let result = writer.patch_node(&name, patch).await;
-                let fresh = match result {
-                    Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
-                    _ => None,
-                };
-                Done::Node {
-                    name,
-                    changes,
-                    result,
-                    fresh,
-                }
-            });
-        }
-    }
-
-    /// Writes a node's published conditions, if there is still something to write.
-    fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
-        self.cache.select_rules(name);
-        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
-            return;
-        };
-        work.conditions.queued = false;
-        let changes = rule::plan(self.cache.cluster(), state, now).conditions;
-        if changes.is_empty() {
-            return;
-        }
-        work.conditions.writing = true;
-        self.condition_writes += 1;
-        let patch = patch::node_conditions(state.node, &changes, now);
-        let (writer, name) = (self.writer.clone(), name.clone());
-        self.in_flight.spawn(async move {
-            let result = writer.patch_node_conditions(&name, patch).await;
-            Done::Conditions { name, result }
-        });
-    }
-
     fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
         match done {
             Ok(Done::Node {
                 name,
                 changes,
+                completions,
                 result,
                 fresh,
             }) => {
                 self.node_writes -= 1;
+                if result.is_ok() {
+                    self.count(&changes, &completions);
+                }
+                self.note_outage(result.as_ref().err());
                 self.finish_node(&name, &changes, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
                 self.condition_writes -= 1;
+                self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
             Ok(Done::Finalizers { uid, result }) => self.finish_finalizers(&uid, result),
@@ -400,233 +338,25 @@ impl Reconciler {
         }
     }
 
-    fn finish_node(
-        &mut self,
-        name: &Arc<str>,
-        changes: &[TaintChange],
-        result: Result<Node, WriteError>,
-        fresh: Option<Node>,
-    ) {
-        let now = Timestamp::now();
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        work.writing = false;
-        match result {
-            Ok(node) => {
-                work.retry = Retry::default();
-                work.conflicts = 0;
-                for change in changes {
-                    tell(&self.events, &node, change);
-                }
-                self.cache.update_node(node);
+    /// Notes that an API server cannot be reached, or that it can, as a write has found out.
+    fn note_outage(&mut self, error: Option<&WriteError>) {
+        if let Some(error @ WriteError::Unreachable(_)) = error {
+            if !self.outage.is_on() {
+                warn!("{error}; waiting for it with all writes");
             }
-            Err(WriteError::Conflict) => {
-                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
-                work.conflicts += 1;
-                if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    work.retry.failed();
-                }
-                if let Some(node) = fresh {
-                    self.cache.update_node(node);
-                }
+            // Those that were under way together have found out the same thing.
+            if !self.outage.is_waiting() {
+                self.outage.unreachable();
             }
-            Err(WriteError::Gone) => {
-                // The watch will tell; should it lag, the pause keeps this from being asked over and over.
-                work.retry.failed();
-            }
-            Err(WriteError::Failed(message)) => {
-                warn!(node = %name, "cannot write the node: {message}");
-                work.retry.failed();
-                for change in changes {
-                    let reason = match change.kind {
-                        ChangeKind::Added => "AddTaintError",
-                        ChangeKind::Removed => "RemoveTaintError",
-                    };
-                    let failure = Failure {
-                        reason,
-                        message: message.clone(),
-                    };
-                    if let Some(rule) = self.rules.get_mut(&*change.rule_uid)
-                        && rule.tally.fail(name, failure, now)
-                    {
-                        rule.status_changed(&mut self.timers);
-                    }
-                }
-            }
-        }
-        self.cache.mark(name);
-    }
-
-    fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        work.conditions.writing = false;
-        match result {
-            Ok(node) => {
-                work.conditions.retry = Retry::default();
-                work.conditions.written_at = Some(Instant::now());
-                self.cache.update_node(node);
-            }
-            Err(error) => {
-                if matches!(error, WriteError::Failed(_)) {
-                    warn!(node = %name, "cannot publish conditions: {error}");
-                }
-                work.conditions.retry.failed();
-            }
-        }
-        self.cache.mark(name);
-    }
-
-    /// Forgets a node that is not there any more.
-    fn forget(&mut self, name: &Arc<str>) {
-        if let Some(work) = self.nodes.get(name) {
-            if work.writing || work.conditions.writing {
-                // Asked again when the write has ended.
-                return;
-            }
-            for uid in &work.recorded_by {
-                if let Some(rule) = self.rules.get_mut(uid)
-                    && rule.tally.forget(name)
-                {
-                    rule.status_changed(&mut self.timers);
-                }
-            }
-            if let Some(wake) = work.wake {
-                self.timers.remove(&(wake, Timer::Node(name.clone())));
-            }
-            self.nodes.remove(name);
-        }
-        for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
-            rule.cleaned_up(name);
+        } else if self.outage.is_on() {
+            info!("the API server can be reached again");
+            self.outage = Retry::default();
         }
     }
 }
 
-/// Notes in each rule's tally what it does on the node.
-fn record_outcomes(
-    rules: &mut HashMap<Arc<str>, RuleWork>,
-    timers: &mut Timers,
-    work: &mut NodeWork,
-    name: &Arc<str>,
-    plan: &NodePlan<'_>,
-    now: Timestamp,
-) {
-    let is_selected_by =
-        |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
-    for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
-        if let Some(rule) = rules.get_mut(uid)
-            && rule.tally.forget(name)
-        {
-            rule.status_changed(timers);
-        }
-    }
-    work.recorded_by.retain(is_selected_by);
-    for outcome in &plan.outcomes {
-        let uid = &outcome.rule.uid;
-        let Some(rule) = rules.get_mut(uid) else {
-            continue;
-        };
-        let is_news = rule.tally.record(name, Record::from(outcome), now);
-        let recovered = !plan.writes_node() && rule.tally.recover(name);
-        if is_news || recovered {
-            rule.status_changed(timers);
-        }
-        if !work.recorded_by.contains(uid) {
-            work.recorded_by.push(uid.clone());
-        }
-    }
-}
-
-/// Posts the events that follow from an evaluation rather than from a write: a taint that is now held by a rule that
-/// did not add it, and critical components that are missing. Each is told once.
-fn announce(
-    events: &EventSink,
-    work: &mut NodeWork,
-    node: &Node,
-    plan: &NodePlan<'_>,
-    started: Timestamp,
-) {
-    let is_new = |created: Option<Timestamp>| created.is_none_or(|created| created >= started);
-    work.adopted_by.retain(|uid| {
-        plan.outcomes
-            .iter()
-            .any(|outcome| outcome.adopts && outcome.rule.uid == *uid)
-    });
-    for outcome in plan.outcomes.iter().filter(|outcome| outcome.adopts) {
-        let rule = outcome.rule;
-        if work.adopted_by.contains(&rule.uid) {
-            continue;
-        }
-        work.adopted_by.push(rule.uid.clone());
-        // Where both were there before this process, an earlier one has told.
-        if let Some(spec) = rule
-            .live()
-            .filter(|_| is_new(rule.created) || is_new(node.created))
-        {
-            info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
-            let note = format!(
-                "Taint '{}:{}' is now managed by rule '{}'",
-                spec.taint.key, spec.effect, rule.name
-            );
-            events.send(Notice::on_node(
-                node,
-                Tone::Normal,
-                "TaintAdopted",
-                "AdoptTaint",
-                note,
-            ));
-        }
-    }
-    let waiting = plan.waiting.as_ref();
-    if let Some(waiting) = waiting
-        && work.waiting != Some(waiting.reason)
-    {
-        let note = waiting.message.clone();
-        events.send(Notice::on_node(
-            node,
-            Tone::Warning,
-            waiting.reason,
-            "WaitForCriticalComponents",
-            note,
-        ));
-    }
-    work.waiting = waiting.map(|waiting| waiting.reason);
-}
-
-/// Logs a taint change that has been made and posts its events.
-fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
-    let TaintChange {
-        rule_name,
-        key,
-        effect,
-        why,
-        ..
-    } = change;
-    let (what, reason, action) = match change.kind {
-        ChangeKind::Added => ("added", "TaintAdded", "AddTaint"),
-        ChangeKind::Removed => ("removed", "TaintRemoved", "RemoveTaint"),
-    };
-    info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
-    let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
-    events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
-    if change.components_ready {
-        let note = "every critical component is ready on this node".into();
-        let reason = "NodeCriticalComponentsReady";
-        events.send(Notice::on_node(
-            node,
-            Tone::Normal,
-            reason,
-            "RemoveTaint",
-            note,
-        ));
-    }
-}
-
-/// The instant at which the wall clock will show `at`, given that it shows `now`.
-fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
-    Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
+fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 async fn sleep_until(at: Option<Instant>) {

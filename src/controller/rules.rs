@@ -1,21 +1,24 @@
 //! What the reconcile loop does for the rules themselves: finalizers, deletion, status and events about them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus::{Gauge, Histogram};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::cache::CachedRule;
-use super::events::{Notice, Tone};
+use super::cache::{Cache, CachedRule};
+use super::events::{EventSink, Notice, Tone};
+use super::metrics::Metrics;
 use super::patch;
-use super::reconcile::{Done, Reconciler, Retry, Timer, Timers};
+use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::retry::Retry;
 use super::status::{self, About, Tally};
 use super::writer::WriteError;
-use crate::api::NodeReadinessRuleStatus;
 use crate::api::names::FINALIZER;
+use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
 use crate::object::RuleObject;
 use crate::rule::{Rule, ShutOut};
 
@@ -29,6 +32,10 @@ const STATUS_DELAY: Duration = Duration::from_millis(200);
 pub(super) struct RuleWork {
     name: Arc<str>,
     uid: Arc<str>,
+    /// The types of the conditions that the rule names.
+    conditions: Vec<Arc<str>>,
+    /// Whether no controller had taken the rule on before this process did: it had no finalizer of ours.
+    pub(super) is_new: bool,
     /// What the rule does on its nodes.
     pub(super) tally: Tally,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
@@ -38,6 +45,8 @@ pub(super) struct RuleWork {
     rejected: Option<i64>,
     finalizers: Write,
     status: StatusWork,
+    evaluations: Histogram,
+    last_evaluation: Gauge,
 }
 
 /// A write that is made again until it succeeds.
@@ -58,17 +67,40 @@ struct StatusWork {
 }
 
 impl RuleWork {
-    fn new(rule: &Rule) -> Self {
+    fn new(rule: &Rule, metrics: &Metrics) -> Self {
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
+            conditions: rule
+                .spec
+                .iter()
+                .flat_map(|spec| {
+                    spec.conditions
+                        .iter()
+                        .map(|requirement| requirement.kind.clone())
+                })
+                .collect(),
+            is_new: !rule.finalizer,
             tally: Tally::default(),
             pending: None,
             shut_out: Vec::new(),
             rejected: None,
             finalizers: Write::default(),
             status: StatusWork::default(),
+            evaluations: metrics.evaluation_duration.with_label_values(&[&rule.name]),
+            last_evaluation: metrics.last_reconciliation.with_label_values(&[&rule.name]),
         }
+    }
+
+    /// Counts an evaluation of a node that the rule selects.
+    pub(super) fn count_evaluation(&self, took: Duration, now: Timestamp) {
+        self.evaluations.observe(took.as_secs_f64());
+        self.last_evaluation.set(now.as_duration().as_secs_f64());
+    }
+
+    /// The rule's UID.
+    pub(super) fn uid(&self) -> &Arc<str> {
+        &self.uid
     }
 
     /// Whether the rule is being deleted and waits for nodes to be clean.
@@ -110,37 +142,26 @@ impl Reconciler {
             .values()
             .map(|cached| cached.rule.uid.clone())
             .collect();
-        self.rules.retain(|uid, _| known.contains(uid));
-        let cluster = self.cache.cluster();
+        self.metrics
+            .rules
+            .set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        self.rules.retain(|uid, work| {
+            let stays = known.contains(uid);
+            if !stays {
+                self.metrics.forget_rule(&work.name, &work.conditions);
+            }
+            stays
+        });
         for cached in self.cache.rules().values() {
             let rule = &*cached.rule;
             let work = self
                 .rules
                 .entry(rule.uid.clone())
-                .or_insert_with(|| RuleWork::new(rule));
+                .or_insert_with(|| RuleWork::new(rule, &self.metrics));
             if rule.deleting && work.pending.is_none() {
                 info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
                 work.pending = Some(self.cache.node_names().cloned().collect());
             }
-            let shut_out = rule
-                .live()
-                .map(|spec| ShutOut::by_rule(spec, cluster.classes, cluster.daemon_sets))
-                .unwrap_or_default();
-            if shut_out != work.shut_out
-                && let Ok(spec) = &rule.spec
-                && !shut_out.is_empty()
-            {
-                let note = status::shut_out_message(spec, &shut_out);
-                warn!(rule = %rule.name, "{note}");
-                self.events.send(Notice::on_rule(
-                    rule,
-                    Tone::Warning,
-                    "DaemonSetsShutOut",
-                    "Evaluate",
-                    note,
-                ));
-            }
-            work.shut_out = shut_out;
             if let Err(rejection) = &rule.spec
                 && work.rejected.replace(rule.generation) != Some(rule.generation)
             {
@@ -158,6 +179,51 @@ impl Reconciler {
         }
         for uid in known {
             self.tend_finalizers(&uid);
+        }
+    }
+
+    /// Brings the gauges about rules up to date.
+    pub(super) fn survey_rules(&self) {
+        let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let mut synthesized: HashMap<(&str, &str), ConditionStatus> = HashMap::new();
+        for work in self.rules.values() {
+            let Some(cached) = self.cache.rules().get(&work.name) else {
+                continue;
+            };
+            let Ok(spec) = &cached.rule.spec else {
+                continue;
+            };
+            let states = work.tally.states(spec.mode);
+            let held = states.not_ready + states.bootstrapping;
+            for (state, number) in [("held", held), ("released", states.ready)] {
+                let gauges = &self.metrics.rule_nodes;
+                gauges
+                    .with_label_values(&[&*work.name, state])
+                    .set(gauge(number));
+            }
+            for (state, number) in [
+                ("ready", states.ready),
+                ("not_ready", states.not_ready),
+                ("bootstrapping", states.bootstrapping),
+            ] {
+                let gauges = &self.metrics.nodes_by_state;
+                gauges
+                    .with_label_values(&[&*work.name, state])
+                    .set(gauge(number));
+            }
+            let shut_out = self.metrics.shut_out.with_label_values(&[&*work.name]);
+            shut_out.set(gauge(work.shut_out.len()));
+            for (node, statuses) in work.tally.all_statuses() {
+                for (requirement, status) in spec.conditions.iter().zip(statuses) {
+                    if requirement.source.is_synthesized() {
+                        synthesized.insert((&*requirement.kind, node), *status);
+                    }
+                }
+            }
+        }
+        for ((kind, _), status) in synthesized {
+            let gauges = &self.metrics.synthesized_conditions;
+            gauges.with_label_values(&[kind, status.as_str()]).inc();
         }
     }
 
@@ -234,7 +300,11 @@ impl Reconciler {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 }
-                let at = work.finalizers.retry.failed();
+                let retry = &mut work.finalizers.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    _ => retry.failed(),
+                };
                 self.timers.insert((at, Timer::Rule(uid.clone())));
             }
         }
@@ -254,10 +324,12 @@ impl Reconciler {
             return;
         }
         work.status.due = None;
-        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on.
-        if rule.deleting || (rule.spec.is_ok() && !rule.finalizer) {
+        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
+        // to find out what keeps it.
+        if (rule.deleting && !work.tally.has_failures()) || (rule.spec.is_ok() && !rule.finalizer) {
             return;
         }
+        look_for_shut_out(&self.cache, &self.events, work, rule);
         let about = About {
             rule,
             shut_out: &work.shut_out,
@@ -267,6 +339,7 @@ impl Reconciler {
         };
         let status = status::build(&work.tally, about);
         if status == cached.status || work.status.last.as_ref() == Some(&status) {
+            self.metrics.status_unchanged.inc();
             return;
         }
         debug!(rule = %rule.name, "writing status");
@@ -298,16 +371,39 @@ impl Reconciler {
             }
             Err(WriteError::Gone) => {}
             Err(error) => {
-                warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 work.status.last = None;
-                let at = work
-                    .status
-                    .write
-                    .retry
-                    .failed()
-                    .max(Instant::now() + STATUS_INTERVAL);
+                let retry = &mut work.status.write.retry;
+                let at = match error {
+                    WriteError::Unreachable(_) => retry.unreachable(),
+                    error => {
+                        warn!(rule = %work.name, "cannot write the rule's status: {error}");
+                        retry.failed()
+                    }
+                };
+                let at = at.max(Instant::now() + STATUS_INTERVAL);
                 work.look_again(at, &mut self.timers);
             }
         }
     }
+}
+
+/// Finds out which `DaemonSet`s the rule's own taint shuts out, and tells when that has changed.
+fn look_for_shut_out(cache: &Cache, events: &EventSink, work: &mut RuleWork, rule: &Rule) {
+    let Some(spec) = rule.live() else {
+        work.shut_out.clear();
+        return;
+    };
+    let shut_out = ShutOut::by_rule(spec, cache.cluster(), || cache.nodes());
+    if shut_out != work.shut_out && !shut_out.is_empty() {
+        let note = status::shut_out_message(spec, &shut_out);
+        warn!(rule = %rule.name, "{note}");
+        events.send(Notice::on_rule(
+            rule,
+            Tone::Warning,
+            "DaemonSetsShutOut",
+            "Evaluate",
+            note,
+        ));
+    }
+    work.shut_out = shut_out;
 }

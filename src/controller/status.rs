@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
+    ConditionResult, ConditionStatus, DryRunResults, EnforcementMode, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, TaintStatus,
 };
 use crate::rule::{CompiledSpec, Decision, Outcome, Rule, ShutOut, Standing};
@@ -60,7 +60,7 @@ impl From<&Outcome<'_>> for Record {
 }
 
 impl Record {
-    /// Whether the node is closed under the rule's taint.
+    /// Whether the node is closed under the rule's taint, once what was decided is done.
     fn is_held(&self) -> bool {
         match self.role {
             Role::Governs { holds } => holds,
@@ -117,11 +117,64 @@ impl Tally {
         self.failures.remove(node).is_some()
     }
 
-    /// Forgets a node that the rule does not select any more; answers whether that is news.
-    pub fn forget(&mut self, node: &Arc<str>) -> bool {
-        let failed = self.recover(node);
-        self.nodes.remove(node).is_some() || failed
+    /// How many nodes are in which state.
+    pub fn states(&self, mode: EnforcementMode) -> States {
+        let mut states = States::default();
+        for (name, (record, _)) in &self.nodes {
+            match (self.is_held(name, record), mode) {
+                (false, _) => states.ready += 1,
+                (true, EnforcementMode::Continuous) => states.not_ready += 1,
+                (true, EnforcementMode::BootstrapOnly) => states.bootstrapping += 1,
+            }
+        }
+        states
     }
+
+    /// Whether a node is closed under the rule's taint: as decided, or as it is where that could not be carried out.
+    fn is_held(&self, node: &str, record: &Record) -> bool {
+        if self.failures.contains_key(node) {
+            record.tainted
+        } else {
+            record.is_held()
+        }
+    }
+
+    /// The status of each condition as it was found on a node last.
+    pub fn statuses(&self, node: &str) -> Option<&[ConditionStatus]> {
+        self.nodes
+            .get(node)
+            .map(|(record, _)| record.statuses.as_slice())
+    }
+
+    /// The statuses of the rule's conditions, node by node.
+    pub fn all_statuses(&self) -> impl Iterator<Item = (&Arc<str>, &[ConditionStatus])> {
+        self.nodes
+            .iter()
+            .map(|(node, (record, _))| (node, record.statuses.as_slice()))
+    }
+
+    /// Whether the rule could not be carried out somewhere.
+    pub fn has_failures(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    /// Forgets a node that the rule does not select any more, with its failure once the node is clean; answers
+    /// whether that is news.
+    pub fn forget(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
+        let recovered = is_clean && self.recover(node);
+        self.nodes.remove(node).is_some() || recovered
+    }
+}
+
+/// How many nodes of a rule are in which state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct States {
+    /// Free of the taint.
+    pub ready: usize,
+    /// Held by a continuous rule.
+    pub not_ready: usize,
+    /// Held by a bootstrap-only rule.
+    pub bootstrapping: usize,
 }
 
 /// What goes into a rule's status besides the tally.
@@ -150,8 +203,8 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     let Ok(spec) = &rule.spec else { return status };
     let held = tally
         .nodes
-        .values()
-        .filter(|(record, _)| record.is_held())
+        .iter()
+        .filter(|(name, (record, _))| tally.is_held(name, record))
         .count();
     status.matched_nodes = Some(count(tally.nodes.len()));
     status.held_nodes = Some(count(held));
@@ -215,7 +268,7 @@ fn fill_lists(
         tally
             .nodes
             .iter()
-            .filter(move |(_, (record, _))| record.is_held() == held)
+            .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
     };
     for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
         if !spend(per_node + 4 * name.len() + 260) {

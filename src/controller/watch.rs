@@ -10,38 +10,50 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::cache::{Change, Watch};
 use super::health::Readiness;
+use super::metrics::Metrics;
 use crate::condition::{CriticalComponentClass, Namespaces};
 
 /// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
 const WATCH_TIMEOUT: u32 = 50;
-/// Longest pause before a watch is tried again.
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause before a watch is tried again, without the jitter, which may double it. Until then nothing is seen of
+/// an API server that is back, and a handful of requests a second costs nobody anything.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// A failure that follows another after this long has nothing to do with it.
+const LONG_AGO: Duration = Duration::from_secs(120);
 
-/// Starts all watches. They end when the receiver of `changes` is dropped.
-pub fn spawn_all(
-    client: &Client,
-    classes: &[CriticalComponentClass],
-    changes: &mpsc::Sender<Change>,
-    readiness: &watch::Sender<Readiness>,
-) {
-    let spawn = Spawner { changes, readiness };
-    spawn.watch(
+/// Where watches feed what they see, and where they tell how they fare.
+#[derive(Debug, Clone)]
+pub struct Feeder {
+    /// Takes what is seen.
+    pub changes: mpsc::Sender<Change>,
+    /// Takes what keeps a watch from working.
+    pub readiness: watch::Sender<Readiness>,
+    /// Counts failures.
+    pub metrics: Metrics,
+    /// What to call the API server where it cannot be reached.
+    pub server: String,
+}
+
+/// Starts all watches. They end when the receiver of the changes is dropped.
+pub fn spawn_all(client: &Client, classes: &[CriticalComponentClass], feeder: &Feeder) {
+    feeder.watch(
         Watch::Nodes,
         Api::all(client.clone()),
         config(),
         Change::Node,
     );
-    spawn.watch(
+    feeder.watch(
         Watch::CsiNodes,
         Api::all(client.clone()),
         config(),
         Change::CsiNode,
     );
-    spawn.watch(
+    feeder.watch(
         Watch::Rules,
         Api::all(client.clone()),
         config(),
@@ -55,10 +67,10 @@ pub fn spawn_all(
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
         let pods = api_in(client, &class.namespaces);
         let daemon_sets = api_in(client, &class.namespaces);
-        spawn.watch(Watch::Pods(index), pods, bound, move |event| {
+        feeder.watch(Watch::Pods(index), pods, bound, move |event| {
             Change::Pod(index, event)
         });
-        spawn.watch(
+        feeder.watch(
             Watch::DaemonSets(index),
             daemon_sets,
             labelled,
@@ -85,12 +97,7 @@ where
     }
 }
 
-struct Spawner<'a> {
-    changes: &'a mpsc::Sender<Change>,
-    readiness: &'a watch::Sender<Readiness>,
-}
-
-impl Spawner<'_> {
+impl Feeder {
     fn watch<K>(
         &self,
         kind: Watch,
@@ -100,14 +107,7 @@ impl Spawner<'_> {
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let events = watcher(api, config);
-        tokio::spawn(feed(
-            kind,
-            events,
-            change,
-            self.changes.clone(),
-            self.readiness.clone(),
-        ));
+        tokio::spawn(feed(kind, watcher(api, config), change, self.clone()));
     }
 }
 
@@ -115,9 +115,12 @@ async fn feed<K>(
     kind: Watch,
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
     change: impl Fn(watcher::Event<K>) -> Change + Send,
-    changes: mpsc::Sender<Change>,
-    readiness: watch::Sender<Readiness>,
+    feeder: Feeder,
 ) {
+    let failures = feeder
+        .metrics
+        .watch_failures
+        .with_label_values(&[kind.name()]);
     let pauses = ExponentialBuilder::new()
         .with_min_delay(Duration::from_millis(50))
         .with_max_delay(MAX_PAUSE)
@@ -125,6 +128,7 @@ async fn feed<K>(
         .without_max_times();
     let mut pause = pauses.build();
     let mut problem: Option<String> = None;
+    let mut failed_at: Option<Instant> = None;
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
@@ -134,20 +138,30 @@ async fn feed<K>(
                 } else if problem.take().is_some() {
                     pause = pauses.build();
                     info!(watch = %kind.name(), "watch works again");
-                    readiness.send_modify(|readiness| readiness.clear_problem(kind));
+                    feeder
+                        .readiness
+                        .send_modify(|readiness| readiness.clear_problem(kind));
                 }
-                if changes.send(change(event)).await.is_err() {
+                if feeder.changes.send(change(event)).await.is_err() {
                     return;
                 }
             }
             Err(error) => {
-                let explained = explain(kind, &error);
+                failures.inc();
+                // A watch that works again says nothing until something happens: this is a new failure.
+                if failed_at.is_some_and(|at| at.elapsed() > LONG_AGO) {
+                    pause = pauses.build();
+                    problem = None;
+                }
+                failed_at = Some(Instant::now());
+                let explained = explain(kind, &error, &feeder.server);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
                     && problem.as_ref() != Some(&explained)
                 {
                     warn!(watch = %kind.name(), "{explained}; trying again");
-                    readiness
+                    feeder
+                        .readiness
                         .send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
                     problem = Some(explained);
                 }
@@ -171,7 +185,7 @@ impl Watch {
 }
 
 /// Why a watch fails, and what to do about it; `None` where resuming it is all there is to do.
-fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
+fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> {
     let name = kind.name();
     let error = match error {
         watcher::Error::InitialListFailed(error)
@@ -201,8 +215,11 @@ fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
             410 => return None,
             _ => format!("cannot watch {name}: {}", status.message),
         },
+        kube::Error::SerdeError(error) => {
+            format!("cannot understand the API server's {name}: {error}")
+        }
         error => format!(
-            "cannot reach the API server to watch {name}: {}",
+            "cannot reach the API server at {server} to watch {name}: {} (check that it runs, and that the kubeconfig names the right server)",
             with_causes(error)
         ),
     })
@@ -210,7 +227,8 @@ fn explain(kind: Watch, error: &watcher::Error) -> Option<String> {
 
 /// An error with what caused it, outermost first, leaving out what is said twice.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    // The client's word for whatever went wrong below it.
+    let mut text = error.to_string().replace("ServiceError: ", "");
     let mut cause = error.source();
     while let Some(error) = cause {
         let next = error.to_string();

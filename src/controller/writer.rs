@@ -1,12 +1,13 @@
 //! Everything that is written to nodes and rules, each write with a deadline and none replayed by the client.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use json_patch::Patch as JsonPatch;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;
 
+use super::metrics::Metrics;
 use super::watch::with_causes;
 use crate::object::{Node, NodeObject, RuleObject};
 
@@ -24,7 +25,10 @@ pub enum WriteError {
     /// The object is gone.
     #[error("the object is gone")]
     Gone,
-    /// The API server refused, or could not be reached.
+    /// Nothing listens where the API server should be, or the connection broke.
+    #[error("cannot reach the API server: {0}")]
+    Unreachable(String),
+    /// The API server refused, or did not answer in time.
     #[error("{0}")]
     Failed(String),
 }
@@ -33,6 +37,9 @@ impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
+            error @ (kube::Error::HyperError(_) | kube::Error::Service(_)) => {
+                return Self::Unreachable(with_causes(&error));
+            }
             error => return Self::Failed(with_causes(&error)),
         };
         // A failed `test` of a JSON patch is a 422 that names neither an object nor a field.
@@ -58,21 +65,42 @@ impl From<kube::Error> for WriteError {
 pub struct Writer {
     nodes: Api<NodeObject>,
     rules: Api<RuleObject>,
+    metrics: Metrics,
 }
 
 impl Writer {
     /// A writer that uses this client, whose own retries must be off.
-    pub fn new(client: &Client) -> Self {
+    pub fn new(client: &Client, metrics: Metrics) -> Self {
         Self {
             nodes: Api::all(client.clone()),
             rules: Api::all(client.clone()),
+            metrics,
         }
+    }
+
+    /// Makes a request, and counts how long it takes and whether it comes too late.
+    async fn counted<T>(
+        &self,
+        object: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let started = Instant::now();
+        let result = within_deadline(request).await;
+        let duration = self.metrics.write_duration.with_label_values(&[object]);
+        duration.observe(started.elapsed().as_secs_f64());
+        if matches!(result, Err(WriteError::Conflict)) {
+            self.metrics
+                .write_conflicts
+                .with_label_values(&[object])
+                .inc();
+        }
+        result
     }
 
     /// Patches a node's taints and annotations; answers the node as it is then.
     pub async fn patch_node(&self, name: &str, patch: JsonPatch) -> Result<Node, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        within_deadline(self.nodes.patch(name, &params(), &patch))
+        self.counted("node", self.nodes.patch(name, &params(), &patch))
             .await
             .map(Node::from)
     }
@@ -84,9 +112,12 @@ impl Writer {
         patch: Value,
     ) -> Result<Node, WriteError> {
         let patch = Patch::Strategic(patch);
-        within_deadline(self.nodes.patch_status(name, &params(), &patch))
-            .await
-            .map(Node::from)
+        self.counted(
+            "conditions",
+            self.nodes.patch_status(name, &params(), &patch),
+        )
+        .await
+        .map(Node::from)
     }
 
     /// Reads a node.
@@ -97,7 +128,8 @@ impl Writer {
     /// Patches a rule's metadata; answers the rule as it is then.
     pub async fn patch_rule(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        within_deadline(self.rules.patch(name, &params(), &patch)).await
+        self.counted("finalizers", self.rules.patch(name, &params(), &patch))
+            .await
     }
 
     /// Patches a rule's status; answers the rule as it is then.
@@ -107,7 +139,8 @@ impl Writer {
         patch: JsonPatch,
     ) -> Result<RuleObject, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        within_deadline(self.rules.patch_status(name, &params(), &patch)).await
+        self.counted("status", self.rules.patch_status(name, &params(), &patch))
+            .await
     }
 }
 

@@ -32,7 +32,7 @@ fn lenient_spec<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Result<NodeReadinessRuleSpec, String>, D::Error> {
     let spec = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(spec).map_err(|error| error.to_string()))
+    Ok(serde_path_to_error::deserialize(spec).map_err(|error| error.to_string()))
 }
 
 fn lenient_status<'de, D: Deserializer<'de>>(
@@ -53,7 +53,7 @@ mod tests {
             (json!({"metadata": {"name": "a"}}), "missing field `spec`"),
             (
                 json!({"metadata": {"name": "a"}, "spec": {"conditions": 1}, "status": []}),
-                "invalid type",
+                "conditions: invalid type",
             ),
         ] {
             let rule: RuleObject = serde_json::from_value(object).unwrap();

@@ -14,7 +14,7 @@ use crate::api::{
 };
 use crate::condition::{CriticalComponentClass, Source};
 use crate::object::{self, Taint};
-use crate::selector::{Selector, SelectorError};
+use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// A `NodeReadinessRule` as the engine sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,9 @@ pub enum Rejection {
     /// The taint key is not one that this rule may manage.
     #[error("spec.taint.key: {0}")]
     TaintKey(&'static str),
+    /// The API server would refuse the taint, and with it everything else that the node's patch carries.
+    #[error("spec.taint.value: taint value must be a valid label value")]
+    TaintValue,
 }
 
 impl Rule {
@@ -153,6 +156,10 @@ impl CompiledSpec {
             return Err(Rejection::NoCondition);
         }
         taint_key::check(&spec.taint.key, spec.taint_policy).map_err(Rejection::TaintKey)?;
+        let taint_value = spec.taint.value.unwrap_or_default();
+        if !is_label_value(&taint_value) {
+            return Err(Rejection::TaintValue);
+        }
         if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
             if spec.condition_policy == ConditionPolicy::AnyOf {
                 return Err(Rejection::AnyOfBootstrap);
@@ -185,11 +192,7 @@ impl CompiledSpec {
                 .collect(),
             policy: spec.condition_policy,
             mode: spec.enforcement_mode,
-            taint: Taint::new(
-                spec.taint.key,
-                spec.taint.value.unwrap_or_default(),
-                spec.taint.effect,
-            ),
+            taint: Taint::new(spec.taint.key, taint_value, spec.taint.effect),
             effect: spec.taint.effect,
             taint_policy: spec.taint_policy,
             selector,

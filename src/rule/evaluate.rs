@@ -40,7 +40,11 @@ impl ConditionResult<'_> {
         let (current, required) = (self.current, self.requirement.required);
         match &self.condition {
             None => format!("{kind} is not reported (counts as {current}, must be {required})"),
-            Some(condition) if self.requirement.source.is_synthesized() => {
+            // What is missing says enough, unless it is missing that was asked for.
+            Some(condition)
+                if self.requirement.source.is_synthesized()
+                    && required == ConditionStatus::True =>
+            {
                 condition.detail.to_string()
             }
             Some(condition) => {

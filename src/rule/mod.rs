@@ -12,6 +12,8 @@ mod ownership;
 mod plan;
 mod set;
 mod taint_key;
+#[cfg(test)]
+mod tests;
 
 pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
 pub use conflict::Conflict;

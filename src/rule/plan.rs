@@ -66,6 +66,18 @@ impl NodePlan<'_> {
     pub fn writes_node(&self) -> bool {
         self.taints.is_some() || !self.annotations.is_empty()
     }
+
+    /// Whether something of this rule, its taint or one of its annotations, has to be written.
+    #[must_use]
+    pub fn writes_for(&self, rule: &Rule) -> bool {
+        let [by_uid, by_name] = completion_keys(rule);
+        self.changes
+            .iter()
+            .any(|change| change.rule_uid == *rule.uid)
+            || [by_uid, by_name, owner_key(&rule.uid)]
+                .iter()
+                .any(|key| self.annotations.contains_key(key))
+    }
 }
 
 /// What one rule makes of one node.
@@ -145,10 +157,14 @@ impl ConditionChanges<'_> {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
-    /// Whether more changes than the wording of what is published already.
+    /// Whether more changes than the message of what is published already.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
-        !self.withdraw.is_empty() || self.set.iter().any(|condition| condition.status_changes)
+        !self.withdraw.is_empty()
+            || self
+                .set
+                .iter()
+                .any(|condition| condition.status_changes || condition.reason_changes)
     }
 }
 
@@ -165,6 +181,8 @@ pub struct NewCondition<'a> {
     pub message: String,
     /// Whether the status differs from what is published, or nothing is.
     pub status_changes: bool,
+    /// Whether the reason differs from what is published, or nothing is.
+    pub reason_changes: bool,
     /// When the status that is published changed last, to be kept where it stays.
     pub transition: Option<Timestamp>,
 }
@@ -218,12 +236,24 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             rule.active().map(|spec| Claim { rule, spec })
         })
         .collect();
+    let mut draft = Draft {
+        cluster,
+        selecting: state.selecting,
+        node: state.node,
+        plan: NodePlan::default(),
+    };
+    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
+    let staying = draft.staying(&owned);
     let gates: Vec<Vec<&Taint>> = (0..cluster.classes.len())
         .map(|class| {
             claims
                 .iter()
                 .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
-                .map(|claim| &claim.spec.taint)
+                .flat_map(|claim| {
+                    // The kubelet may have registered the taint with another value than the rule's.
+                    let registered = state.node.taint(&claim.spec.taint.key, claim.spec.effect);
+                    std::iter::once(&claim.spec.taint).chain(registered)
+                })
                 .collect()
         })
         .collect();
@@ -235,7 +265,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             class,
             daemon_sets: &cluster.daemon_sets[index],
             pods: state.pods.get(index).map_or(&[], Vec::as_slice),
-            passing: cluster.rules.passing(),
+            staying: &staying,
             gates: &gates[index],
         })
         .collect();
@@ -246,13 +276,6 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         now,
     };
 
-    let mut draft = Draft {
-        cluster,
-        selecting: state.selecting,
-        node: state.node,
-        plan: NodePlan::default(),
-    };
-    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
     let claimed = claims
         .iter()
         .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
@@ -285,6 +308,20 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
+    fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
+        let is_left_behind = |taint: &Taint| {
+            owned.iter().any(|owner| {
+                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
+            })
+        };
+        self.node
+            .taints
+            .iter()
+            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
+            .collect()
+    }
+
     /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
     fn settle(
         &mut self,
@@ -377,6 +414,9 @@ impl<'a> Draft<'a> {
         claims: &[Claim<'a>],
         owners: &[&Ownership],
     ) {
+        if self.has_heir(key, effect) {
+            return;
+        }
         let deleted_governor = claims
             .iter()
             .find(|claim| !claim.spec.dry_run)
@@ -399,19 +439,13 @@ impl<'a> Draft<'a> {
                     (owner.rule_name.clone(), owner.rule_uid.clone(), why)
                 })
             });
-        let is_deleting = |owner: &Ownership| {
-            claims
-                .iter()
-                .any(|claim| claim.rule.deleting && *claim.rule.uid == *owner.rule_uid)
+        let Some((rule_name, rule_uid, why)) = cause else {
+            return;
         };
         for owner in owners {
-            if cause.is_some() || is_deleting(owner) {
-                self.remove_annotation(owner_key(&owner.rule_uid));
-            }
+            self.remove_annotation(owner_key(&owner.rule_uid));
         }
-        if let Some((rule_name, rule_uid, why)) =
-            cause.filter(|_| self.node.taint(key, effect).is_some())
-        {
+        if self.node.taint(key, effect).is_some() {
             self.taints().retain(|taint| !taint.is(key, effect));
             self.plan.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
@@ -427,7 +461,23 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether the rule that added the taint is gone, going without a claim here, or about other nodes.
+    /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
+    /// then, so that it does not open while one rule takes over from another.
+    fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
+        let is_heir = |rule: &Rule| {
+            !rule.deleting
+                && !rule.finalizer
+                && rule.spec.as_ref().is_ok_and(|spec| {
+                    !spec.dry_run
+                        && spec.taint.is(key, effect)
+                        && spec.selector.matches(&self.node.labels)
+                })
+        };
+        let rules = self.cluster.rules.rules();
+        rules.iter().any(|rule| is_heir(rule))
+    }
+
+    /// Whether the rule that added the taint is gone, going, or about other nodes now.
     ///
     /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
     /// it owns.
@@ -435,13 +485,15 @@ impl<'a> Draft<'a> {
         let rules = self.cluster.rules.rules();
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
             None => true,
-            Some(index) if rules[index].active().is_some() => !self.selecting.contains(&index),
+            Some(index) if rules[index].active().is_some() => {
+                rules[index].deleting || !self.selecting.contains(&index)
+            }
             Some(index) => rules[index].deleting,
         }
     }
 
-    /// Drops what deleted rules have on record about completed bootstraps, so that a rule created under the same
-    /// name starts anew.
+    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
+    /// and a rule created under the same name starts anew.
     fn forget_deleted_rules(&mut self) {
         for rule in self
             .cluster
@@ -453,6 +505,7 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
+            self.remove_annotation(owner_key(&rule.uid));
         }
     }
 
@@ -474,16 +527,18 @@ impl<'a> Draft<'a> {
                     let published = self.node.condition(kind);
                     let status_changes =
                         published.is_none_or(|published| published.status != condition.status);
-                    let wording_changes = published.is_none_or(|published| {
-                        published.reason != reason || published.message != message
-                    });
-                    if status_changes || wording_changes {
+                    let reason_changes =
+                        published.is_none_or(|published| published.reason != reason);
+                    let message_changes =
+                        published.is_none_or(|published| published.message != message);
+                    if status_changes || reason_changes || message_changes {
                         self.plan.conditions.set.push(NewCondition {
                             kind,
                             status: condition.status,
                             reason,
                             message,
                             status_changes,
+                            reason_changes,
                             transition: published.and_then(|published| published.transition),
                         });
                     }

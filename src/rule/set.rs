@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Rule};
-use crate::condition::{CriticalComponentClass, PassingTaints, Source, tolerates};
-use crate::object::{DaemonSet, ObjectKey};
+use super::plan::ClusterState;
+use crate::condition::{PassingTaints, Source, is_meant_for, tolerates};
+use crate::object::{Node, ObjectKey};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
 #[derive(Debug, Clone, Default)]
@@ -80,29 +81,33 @@ impl RuleSet {
 }
 
 impl ShutOut {
-    /// The `DaemonSet`s that this rule's own taint shuts out, and that it therefore does not wait for.
+    /// The `DaemonSet`s that this rule's own taint shuts out, and that it therefore does not wait for: those that are
+    /// meant for one of its nodes and do not tolerate the taint. `nodes` gives all nodes of the cluster.
     #[must_use]
-    pub fn by_rule(
+    pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,
-        classes: &[CriticalComponentClass],
-        daemon_sets: &[BTreeMap<ObjectKey, DaemonSet>],
+        cluster: ClusterState<'_>,
+        nodes: impl Fn() -> Nodes,
     ) -> Vec<Self> {
         let mut shut_out = Vec::new();
-        for (index, (class, daemon_sets)) in classes.iter().zip(daemon_sets).enumerate() {
+        for (index, class) in cluster.classes.iter().enumerate() {
             if !spec.waits_for_class(index) {
                 continue;
             }
-            shut_out.extend(
-                daemon_sets
-                    .values()
-                    .filter(|daemon_set| {
-                        class.has(daemon_set) && !tolerates(daemon_set, &spec.taint)
-                    })
-                    .map(|daemon_set| Self {
+            let repelled = cluster.daemon_sets[index]
+                .values()
+                .filter(|daemon_set| class.has(daemon_set) && !tolerates(daemon_set, &spec.taint));
+            for daemon_set in repelled {
+                let is_wanted = |node: &Node| {
+                    spec.selector.matches(&node.labels) && is_meant_for(daemon_set, node, &[])
+                };
+                if nodes().any(is_wanted) {
+                    shut_out.push(Self {
                         daemon_set: daemon_set.key.clone(),
                         class: class.name.clone(),
-                    }),
-            );
+                    });
+                }
+            }
         }
         shut_out
     }

@@ -27,8 +27,14 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
     Ok(())
 }
 
+/// Whether taints with this key prefix belong to components of Kubernetes. Those that the Cluster Autoscaler calls
+/// startup taints do not: it only ignores them, and whoever configured them takes them away.
 fn is_kubernetes_own(prefix: &str) -> bool {
-    prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io")
+    let is_startup_taint = matches!(
+        prefix.strip_suffix(".cluster-autoscaler.kubernetes.io"),
+        Some("startup-taint" | "ignore-taint")
+    );
+    (prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io")) && !is_startup_taint
 }
 
 #[cfg(test)]
@@ -48,6 +54,17 @@ mod tests {
             ("bare", Lift, true),
             ("node.kubernetes.io/not-ready", Lift, false),
             ("kubernetes.io/x", Lift, false),
+            (
+                "startup-taint.cluster-autoscaler.kubernetes.io/x",
+                Lift,
+                true,
+            ),
+            (
+                "ignore-taint.cluster-autoscaler.kubernetes.io/x",
+                Lift,
+                true,
+            ),
+            ("cluster-autoscaler.kubernetes.io/x", Lift, false),
             (
                 "node.cloudprovider.kubernetes.io/uninitialized",
                 Lift,

@@ -24,13 +24,8 @@ use tokio::net::TcpListener;
 use tracing::{error, info};
 
 use crate::condition::CriticalComponentClass;
-use crate::controller::{BindAddress, parse_address};
+use crate::controller::{BindAddress, own_namespace, parse_address};
 use crate::tls::{CertificateFiles, FilesError, ManagedCertificate, serve_tls};
-
-/// Where a pod finds the name of its namespace.
-const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// The namespace that Nodegate is installed in by its manifests.
-const DEFAULT_NAMESPACE: &str = "nrr-system";
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,9 +45,9 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub webhook_cert_dir: Option<PathBuf>,
 
-    /// Namespace of the Secret with the certificate that Nodegate makes [default: the pod's own, or nrr-system]
-    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
-    pub namespace: Option<String>,
+    /// Namespace of the Secret with the certificate that Nodegate makes; without it the pod's own, or nrr-system
+    #[arg(long, value_name = "NAMESPACE")]
+    pub webhook_cert_namespace: Option<String>,
 }
 
 /// Why the webhook cannot start.
@@ -90,9 +85,12 @@ pub async fn start(
     report: impl Fn(Option<String>) + Send + 'static,
 ) -> Result<(), Error> {
     let address = args.webhook_bind_address.0.ok_or(Error::NoAddress)?;
-    let certificates = match &args.webhook_cert_dir {
-        Some(folder) => CertificateFiles::in_folder(folder).follow()?,
-        None => ManagedCertificate::new(client, &args.namespace()).follow(),
+    let certificates = if let Some(folder) = &args.webhook_cert_dir {
+        CertificateFiles::in_folder(folder).follow()?
+    } else {
+        let namespace = args.webhook_cert_namespace.clone();
+        let namespace = namespace.unwrap_or_else(own_namespace);
+        ManagedCertificate::new(client, &namespace).follow()
     };
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| Error::Listen { address, source })?;
@@ -117,17 +115,4 @@ pub async fn start(
         }
     });
     Ok(())
-}
-
-impl Args {
-    /// The namespace that this process belongs to.
-    fn namespace(&self) -> String {
-        let given = self.namespace.clone();
-        let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
-        given
-            .or_else(of_pod)
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
-    }
 }

@@ -1,0 +1,211 @@
+//! What has been seen of one node: when it was gated, by which rules, and what it waited for.
+
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+
+use super::cast::{GATES, Gate};
+use super::layout::seconds;
+
+/// The revision of the store at which something was written. Nodes, pods and `CSINode`s are in one etcd here, so their
+/// resource versions tell which of two writes came first, whatever the order in which the watches show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// The revision of an object.
+    pub fn of(object: &impl ResourceExt) -> Self {
+        let version = object.resource_version();
+        Self(
+            version
+                .and_then(|version| version.parse().ok())
+                .unwrap_or_default(),
+        )
+    }
+}
+
+/// When something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// In the store.
+    pub revision: Revision,
+    /// As it was seen, since the start of the story.
+    pub at: Duration,
+}
+
+/// A time for which a node had the taint of a rule.
+#[derive(Debug, Clone)]
+pub struct Gating {
+    /// When it began.
+    pub closed: Moment,
+    /// When it ended.
+    pub opened: Option<Moment>,
+    /// What the node waited for last, in Nodegate's words.
+    pub waited_for: Option<String>,
+}
+
+impl Gating {
+    /// How long it has lasted at a time.
+    #[must_use]
+    pub fn lasted(&self, now: Duration) -> Duration {
+        let end = self.opened.map_or(now, |opened| opened.at);
+        end.saturating_sub(self.closed.at)
+    }
+}
+
+/// What has been seen of one node.
+#[derive(Debug, Clone, Default)]
+pub struct NodeRecord {
+    /// Its Ready condition.
+    pub ready: bool,
+    /// The rules whose taint it has.
+    pub gated_by: Vec<&'static str>,
+    /// What it waits for, in Nodegate's words: the message of the condition that the first of those rules waits for.
+    pub waits_for: Option<String>,
+    /// The times for which it was gated, the last one maybe still going on.
+    pub gatings: Vec<Gating>,
+    /// The name of its CNI pod.
+    pub cni_pod: Option<String>,
+    /// When that was Ready first.
+    pub cni_ready: Option<Revision>,
+    /// Whether the pod of its CSI driver has been Ready.
+    pub csi_ready: bool,
+    /// When its CSI driver was registered: in the store, and when the request was sent.
+    pub registered: Option<Moment>,
+}
+
+impl NodeRecord {
+    /// Whether it has the taint of a rule.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        !self.gated_by.is_empty()
+    }
+
+    /// Whether it had the taint of a rule when something was written.
+    #[must_use]
+    pub fn was_gated_at(&self, revision: Revision) -> bool {
+        self.gatings.iter().any(|gating| {
+            gating.closed.revision <= revision
+                && gating
+                    .opened
+                    .is_none_or(|opened| opened.revision > revision)
+        })
+    }
+}
+
+/// What happened to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// It registered.
+    Joined,
+    /// Its Ready condition changed.
+    Ready(bool),
+    /// It got the taint of a rule.
+    Gated(&'static str),
+    /// It lost the taint of a rule, and has that of another one still.
+    Lifted(&'static str),
+    /// It lost the last taint of a rule after this time.
+    Opened(Duration),
+    /// It waits for something else.
+    WaitsFor(String),
+    /// Its CSI driver was registered.
+    Registered,
+    /// A pod of the workload was bound to it.
+    Bound(String),
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined => f.write_str("joins"),
+            Self::Ready(true) => f.write_str("is Ready"),
+            Self::Ready(false) => f.write_str("is not Ready"),
+            Self::Gated(rule) => write!(f, "gated by rule {rule}"),
+            Self::Lifted(rule) => write!(f, "taint of rule {rule} lifted"),
+            Self::Opened(after) => write!(f, "OPEN after {}", seconds(*after)),
+            Self::WaitsFor(what) => write!(f, "waits: {what}"),
+            Self::Registered => f.write_str("kubelet registers the CSI driver"),
+            Self::Bound(pod) => write!(f, "workload pod {pod} lands here"),
+        }
+    }
+}
+
+impl NodeRecord {
+    /// Takes in the node as it is now.
+    pub fn see(&mut self, node: &Node, moment: Moment) -> Vec<News> {
+        let mut news = Vec::new();
+        let ready = condition(node, "Ready").is_some_and(|(status, _)| status == "True");
+        if self.ready != ready {
+            self.ready = ready;
+            news.push(News::Ready(ready));
+        }
+        self.see_gates(node, moment, &mut news);
+        self.see_wait(node, &mut news);
+        news
+    }
+
+    fn see_gates(&mut self, node: &Node, moment: Moment, news: &mut Vec<News>) {
+        let was: Vec<&str> = std::mem::take(&mut self.gated_by);
+        let is_there = |gate: &&Gate| {
+            let spec = node.spec.as_ref();
+            let mut taints = spec
+                .into_iter()
+                .flat_map(|spec| spec.taints.iter().flatten());
+            taints.any(|taint| taint.key == gate.taint)
+        };
+        self.gated_by = GATES
+            .iter()
+            .filter(is_there)
+            .map(|gate| gate.rule)
+            .collect();
+        let added = self.gated_by.iter().filter(|rule| !was.contains(rule));
+        news.extend(added.map(|rule| News::Gated(rule)));
+        match (was.is_empty(), self.gated_by.is_empty()) {
+            (true, false) => self.gatings.push(Gating {
+                closed: moment,
+                opened: None,
+                waited_for: None,
+            }),
+            (false, true) => {
+                if let Some(gating) = self.gatings.last_mut() {
+                    gating.opened = Some(moment);
+                    news.push(News::Opened(gating.lasted(moment.at)));
+                }
+            }
+            (true, true) | (false, false) => {
+                let lifted = GATES.iter().map(|gate| gate.rule);
+                let lifted =
+                    lifted.filter(|rule| was.contains(rule) && !self.gated_by.contains(rule));
+                news.extend(lifted.map(News::Lifted));
+            }
+        }
+    }
+
+    fn see_wait(&mut self, node: &Node, news: &mut Vec<News>) {
+        let gate = GATES.iter().find(|gate| self.gated_by.contains(&gate.rule));
+        let waits_for = gate
+            .and_then(|gate| condition(node, gate.condition))
+            .filter(|(status, _)| *status != "True")
+            .map(|(_, message)| message.to_owned());
+        if waits_for == self.waits_for {
+            return;
+        }
+        self.waits_for.clone_from(&waits_for);
+        let Some(what) = waits_for else { return };
+        if let Some(gating) = self.gatings.last_mut() {
+            gating.waited_for = Some(what.clone());
+        }
+        news.push(News::WaitsFor(what));
+    }
+}
+
+/// Status and message of a condition.
+fn condition<'a>(node: &'a Node, condition_type: &str) -> Option<(&'a str, &'a str)> {
+    let status = node.status.as_ref()?;
+    let mut conditions = status.conditions.iter().flatten();
+    let condition = conditions.find(|condition| condition.type_ == condition_type)?;
+    let message = condition.message.as_deref().unwrap_or_default();
+    Some((&condition.status, message))
+}

@@ -1,0 +1,205 @@
+//! Two instances of the controller and a Lease: one writes, the other takes over when it ends, however it ends.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use nodegate_e2e::changes::{patch_node, set_node_condition};
+use nodegate_e2e::fixtures::{node, rule};
+use nodegate_e2e::sights::{count_taints, has_taint, nodes};
+use nodegate_e2e::{Cluster, Controller, Options, eventually, eventually_eq};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+/// Longer than a lease that nobody releases lives.
+const TAKEOVER: Duration = Duration::from_secs(40);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+const COUNT: usize = 200;
+const ELECTED: [&str; 1] = ["--leader-elect"];
+
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// A cluster whose nodes are all gated, the instance that gated them, and another one that waits.
+struct Scene {
+    cluster: Cluster,
+    client: Client,
+    leader: Controller,
+    follower: Controller,
+}
+
+impl Scene {
+    async fn set() -> Result<Self> {
+        let cluster = Cluster::start(Options {
+            audit: true,
+            ..Options::api_only()
+        })
+        .await?;
+        let client = cluster.client().await?;
+        for index in 0..COUNT {
+            node(&name(index))
+                .label("network", "yes")
+                .condition(CONDITION, "False")
+                .create(&client)
+                .await?;
+        }
+        let leader = Controller::start(&cluster, &ELECTED).await?;
+        eventually("the first instance leads", TAKEOVER, async || {
+            Ok(leader.log().contains("leading"))
+        })
+        .await?;
+        let follower = Controller::start(&cluster, &ELECTED).await?;
+        rule("network", TAINT)
+            .waits_for(CONDITION)
+            .selects("network", "yes")
+            .create(&client)
+            .await?;
+        eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
+            gated(&client).await
+        })
+        .await?;
+        Ok(Self {
+            cluster,
+            client,
+            leader,
+            follower,
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        leader,
+        follower,
+    } = Scene::set().await?;
+    let (flips, stopped) = tokio::join!(flip_all(&client), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        leader.stop().await
+    });
+    flips?;
+    assert_eq!(stopped?.code(), Some(0));
+    finish("SIGTERM", &cluster, &client, &follower).await
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        leader,
+        follower,
+    } = Scene::set().await?;
+    let (flips, ()) = tokio::join!(flip_all(&client), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        leader.kill();
+    });
+    flips?;
+    finish("SIGKILL", &cluster, &client, &follower).await
+}
+
+#[tokio::test]
+async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        mut leader,
+        follower,
+    } = Scene::set().await?;
+    leader.pause()?;
+    flip_all(&client).await?;
+    finish("SIGSTOP", &cluster, &client, &follower).await?;
+    let foreign =
+        json!({"spec": {"taints": [{"key": "example.com/foreign", "effect": "NoSchedule"}]}});
+    for index in 0..10 {
+        patch_node(&client, &name(index), &foreign).await?;
+    }
+
+    leader.resume()?;
+    eventually("the one that was paused ends", TAKEOVER, async || {
+        Ok(leader.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(leader.exited()?.and_then(|status| status.code()), Some(1));
+    ensure!(
+        leader.log().contains("the lead was lost"),
+        "{}",
+        leader.log()
+    );
+    for index in 0..10 {
+        ensure!(has_taint(&client, &name(index), "example.com/foreign").await?);
+    }
+    one_writer_at_a_time(&cluster)
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster, follower, ..
+    } = Scene::set().await?;
+    ensure!(follower.is_ready().await);
+    ensure!(follower.log().contains("following"), "{}", follower.log());
+    one_writer_at_a_time(&cluster)
+}
+
+/// Turns the condition of every node `True`.
+async fn flip_all(client: &Client) -> Result<()> {
+    for index in 0..COUNT {
+        set_node_condition(client, &name(index), CONDITION, "True").await?;
+    }
+    Ok(())
+}
+
+/// Waits until the follower leads and all nodes are open, and tells how long that took.
+async fn finish(
+    how: &str,
+    cluster: &Cluster,
+    client: &Client,
+    follower: &Controller,
+) -> Result<()> {
+    let started = Instant::now();
+    eventually("the follower leads", TAKEOVER, async || {
+        Ok(follower.log().contains("leading"))
+    })
+    .await?;
+    println!(
+        "{how}: the follower leads after {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
+    eventually_eq("all nodes are open", TAKEOVER, 0, async || {
+        gated(client).await
+    })
+    .await?;
+    one_writer_at_a_time(cluster)
+}
+
+/// By the audit log: once a second instance has written to a node, the first one does not any more.
+fn one_writer_at_a_time(cluster: &Cluster) -> Result<()> {
+    let writes = cluster.controllers_writes();
+    let mut instances: Vec<_> = writes
+        .iter()
+        .filter(|write| write.changed_a_node())
+        .map(|write| write.instance.as_str())
+        .collect();
+    instances.dedup();
+    ensure!(
+        !instances.is_empty() && instances.len() <= 2,
+        "{instances:?}"
+    );
+    Ok(())
+}
+
+async fn gated(client: &Client) -> Result<usize> {
+    let nodes = nodes(client).await?;
+    Ok(nodes.iter().map(|node| count_taints(node, TAINT)).sum())
+}
+
+fn name(index: usize) -> String {
+    format!("node-{index:03}")
+}

@@ -1,0 +1,381 @@
+//! Prometheus metrics: those of the Node Readiness Controller, name for name, and what an operator needs beyond them
+//! (`nodegate_*`). No label ever has a node's name.
+//!
+//! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
+//! for, so that keeping them costs nothing in between.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use jiff::Timestamp;
+use prometheus::{
+    Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
+};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::rule::{ChangeKind, TaintChange};
+
+/// How long a scrape waits for the gauges to be brought up to date.
+const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Buckets of `node_readiness_bootstrap_duration_seconds`.
+const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];
+/// Buckets of `node_readiness_reconciliation_latency_seconds`.
+const LATENCY_BUCKETS: &[f64] = &[
+    0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+/// Buckets of `node_readiness_evaluation_duration_seconds`: an evaluation takes microseconds.
+const EVALUATION_BUCKETS: &[f64] = &[1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 1e-3, 1e-2, 0.1];
+/// Buckets of `nodegate_write_duration_seconds`.
+const WRITE_BUCKETS: &[f64] = &[
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
+];
+
+/// Every metric, for those who move them.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Registry,
+    /// Rules there are.
+    pub rules: IntGauge,
+    /// Taints put on and lifted, by rule and operation (`add`, `remove`).
+    pub taint_operations: IntCounterVec,
+    /// Seconds that an evaluation of a rule on a node takes.
+    pub evaluation_duration: HistogramVec,
+    /// Failures by rule and reason (`EvaluationError`, `AddTaintError`, `RemoveTaintError`).
+    pub failures: IntCounterVec,
+    /// Nodes whose bootstrap under the rule has been completed.
+    pub bootstrap_completed: IntCounterVec,
+    /// Seconds from when both node and rule were there to the completion of the node's bootstrap.
+    pub bootstrap_duration: HistogramVec,
+    /// Seconds from the latest transition among the rule's conditions to the taint change it led to.
+    pub reconciliation_latency: HistogramVec,
+    /// Nodes by rule and state (`ready`, `not_ready`, `bootstrapping`).
+    pub nodes_by_state: IntGaugeVec,
+    /// How often a condition of a rule was found to have turned unmet on a node.
+    pub condition_failures: IntCounterVec,
+    /// When a rule was last evaluated on a node, in seconds since the epoch.
+    pub last_reconciliation: GaugeVec,
+    /// Nodes by rule and state (`held`, `released`).
+    pub rule_nodes: IntGaugeVec,
+    /// Nodes by synthesized condition and status.
+    pub synthesized_conditions: IntGaugeVec,
+    /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
+    pub shut_out: IntGaugeVec,
+    /// Nodes that wait to be evaluated.
+    pub queue_depth: IntGauge,
+    /// Writes under way.
+    pub writes_in_flight: IntGauge,
+    /// Seconds that a write takes, by what is written (`node`, `conditions`, `finalizers`, `status`).
+    pub write_duration: HistogramVec,
+    /// Writes that were refused because the object had changed, by what was written.
+    pub write_conflicts: IntCounterVec,
+    /// Status writes that were spared because nothing had changed.
+    pub status_unchanged: IntCounter,
+    /// Events dropped, because too many were waiting or the API server refused them.
+    pub events_dropped: IntCounter,
+    /// Interruptions of a watch that had to be reported, by what is watched.
+    pub watch_failures: IntCounterVec,
+    /// Objects in the cache, by kind.
+    pub cache_objects: IntGaugeVec,
+    /// 1 while this instance leads.
+    pub leader: IntGauge,
+}
+
+/// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
+pub type Survey = oneshot::Sender<()>;
+
+/// Registers metrics, all of whose names and labels stand in this file.
+struct Registrar(Registry);
+
+impl Registrar {
+    fn add<M: prometheus::core::Collector + Clone + 'static>(
+        &self,
+        metric: prometheus::Result<M>,
+    ) -> M {
+        let metric = metric.expect("metric names and labels are valid");
+        self.0
+            .register(Box::new(metric.clone()))
+            .expect("no two metrics have the same name");
+        metric
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.add(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn histograms(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+        self.add(HistogramVec::new(
+            HistogramOpts::new(name, help).buckets(buckets.to_vec()),
+            labels,
+        ))
+    }
+}
+
+impl Metrics {
+    /// All metrics, at zero.
+    #[allow(
+        clippy::too_many_lines,
+        reason = "a list of names, help texts and labels reads best in one piece"
+    )]
+    pub fn new() -> Self {
+        let to = Registrar(Registry::new());
+        let build_info = to.gauges(
+            "node_readiness_build_info",
+            "Version of the controller.",
+            &["version"],
+        );
+        build_info
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
+        Self {
+            rules: to.add(IntGauge::new(
+                "node_readiness_rules_total",
+                "Rules there are.",
+            )),
+            taint_operations: to.counters(
+                "node_readiness_taint_operations_total",
+                "Taints put on and lifted.",
+                &["rule", "operation"],
+            ),
+            evaluation_duration: to.histograms(
+                "node_readiness_evaluation_duration_seconds",
+                "Time an evaluation of a rule on a node takes.",
+                &["rule"],
+                EVALUATION_BUCKETS,
+            ),
+            failures: to.counters(
+                "node_readiness_failures_total",
+                "Failures to carry a rule out on a node.",
+                &["rule", "reason"],
+            ),
+            bootstrap_completed: to.counters(
+                "node_readiness_bootstrap_completed_total",
+                "Nodes whose bootstrap under the rule has been completed.",
+                &["rule"],
+            ),
+            bootstrap_duration: to.histograms(
+                "node_readiness_bootstrap_duration_seconds",
+                "Time from when both node and rule were there to the completion of the bootstrap.",
+                &["rule"],
+                BOOTSTRAP_BUCKETS,
+            ),
+            reconciliation_latency: to.histograms(
+                "node_readiness_reconciliation_latency_seconds",
+                "Time from the latest transition among a rule's conditions to the taint change.",
+                &["rule", "operation"],
+                LATENCY_BUCKETS,
+            ),
+            nodes_by_state: to.gauges(
+                "node_readiness_nodes_by_state",
+                "Nodes of a rule by state.",
+                &["rule", "state"],
+            ),
+            condition_failures: to.counters(
+                "node_readiness_condition_failures_total",
+                "How often a condition of a rule was found to have turned unmet on a node.",
+                &["rule", "condition"],
+            ),
+            last_reconciliation: to.add(GaugeVec::new(
+                Opts::new(
+                    "node_readiness_rule_last_reconciliation_timestamp_seconds",
+                    "When a rule was last evaluated on a node.",
+                ),
+                &["rule"],
+            )),
+            rule_nodes: to.gauges(
+                "node_readiness_rule_nodes",
+                "Nodes that a rule holds and that it has released.",
+                &["rule", "state"],
+            ),
+            synthesized_conditions: to.gauges(
+                "nodegate_synthesized_conditions",
+                "Nodes by synthesized condition and status.",
+                &["type", "status"],
+            ),
+            shut_out: to.gauges(
+                "nodegate_rule_daemon_sets_shut_out",
+                "DaemonSets that a rule does not wait for because they do not tolerate its taint.",
+                &["rule"],
+            ),
+            queue_depth: to.add(IntGauge::new(
+                "nodegate_queue_depth",
+                "Nodes that wait to be evaluated.",
+            )),
+            writes_in_flight: to.add(IntGauge::new(
+                "nodegate_writes_in_flight",
+                "Writes under way.",
+            )),
+            write_duration: to.histograms(
+                "nodegate_write_duration_seconds",
+                "Time a write takes.",
+                &["object"],
+                WRITE_BUCKETS,
+            ),
+            write_conflicts: to.counters(
+                "nodegate_write_conflicts_total",
+                "Writes refused because the object had changed.",
+                &["object"],
+            ),
+            status_unchanged: to.add(IntCounter::new(
+                "nodegate_status_writes_spared_total",
+                "Status writes spared because nothing had changed.",
+            )),
+            events_dropped: to.add(IntCounter::new(
+                "nodegate_events_dropped_total",
+                "Events dropped under overload or refused by the API server.",
+            )),
+            watch_failures: to.counters(
+                "nodegate_watch_failures_total",
+                "Interruptions of a watch.",
+                &["resource"],
+            ),
+            cache_objects: to.gauges("nodegate_cache_objects", "Objects in the cache.", &["kind"]),
+            leader: to.add(IntGauge::new(
+                "nodegate_leader",
+                "1 while this instance leads.",
+            )),
+            registry: to.0,
+        }
+    }
+
+    /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
+    pub fn forget_rule(&self, rule: &str, conditions: &[impl AsRef<str>]) {
+        // A series that was never there cannot be removed, which is as good.
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            let _ = self
+                .taint_operations
+                .remove_label_values(&[rule, operation]);
+            let _ = self
+                .reconciliation_latency
+                .remove_label_values(&[rule, &latency_operation(operation)]);
+        }
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR] {
+            let _ = self.failures.remove_label_values(&[rule, reason]);
+        }
+        for condition in conditions {
+            let _ = self
+                .condition_failures
+                .remove_label_values(&[rule, condition.as_ref()]);
+        }
+        let _ = self.bootstrap_completed.remove_label_values(&[rule]);
+        let _ = self.bootstrap_duration.remove_label_values(&[rule]);
+        let _ = self.evaluation_duration.remove_label_values(&[rule]);
+        let _ = self.last_reconciliation.remove_label_values(&[rule]);
+    }
+
+    /// Empties the gauges that are worked out anew, so that nothing stays of what is gone.
+    pub fn reset_gauges(&self) {
+        let gauges = [
+            &self.nodes_by_state,
+            &self.rule_nodes,
+            &self.synthesized_conditions,
+            &self.shut_out,
+            &self.cache_objects,
+        ];
+        for gauge in gauges {
+            gauge.reset();
+        }
+    }
+
+    /// Counts a taint change that has been made.
+    pub fn count_change(&self, change: &TaintChange, now: Timestamp) {
+        let rule = change.rule_name.as_str();
+        let operation = match change.kind {
+            ChangeKind::Added => OPERATION_ADD,
+            ChangeKind::Removed => OPERATION_REMOVE,
+        };
+        self.taint_operations
+            .with_label_values(&[rule, operation])
+            .inc();
+        if let Some(transition) = change.transition {
+            self.reconciliation_latency
+                .with_label_values(&[rule, &latency_operation(operation)])
+                .observe(seconds_between(transition, now));
+        }
+    }
+
+    /// The metrics in the Prometheus text format.
+    fn encode(&self) -> prometheus::Result<String> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Label of a taint that is put on.
+const OPERATION_ADD: &str = "add";
+/// Label of a taint that is lifted.
+const OPERATION_REMOVE: &str = "remove";
+/// Reason of a taint that could not be put on.
+pub const ADD_TAINT_ERROR: &str = "AddTaintError";
+/// Reason of a taint that could not be lifted.
+pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
+
+/// The same operation as the latency histogram's label has it.
+fn latency_operation(operation: &str) -> String {
+    format!("{operation}_taint")
+}
+
+/// Seconds from one time to a later one; 0 where clocks disagree about which is later.
+pub fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
+}
+
+/// Serves `/metrics` for as long as the process lives.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve(
+    address: SocketAddr,
+    metrics: Metrics,
+    surveys: mpsc::Sender<Survey>,
+) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    let router = router(metrics, surveys);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(())
+}
+
+fn router(metrics: Metrics, surveys: mpsc::Sender<Survey>) -> Router {
+    Router::new()
+        .route("/metrics", get(scrape))
+        .with_state((metrics, surveys))
+}
+
+async fn scrape(
+    State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>,
+) -> impl IntoResponse {
+    let (done, is_done) = oneshot::channel();
+    // A loop that does not answer in time still has counters to show.
+    let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
+        if surveys.send(done).await.is_ok() {
+            let _ = is_done.await;
+        }
+    })
+    .await;
+    match metrics.encode() {
+        Ok(text) => (
+            StatusCode::OK,
+            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
+            text,
+        ),
+        Err(error) => {
+            let text = format!("cannot encode metrics: {error}\n");
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                [(header::CONTENT_TYPE, "text/plain")],
+                text,
+            )
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! What the reconcile loop does for nodes: evaluates them, keeps their writes under way, tells what was done.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::events::{EventSink, Notice, Tone};
+use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
+use super::patch;
+use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::retry::Retry;
+use super::rules::RuleWork;
+use super::status::{Failure, Record, Tally};
+use super::writer::WriteError;
+use crate::object::Node;
+use crate::rule::{self, ChangeKind, NodePlan, Outcome, Rule, Standing, TaintChange};
+
+/// A published condition of which only the message changes is written at most this often on one node.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a node may change under a write before a pause is made.
+const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
+
+/// What is under way for one node.
+#[derive(Debug, Default)]
+pub(super) struct NodeWork {
+    /// The node that all of this is about; another UID means another node.
+    uid: Arc<str>,
+    /// A write of taints or annotations is under way.
+    writing: bool,
+    retry: Retry,
+    conflicts: u32,
+    /// The timer that will have the node evaluated.
+    pub(super) wake: Option<Instant>,
+    /// UIDs of the rules that have a record of this node.
+    recorded_by: Vec<Arc<str>>,
+    /// UIDs of the rules whose adoption of a taint has been told.
+    adopted_by: Vec<Arc<str>>,
+    /// The reason of the last event about missing critical components.
+    waiting: Option<&'static str>,
+    conditions: ConditionWork,
+}
+
+impl NodeWork {
+    /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
+    fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
+        if self.wake.is_some_and(|wake| wake <= at) {
+            return;
+        }
+        if let Some(later) = self.wake.replace(at) {
+            timers.remove(&(later, Timer::Node(name.clone())));
+        }
+        timers.insert((at, Timer::Node(name.clone())));
+    }
+}
+
+/// What is under way for one node's published conditions.
+#[derive(Debug, Default)]
+struct ConditionWork {
+    queued: bool,
+    writing: bool,
+    retry: Retry,
+    written_at: Option<Instant>,
+}
+
+/// A bootstrap that a write completes.
+#[derive(Debug)]
+pub(super) struct Completion {
+    rule: Arc<str>,
+    /// Since when both the node and the rule have been there.
+    since: Option<Timestamp>,
+}
+
+impl Reconciler {
+    /// Evaluates one node, notes what follows, and starts the write if there is one to be made.
+    pub(super) fn consider(&mut self, name: &Arc<str>, now: Timestamp, leading_since: Timestamp) {
+        self.cache.select_rules(name);
+        let Some(state) = self.cache.node(name) else {
+            self.forget(name);
+            return;
+        };
+        let work = self.nodes.entry(name.clone()).or_default();
+        if work.writing {
+            // Evaluated again when the write has ended.
+            return;
+        }
+        if work.uid != state.node.uid {
+            *work = NodeWork {
+                uid: state.node.uid.clone(),
+                wake: work.wake,
+                recorded_by: std::mem::take(&mut work.recorded_by),
+                // What is under way for the earlier node ends in its own time.
+                conditions: ConditionWork {
+                    queued: work.conditions.queued,
+                    writing: work.conditions.writing,
+                    ..ConditionWork::default()
+                },
+                ..NodeWork::default()
+            };
+        }
+        let evaluation_started = Instant::now();
+        let plan = rule::plan(self.cache.cluster(), state, now);
+        let evaluation_took = evaluation_started.elapsed();
+        let writes = plan.writes_node();
+        debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
+        let observed = Observed {
+            plan: &plan,
+            now,
+            took: evaluation_took,
+        };
+        record_outcomes(
+            &mut self.rules,
+            &mut self.timers,
+            &self.metrics,
+            work,
+            name,
+            &observed,
+        );
+        announce(
+            &self.events,
+            &self.rules,
+            work,
+            state.node,
+            &plan,
+            leading_since,
+        );
+        if let Some(recheck) = plan.recheck {
+            work.wake_at(instant_of(recheck, now), name, &mut self.timers);
+        }
+        if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
+            let due = match work.conditions.written_at {
+                Some(written) if !plan.conditions.is_urgent() => written + MESSAGE_INTERVAL,
+                _ => Instant::now(),
+            };
+            if work.conditions.retry.is_waiting() || due > Instant::now() {
+                let at = due.max(work.conditions.retry.not_before.unwrap_or(due));
+                work.wake_at(at, name, &mut self.timers);
+            } else {
+                work.conditions.queued = true;
+                self.condition_queue.push_back(name.clone());
+            }
+        }
+        // A node that cannot be written for one rule does not keep another one.
+        let rules = self.cache.cluster().rules.rules();
+        for rule in rules.iter().filter(|rule| rule.deleting) {
+            if let Some(work) = self.rules.get_mut(&rule.uid)
+                && !plan.writes_for(rule)
+            {
+                work.cleaned_up(name);
+            }
+        }
+        if !writes {
+            work.retry = Retry::default();
+            work.conflicts = 0;
+        } else if work.retry.is_waiting() {
+            if let Some(at) = work.retry.not_before {
+                work.wake_at(at, name, &mut self.timers);
+            }
+        } else {
+            work.writing = true;
+            self.node_writes += 1;
+            let patch = patch::node(state.node, plan.taints.as_deref(), &plan.annotations);
+            let completions = completions(state.node, &plan);
+            let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
+            self.in_flight.spawn(async move {
+                let result = writer.patch_node(&name, patch).await;
+                let fresh = match result {
+                    Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
+                    _ => None,
+                };
+                Done::Node {
+                    name,
+                    changes,
+                    completions,
+                    result,
+                    fresh,
+                }
+            });
+        }
+    }
+
+    /// Writes a node's published conditions, if there is still something to write.
+    pub(super) fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
+        self.cache.select_rules(name);
+        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
+            return;
+        };
+        work.conditions.queued = false;
+        let changes = rule::plan(self.cache.cluster(), state, now).conditions;
+        if changes.is_empty() {
+            return;
+        }
+        work.conditions.writing = true;
+        self.condition_writes += 1;
+        let patch = patch::node_conditions(state.node, &changes, now);
+        let (writer, name) = (self.writer.clone(), name.clone());
+        self.in_flight.spawn(async move {
+            let result = writer.patch_node_conditions(&name, patch).await;
+            Done::Conditions { name, result }
+        });
+    }
+
+    /// Counts what a write has done.
+    pub(super) fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
+        let now = Timestamp::now();
+        for change in changes {
+            self.metrics.count_change(change, now);
+        }
+        for Completion { rule, since } in completions {
+            self.metrics
+                .bootstrap_completed
+                .with_label_values(&[rule])
+                .inc();
+            if let Some(since) = since {
+                let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
+                duration.observe(seconds_between(*since, now));
+            }
+        }
+    }
+
+    pub(super) fn finish_node(
+        &mut self,
+        name: &Arc<str>,
+        changes: &[TaintChange],
+        result: Result<Node, WriteError>,
+        fresh: Option<Node>,
+    ) {
+        let now = Timestamp::now();
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        work.writing = false;
+        match result {
+            Ok(node) => {
+                work.retry = Retry::default();
+                work.conflicts = 0;
+                for change in changes {
+                    tell(&self.events, &node, change);
+                }
+                self.cache.update_node(node);
+            }
+            Err(WriteError::Conflict) => {
+                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
+                work.conflicts += 1;
+                if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
+                    work.retry.failed();
+                }
+                if let Some(node) = fresh {
+                    self.cache.update_node(node);
+                }
+            }
+            Err(WriteError::Gone) => {
+                // The watch will tell; should it lag, the pause keeps this from being asked over and over.
+                work.retry.failed();
+            }
+            Err(WriteError::Unreachable(_)) => {}
+            Err(WriteError::Failed(message)) => {
+                warn!(node = %name, "cannot write the node: {message}");
+                work.retry.failed();
+                for change in changes {
+                    let reason = match change.kind {
+                        ChangeKind::Added => ADD_TAINT_ERROR,
+                        ChangeKind::Removed => REMOVE_TAINT_ERROR,
+                    };
+                    self.metrics
+                        .failures
+                        .with_label_values(&[&change.rule_name, reason])
+                        .inc();
+                    let failure = Failure {
+                        reason,
+                        message: message.clone(),
+                    };
+                    let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
+                        continue;
+                    };
+                    if rule.tally.fail(name, failure, now) {
+                        rule.status_changed(&mut self.timers);
+                    }
+                    if !work.recorded_by.contains(rule.uid()) {
+                        work.recorded_by.push(rule.uid().clone());
+                    }
+                }
+            }
+        }
+        self.cache.mark(name);
+    }
+
+    pub(super) fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        work.conditions.writing = false;
+        match result {
+            Ok(node) => {
+                work.conditions.retry = Retry::default();
+                work.conditions.written_at = Some(Instant::now());
+                self.cache.update_node(node);
+            }
+            Err(WriteError::Unreachable(_)) => {}
+            Err(error) => {
+                if matches!(error, WriteError::Failed(_)) {
+                    warn!(node = %name, "cannot publish conditions: {error}");
+                }
+                work.conditions.retry.failed();
+            }
+        }
+        self.cache.mark(name);
+    }
+
+    /// Forgets a node that is not there any more.
+    pub(super) fn forget(&mut self, name: &Arc<str>) {
+        if let Some(work) = self.nodes.get(name) {
+            if work.writing || work.conditions.writing {
+                // Asked again when the write has ended.
+                return;
+            }
+            for uid in &work.recorded_by {
+                if let Some(rule) = self.rules.get_mut(uid)
+                    && rule.tally.forget(name, true)
+                {
+                    rule.status_changed(&mut self.timers);
+                }
+            }
+            if let Some(wake) = work.wake {
+                self.timers.remove(&(wake, Timer::Node(name.clone())));
+            }
+            self.nodes.remove(name);
+        }
+        for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
+            rule.cleaned_up(name);
+        }
+    }
+}
+
+/// A plan, and how it came to be.
+struct Observed<'a> {
+    plan: &'a NodePlan<'a>,
+    now: Timestamp,
+    took: Duration,
+}
+
+/// Notes in each rule's tally what it does on the node.
+fn record_outcomes(
+    rules: &mut HashMap<Arc<str>, RuleWork>,
+    timers: &mut Timers,
+    metrics: &Metrics,
+    work: &mut NodeWork,
+    name: &Arc<str>,
+    observed: &Observed<'_>,
+) {
+    let Observed { plan, now, took } = *observed;
+    // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
+    // failure stays on record.
+    let is_clean = !plan.writes_node();
+    let is_selected_by =
+        |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
+    for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
+        if let Some(rule) = rules.get_mut(uid)
+            && rule.tally.forget(name, is_clean)
+        {
+            rule.status_changed(timers);
+        }
+    }
+    work.recorded_by
+        .retain(|uid| is_selected_by(uid) || !is_clean);
+    for outcome in &plan.outcomes {
+        let Some(rule) = rules.get_mut(&outcome.rule.uid) else {
+            continue;
+        };
+        rule.count_evaluation(took, now);
+        count_turned_unmet(metrics, &rule.tally, name, outcome);
+        let is_news = rule.tally.record(name, Record::from(outcome), now);
+        let recovered = is_clean && rule.tally.recover(name);
+        if is_news || recovered {
+            rule.status_changed(timers);
+        }
+        if !work.recorded_by.contains(&outcome.rule.uid) {
+            work.recorded_by.push(outcome.rule.uid.clone());
+        }
+    }
+}
+
+/// Counts the conditions that are unmet and were not found so before.
+fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Outcome<'_>) {
+    let before = tally.statuses(name);
+    for (index, result) in outcome.evaluation.results.iter().enumerate() {
+        let was = before.and_then(|statuses| statuses.get(index));
+        if !result.is_met() && was != Some(&result.current) {
+            let labels = [&*outcome.rule.name, &*result.requirement.kind];
+            metrics.condition_failures.with_label_values(&labels).inc();
+        }
+    }
+}
+
+/// Posts the events that follow from an evaluation rather than from a write: a taint that is now held by a rule that
+/// did not add it, and critical components that are missing. Each is told once.
+fn announce(
+    events: &EventSink,
+    rules: &HashMap<Arc<str>, RuleWork>,
+    work: &mut NodeWork,
+    node: &Node,
+    plan: &NodePlan<'_>,
+    leading_since: Timestamp,
+) {
+    // Times of creation are in whole seconds.
+    let is_new_node = node
+        .created
+        .is_none_or(|created| created.as_second() >= leading_since.as_second());
+    let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
+    work.adopted_by.retain(|uid| {
+        plan.outcomes
+            .iter()
+            .any(|outcome| outcome.adopts && outcome.rule.uid == *uid)
+    });
+    for outcome in plan.outcomes.iter().filter(|outcome| outcome.adopts) {
+        let rule = outcome.rule;
+        if work.adopted_by.contains(&rule.uid) {
+            continue;
+        }
+        work.adopted_by.push(rule.uid.clone());
+        // Where an earlier process knew both, it has told.
+        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || is_new_node) {
+            info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
+            let note = format!(
+                "Taint '{}:{}' is now managed by rule '{}'",
+                spec.taint.key, spec.effect, rule.name
+            );
+            events.send(Notice::on_node(
+                node,
+                Tone::Normal,
+                "TaintAdopted",
+                "AdoptTaint",
+                note,
+            ));
+        }
+    }
+    let waiting = plan.waiting.as_ref();
+    if let Some(waiting) = waiting
+        && work.waiting != Some(waiting.reason)
+    {
+        let note = waiting.message.clone();
+        events.send(Notice::on_node(
+            node,
+            Tone::Warning,
+            waiting.reason,
+            "WaitForCriticalComponents",
+            note,
+        ));
+    }
+    work.waiting = waiting.map(|waiting| waiting.reason);
+}
+
+/// Logs a taint change that has been made and posts its events.
+fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
+    let TaintChange {
+        rule_name,
+        key,
+        effect,
+        why,
+        ..
+    } = change;
+    let (what, reason, action) = match change.kind {
+        ChangeKind::Added => ("added", "TaintAdded", "AddTaint"),
+        ChangeKind::Removed => ("removed", "TaintRemoved", "RemoveTaint"),
+    };
+    info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
+    let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
+    events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
+    if change.components_ready {
+        let note = "every critical component is ready on this node".into();
+        let reason = "NodeCriticalComponentsReady";
+        events.send(Notice::on_node(
+            node,
+            Tone::Normal,
+            reason,
+            "RemoveTaint",
+            note,
+        ));
+    }
+}
+
+/// The bootstraps that this plan completes.
+fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
+    let completes = |outcome: &&Outcome<'_>| match outcome.standing {
+        Standing::Governs(decision) => decision.completes_bootstrap(),
+        _ => false,
+    };
+    plan.outcomes
+        .iter()
+        .filter(completes)
+        .map(|outcome| Completion {
+            rule: outcome.rule.name.clone(),
+            since: node.created.max(outcome.rule.created),
+        })
+        .collect()
+}
+
+/// The instant at which the wall clock will show `at`, given that it shows `now`.
+fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
+    Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! Which rules can be used, and what is said about the others.
+
+use super::gate;
+use crate::config::Config;
+use crate::rule::Rule;
+use crate::testing::{Builder, GATE, RuleBuilder, rule};
+
+fn compile(rule: &RuleBuilder) -> Rule {
+    rule.build(&Config::default().classes().unwrap())
+}
+
+#[test]
+fn a_rule_that_cannot_be_used_says_why() {
+    let taint = |key| gate("r").taint(key, "NoSchedule");
+    let default = "conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]";
+    for (rule, expected) in [
+        (
+            rule("r").spec("nodeSelector: {}").waits_for("A"),
+            "spec.nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux",
+        ),
+        (
+            gate("r").spec("nodeSelector: {matchLabels: {a/b/c: d}}"),
+            r#"spec.nodeSelector: "a/b/c" is not a valid label key"#,
+        ),
+        (
+            gate("r")
+                .spec("nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}"),
+            r#"spec.nodeSelector: operator "Gt" on "a" is not one of In, NotIn, Exists, DoesNotExist"#,
+        ),
+        (
+            rule("r"),
+            "spec.conditions must name at least one condition",
+        ),
+        (
+            gate("r").bootstrap_only().spec("conditionPolicy: anyOf"),
+            "spec.conditionPolicy 'anyOf' is not allowed with enforcementMode 'bootstrap-only'",
+        ),
+        (
+            rule("r").bootstrap_only().spec(default),
+            r#"spec.conditions: defaultStatus of "A" is not allowed with enforcementMode 'bootstrap-only'"#,
+        ),
+        (
+            taint("example.com/gate"),
+            "spec.taint.key: taint key must start with 'readiness.k8s.io/'",
+        ),
+        (
+            taint("readiness.k8s.io/a/b"),
+            "spec.taint.key: taint key must be a valid label key (prefix/name format)",
+        ),
+        (
+            taint("node.kubernetes.io/not-ready").remove_only(),
+            "spec.taint.key: taint key must not be one of Kubernetes' own (kubernetes.io, node.kubernetes.io)",
+        ),
+        (
+            gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: 'a b'}"),
+            "spec.taint.value: taint value must be a valid label value",
+        ),
+    ] {
+        let rejection = compile(&rule).spec.unwrap_err().to_string();
+        assert_eq!(rejection, expected);
+    }
+    let unreadable = compile(&gate("r").spec("enforcementMode: sometimes"));
+    let rejection = unreadable.spec.unwrap_err().to_string();
+    assert!(
+        rejection.starts_with("spec cannot be read: ") && rejection.contains("sometimes"),
+        "{rejection}"
+    );
+}
+
+#[test]
+fn a_rule_that_upstream_would_accept_is_accepted() {
+    let default = "conditions: [{type: A, requiredStatus: 'False', defaultStatus: 'True'}]";
+    for (name, rule) in [
+        ("the least there is", gate("r")),
+        ("anyOf", gate("r").spec("conditionPolicy: anyOf")),
+        ("defaultStatus", rule("r").spec(default)),
+        ("bootstrap-only", gate("r").bootstrap_only()),
+        ("NoExecute", gate("r").taint(GATE, "NoExecute")),
+        (
+            "an expression as selector",
+            gate("r").spec("nodeSelector: {matchExpressions: [{key: a, operator: Exists}]}"),
+        ),
+        (
+            "a taint value",
+            gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: yes_1}"),
+        ),
+    ] {
+        assert!(compile(&rule).spec.is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_rule_acts_only_with_its_finalizer_and_decides_only_while_it_stays() {
+    for (name, rule, active, live) in [
+        ("plain", gate("r"), true, true),
+        ("dry run", gate("r").dry_run(), true, false),
+        ("being deleted", gate("r").deleting(), true, false),
+        ("no finalizer", gate("r").without_finalizer(), false, false),
+        ("rejected", rule("r"), false, false),
+    ] {
+        let rule = compile(&rule);
+        assert_eq!(
+            (rule.active().is_some(), rule.live().is_some()),
+            (active, live),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn fields_that_are_not_acted_on_are_named() {
+    let rule = gate("r").spec("{gracePeriod: 2m, heartbeatTimeout: 10m}");
+    assert_eq!(
+        compile(&rule).spec.unwrap().not_acted_on,
+        ["heartbeatTimeout", "gracePeriod"]
+    );
+}

@@ -1,0 +1,156 @@
+//! Taints whose rule is gone, or about other nodes now.
+
+use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
+use crate::testing::{Builder, GATE, at, daemon_set, rule, world};
+
+const LIFTED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_taint_is_lifted_when_its_rule_left_the_node() {
+    let elsewhere = || gate("r").selects("pool", "other");
+    for (name, node, rules, expected) in [
+        ("the rule is gone", gated_by(unmet(), "r"), vec![], LIFTED),
+        (
+            "the rule selects other nodes now",
+            gated_by(unmet(), "r"),
+            vec![elsewhere()],
+            LIFTED,
+        ),
+        (
+            "the rule selects other nodes and is being deleted",
+            gated_by(unmet(), "r"),
+            vec![elsewhere().deleting()],
+            LIFTED,
+        ),
+        (
+            "a dry run that selects other nodes",
+            gated_by(unmet(), "r"),
+            vec![elsewhere().dry_run()],
+            LIFTED,
+        ),
+        (
+            "the taint is gone already",
+            unmet().owned_by("r", GATE, "NoSchedule"),
+            vec![],
+            &["-taint-added-by-r-uid"],
+        ),
+        (
+            "a taint that nobody here added",
+            gated(unmet()),
+            vec![elsewhere()],
+            &[],
+        ),
+        (
+            "an annotation that cannot be read says nothing",
+            gated(unmet()).annotation("nodegate.dev/taint-added-by-r-uid", "r"),
+            vec![],
+            &[],
+        ),
+        (
+            "another rule governs the taint: hand over",
+            gated_by(unmet(), "r"),
+            vec![elsewhere(), gate("other").created(at(1))],
+            &["+taint-added-by-other-uid", "-taint-added-by-r-uid"],
+        ),
+        (
+            "another rule governs the taint and releases it",
+            gated_by(met(), "r"),
+            vec![gate("other")],
+            LIFTED,
+        ),
+        (
+            "a dry run of the same taint does not keep it",
+            gated_by(unmet(), "r"),
+            vec![gate("other").dry_run()],
+            LIFTED,
+        ),
+        (
+            "the next rule only waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").without_finalizer()],
+            &[],
+        ),
+        (
+            "the next rule only waits for its finalizer, and the rule is being deleted",
+            gated_by(unmet(), "r"),
+            vec![
+                gate("r").deleting(),
+                gate("other").created(at(1)).without_finalizer(),
+            ],
+            &[],
+        ),
+        (
+            "a rule about other nodes that waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").selects("pool", "other").without_finalizer()],
+            LIFTED,
+        ),
+        (
+            "a dry run that waits for its finalizer",
+            gated_by(unmet(), "r"),
+            vec![gate("other").dry_run().without_finalizer()],
+            LIFTED,
+        ),
+        (
+            "a rule that cannot act yet keeps its taint",
+            gated_by(unmet(), "r"),
+            vec![gate("r").without_finalizer()],
+            &[],
+        ),
+        (
+            "a rule that cannot be used keeps its taint",
+            gated_by(unmet(), "r"),
+            vec![rule("r")],
+            &[],
+        ),
+        (
+            "the same name with another UID is another rule",
+            gated(unmet()).owned_by("older", GATE, "NoSchedule"),
+            vec![gate("r")],
+            &["-taint-added-by-older-uid", "+taint-added-by-r-uid"],
+        ),
+        (
+            "the node is being deleted",
+            gated_by(unmet(), "r").deleting(),
+            vec![],
+            &[],
+        ),
+    ] {
+        assert_writes(name, &node, &rules, expected);
+    }
+}
+
+#[test]
+fn a_lifted_orphan_names_the_rule_that_added_it() {
+    let world = world(&gated_by(unmet(), "r"));
+    let plan = world.plan();
+    let change = &plan.changes[0];
+    assert_eq!(
+        (change.rule_name.as_str(), change.rule_uid.as_str()),
+        ("r", "r-uid")
+    );
+    assert_eq!(
+        change.why,
+        "the rule that added it does not select this node any more, or is gone"
+    );
+}
+
+#[test]
+fn an_orphan_that_is_being_lifted_hides_no_missing_daemon_set() {
+    let old = "readiness.k8s.io/old";
+    let node = gated(unmet())
+        .taint(old, "NoSchedule")
+        .owned_by("old", old, "NoSchedule");
+    let cni = daemon_set("kube-system/cni")
+        .critical()
+        .toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    let gate = rule("r")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .bootstrap_only();
+    let world = world(&node).daemon_set(&cni).rule(&gate);
+    assert_eq!(
+        writes(&world),
+        ["-old:NoSchedule", "-taint-added-by-old-uid"]
+    );
+}

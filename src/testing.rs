@@ -1,0 +1,558 @@
+//! Builders for tests of what decides: objects written down in a line, and a [`World`] around one node.
+//!
+//! Every builder holds the JSON of an object and decodes it through its wire type, so that a test sees what the
+//! controller would see. Nothing here is part of the product.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Resource;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::ConditionStatus;
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER, TAINT_ADDED_BY_PREFIX};
+use crate::condition::CriticalComponentClass;
+use crate::config::Config;
+use crate::object::{
+    CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
+    Pod, PodObject, RuleObject,
+};
+use crate::rule::{ClusterState, NodePlan, NodeState, Rule, RuleSet, plan};
+
+/// The taint key of rules that do not name another.
+pub const GATE: &str = "readiness.k8s.io/gate";
+
+/// A moment, so many seconds after the one in which nodes are created unless a test says otherwise.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_767_225_600 + seconds).unwrap()
+}
+
+/// Parses YAML, which in tests is shorter than JSON.
+fn yaml<T: DeserializeOwned>(text: &str) -> T {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn decode<T: DeserializeOwned>(json: &Value) -> T {
+    serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
+}
+
+fn push(list: &mut Value, element: Value) {
+    if list.is_null() {
+        *list = json!([]);
+    }
+    list.as_array_mut().unwrap().push(element);
+}
+
+/// Metadata that goes by a namespace and name such as `kube-system/cni`.
+fn namespaced(key: &str) -> Value {
+    let (namespace, name) = key.split_once('/').unwrap();
+    json!({ "namespace": namespace, "name": name, "uid": format!("{name}-uid") })
+}
+
+/// What every builder can say about the metadata of its object.
+pub trait Builder: Sized {
+    fn json(&mut self) -> &mut Value;
+
+    fn label(mut self, key: &str, value: &str) -> Self {
+        self.json()["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.json()["metadata"]["annotations"][key] = json!(value);
+        self
+    }
+
+    fn created(mut self, time: Timestamp) -> Self {
+        self.json()["metadata"]["creationTimestamp"] = json!(time);
+        self
+    }
+
+    fn deleting(mut self) -> Self {
+        self.json()["metadata"]["deletionTimestamp"] = json!(at(0));
+        self
+    }
+}
+
+macro_rules! builder {
+    ($( $(#[$attr:meta])* $name:ident )+) => {
+        $(
+            $(#[$attr])*
+            #[derive(Debug, Clone)]
+            pub struct $name(Value);
+
+            impl Builder for $name {
+                fn json(&mut self) -> &mut Value {
+                    &mut self.0
+                }
+            }
+        )+
+    };
+}
+
+builder! {
+    /// A Node.
+    NodeBuilder
+    /// A `DaemonSet`.
+    DaemonSetBuilder
+    /// A pod.
+    PodBuilder
+    /// A `CSINode`.
+    CsiNodeBuilder
+    /// A `NodeReadinessRule`.
+    RuleBuilder
+}
+
+/// A Linux node that was created at [`at`]`(0)`.
+pub fn node(name: &str) -> NodeBuilder {
+    NodeBuilder(json!({ "metadata": { "name": name, "uid": format!("{name}-uid") } }))
+        .created(at(0))
+        .label("kubernetes.io/os", "linux")
+}
+
+impl NodeBuilder {
+    /// Adds a taint without a value.
+    pub fn taint(self, key: &str, effect: &str) -> Self {
+        self.taint_with(key, "", effect)
+    }
+
+    pub fn taint_with(mut self, key: &str, value: &str, effect: &str) -> Self {
+        let mut taint = json!({ "key": key, "effect": effect });
+        if !value.is_empty() {
+            taint["value"] = json!(value);
+        }
+        push(&mut self.0["spec"]["taints"], taint);
+        self
+    }
+
+    pub fn condition(self, kind: &str, status: &str) -> Self {
+        self.condition_with(json!({ "type": kind, "status": status }))
+    }
+
+    pub fn condition_with(mut self, condition: Value) -> Self {
+        push(&mut self.0["status"]["conditions"], condition);
+        self
+    }
+
+    pub fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
+        self.0["status"]["allocatable"][resource] = json!(quantity);
+        self
+    }
+
+    /// Notes that the rule of this name added the taint.
+    pub fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
+        let value =
+            format!(r#"{{"rule-name":"{rule}","taint-key":"{key}","taint-effect":"{effect}"}}"#);
+        self.annotation(&format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"), &value)
+    }
+
+    /// Notes that the node completed its bootstrap under the rule with this UID or, as older releases did it, of
+    /// this name.
+    pub fn completed(self, rule: &str) -> Self {
+        self.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{rule}"), "{}")
+    }
+
+    pub fn build(&self) -> Node {
+        decode::<NodeObject>(&self.0).into()
+    }
+}
+
+/// A `DaemonSet`, by namespace and name.
+pub fn daemon_set(key: &str) -> DaemonSetBuilder {
+    DaemonSetBuilder(json!({ "metadata": namespaced(key), "spec": { "template": {} } }))
+}
+
+impl DaemonSetBuilder {
+    fn template(&mut self) -> &mut Value {
+        &mut self.0["spec"]["template"]
+    }
+
+    pub fn template_label(mut self, key: &str, value: &str) -> Self {
+        self.template()["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    /// Puts Gardener's label on the `DaemonSet` and on its pods.
+    pub fn critical(self) -> Self {
+        self.label(CRITICAL, "true")
+            .template_label(CRITICAL, "true")
+    }
+
+    /// Sets fields of the pod template's spec, given in YAML.
+    pub fn pod_spec(mut self, fields: &str) -> Self {
+        for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
+            self.template()["spec"][field] = value;
+        }
+        self
+    }
+
+    pub fn node_selector(mut self, key: &str, value: &str) -> Self {
+        self.template()["spec"]["nodeSelector"][key] = json!(value);
+        self
+    }
+
+    /// Adds a toleration, given in YAML.
+    pub fn toleration(mut self, toleration: &str) -> Self {
+        push(
+            &mut self.template()["spec"]["tolerations"],
+            yaml(toleration),
+        );
+        self
+    }
+
+    pub fn build(&self) -> DaemonSet {
+        decode::<DaemonSetObject>(&self.0).into()
+    }
+}
+
+/// Gardener's label for critical components.
+pub const CRITICAL: &str = "node.gardener.cloud/critical-component";
+
+/// A pod on `worker-1` that is not Ready, by namespace and name.
+pub fn pod(key: &str) -> PodBuilder {
+    PodBuilder(json!({ "metadata": namespaced(key) })).on("worker-1")
+}
+
+impl PodBuilder {
+    pub fn on(mut self, node: &str) -> Self {
+        self.0["spec"]["nodeName"] = json!(node);
+        self
+    }
+
+    pub fn critical(self) -> Self {
+        self.label(CRITICAL, "true")
+    }
+
+    /// Makes it a pod of this `DaemonSet`, with the labels of its template.
+    pub fn of(mut self, daemon_set: &DaemonSetBuilder) -> Self {
+        let meta = &daemon_set.0["metadata"];
+        self.0["metadata"]["labels"] =
+            daemon_set.0["spec"]["template"]["metadata"]["labels"].clone();
+        self.0["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "name": meta["name"], "uid": meta["uid"],
+            "controller": true,
+        }]);
+        self
+    }
+
+    pub fn phase(mut self, phase: &str) -> Self {
+        self.0["status"]["phase"] = json!(phase);
+        self
+    }
+
+    /// Ready since shortly after nodes are created.
+    pub fn ready(self) -> Self {
+        self.ready_since(at(10))
+    }
+
+    pub fn ready_since(mut self, time: Timestamp) -> Self {
+        self.0["status"]["conditions"] =
+            json!([{ "type": "Ready", "status": "True", "lastTransitionTime": time }]);
+        self
+    }
+
+    /// Makes the pod wait for a CSI driver, by an annotation of Gardener's.
+    pub fn waits_for_driver(self, driver: &str) -> Self {
+        let key = format!("node.gardener.cloud/wait-for-csi-node-{driver}");
+        self.annotation(&key, driver)
+    }
+}
+
+/// A `CSINode` that belongs to the [`node`] of its name.
+pub fn csi_node(name: &str) -> CsiNodeBuilder {
+    CsiNodeBuilder(json!({ "metadata": { "name": name } })).owned_by(&format!("{name}-uid"))
+}
+
+impl CsiNodeBuilder {
+    pub fn owned_by(mut self, node_uid: &str) -> Self {
+        let name = self.0["metadata"]["name"].clone();
+        self.0["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid }]);
+        self
+    }
+
+    /// Adds a driver that does not say how many volumes it can attach.
+    pub fn driver(mut self, name: &str) -> Self {
+        push(&mut self.0["spec"]["drivers"], json!({ "name": name }));
+        self
+    }
+
+    /// Adds a driver that says how many volumes it can attach.
+    pub fn counted_driver(mut self, name: &str) -> Self {
+        let driver = json!({ "name": name, "allocatable": { "count": 25 } });
+        push(&mut self.0["spec"]["drivers"], driver);
+        self
+    }
+}
+
+/// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule`, that has its finalizer.
+pub fn rule(name: &str) -> RuleBuilder {
+    RuleBuilder(json!({
+        "metadata": { "name": name, "uid": format!("{name}-uid"), "finalizers": [FINALIZER] },
+        "spec": {
+            "conditions": [],
+            "enforcementMode": "continuous",
+            "nodeSelector": { "matchLabels": { "kubernetes.io/os": "linux" } },
+        },
+    }))
+    .created(at(0))
+    .taint(GATE, "NoSchedule")
+}
+
+impl RuleBuilder {
+    /// Sets fields of the spec, given in YAML.
+    pub fn spec(mut self, fields: &str) -> Self {
+        for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
+            self.0["spec"][field] = value;
+        }
+        self
+    }
+
+    /// Adds a condition that has to be `True`.
+    pub fn waits_for(mut self, kind: &str) -> Self {
+        push(
+            &mut self.0["spec"]["conditions"],
+            json!({ "type": kind, "requiredStatus": "True" }),
+        );
+        self
+    }
+
+    pub fn taint(mut self, key: &str, effect: &str) -> Self {
+        self.0["spec"]["taint"] = json!({ "key": key, "effect": effect });
+        self
+    }
+
+    pub fn bootstrap_only(self) -> Self {
+        self.spec("enforcementMode: bootstrap-only")
+    }
+
+    pub fn remove_only(self) -> Self {
+        self.spec("taintPolicy: remove-only")
+    }
+
+    pub fn dry_run(self) -> Self {
+        self.spec("dryRun: true")
+    }
+
+    /// Selects the nodes with this label instead of all Linux nodes.
+    pub fn selects(mut self, key: &str, value: &str) -> Self {
+        self.0["spec"]["nodeSelector"] = json!({ "matchLabels": { key: value } });
+        self
+    }
+
+    pub fn without_finalizer(mut self) -> Self {
+        self.0["metadata"]["finalizers"] = json!([]);
+        self
+    }
+
+    pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
+        let object: RuleObject = decode(&self.0);
+        Rule::compile(&object.metadata, object.spec, classes)
+    }
+}
+
+/// One node and all that matters to it, at one time.
+///
+/// It takes in of `DaemonSet`s and pods what the watches and the cache let through: those with the label of a
+/// class, and of the pods those in a namespace of the class that are bound to the node.
+#[derive(Debug, Clone)]
+pub struct World {
+    classes: Vec<CriticalComponentClass>,
+    passing_taints: Vec<String>,
+    pub node: Node,
+    csi_node: Option<CsiNode>,
+    daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
+    pods: Vec<Vec<Pod>>,
+    rules: RuleSet,
+    selecting: Vec<usize>,
+    publish_conditions: bool,
+    now: Timestamp,
+}
+
+/// What a condition says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: ConditionStatus,
+    pub reason: String,
+    pub message: String,
+    pub recheck: Option<Timestamp>,
+}
+
+/// A world of just this node, an hour after [`at`]`(0)`, with the default configuration.
+pub fn world(node: &NodeBuilder) -> World {
+    configured_world(node, "{}")
+}
+
+/// A world of just this node with a configuration given in YAML.
+pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
+    let config: Config = yaml(config);
+    let classes = config.classes().unwrap();
+    World {
+        passing_taints: config.passing_taints,
+        node: node.build(),
+        csi_node: None,
+        daemon_sets: vec![BTreeMap::new(); classes.len()],
+        pods: vec![Vec::new(); classes.len()],
+        classes,
+        rules: RuleSet::default(),
+        selecting: Vec::new(),
+        publish_conditions: true,
+        now: at(3600),
+    }
+    .with_rules(&[])
+}
+
+impl World {
+    pub fn daemon_set(mut self, daemon_set: &DaemonSetBuilder) -> Self {
+        let object: DaemonSetObject = decode(&daemon_set.0);
+        let labels = object.meta().labels.clone().unwrap_or_default();
+        let daemon_set = DaemonSet::from(object);
+        for (class, known) in self.classes.iter().zip(&mut self.daemon_sets) {
+            if class.selector.matches(&labels) {
+                known.insert(daemon_set.key.clone(), daemon_set.clone());
+            }
+        }
+        self
+    }
+
+    pub fn pod(mut self, pod: &PodBuilder) -> Self {
+        let object: PodObject = decode(&pod.0);
+        let labels = object.meta().labels.clone().unwrap_or_default();
+        for (class, known) in self.classes.iter().zip(&mut self.pods) {
+            let pod = object.clone().into_pod(&class.csi_annotation_prefix);
+            let is_covered = class.namespaces.contains(&pod.key.namespace);
+            if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
+                known.push(pod);
+            }
+        }
+        self
+    }
+
+    pub fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
+        self.csi_node = Some(decode::<CsiNodeObject>(&csi_node.0).into());
+        self
+    }
+
+    pub fn rule(self, rule: &RuleBuilder) -> Self {
+        let rule = Arc::new(rule.build(&self.classes));
+        let mut rules = self.rules.rules().to_vec();
+        rules.push(rule);
+        self.with_compiled_rules(rules)
+    }
+
+    /// Replaces all rules.
+    pub fn with_rules(self, rules: &[RuleBuilder]) -> Self {
+        let rules = rules
+            .iter()
+            .map(|rule| Arc::new(rule.build(&self.classes)))
+            .collect();
+        self.with_compiled_rules(rules)
+    }
+
+    fn with_compiled_rules(mut self, rules: Vec<Arc<Rule>>) -> Self {
+        self.rules = RuleSet::new(rules, self.passing_taints.clone());
+        self.selecting = self.rules.selecting(&self.node.labels);
+        self
+    }
+
+    pub fn now(mut self, now: Timestamp) -> Self {
+        self.now = now;
+        self
+    }
+
+    pub fn without_publishing(mut self) -> Self {
+        self.publish_conditions = false;
+        self
+    }
+
+    /// All rules, those that govern first.
+    pub fn rules(&self) -> &[Arc<Rule>] {
+        self.rules.rules()
+    }
+
+    /// The rules that select the node and can be acted on, those that govern first.
+    pub fn selecting_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.selecting.iter().map(|index| &*self.rules()[*index])
+    }
+
+    /// What is the same for every node.
+    pub fn cluster(&self) -> ClusterState<'_> {
+        ClusterState {
+            classes: &self.classes,
+            daemon_sets: &self.daemon_sets,
+            rules: &self.rules,
+            publish_conditions: self.publish_conditions,
+        }
+    }
+
+    /// The plan for the node.
+    pub fn plan(&self) -> NodePlan<'_> {
+        plan(
+            self.cluster(),
+            NodeState {
+                node: &self.node,
+                csi_node: self.csi_node.as_ref(),
+                pods: &self.pods,
+                selecting: &self.selecting,
+            },
+            self.now,
+        )
+    }
+
+    /// The world once the node's plan is carried out.
+    pub fn carried_out(&self) -> Self {
+        let plan = self.plan();
+        let mut node = self.node.clone();
+        if let Some(taints) = plan.taints {
+            node.taints = taints;
+        }
+        for (key, value) in plan.annotations {
+            let annotations = node.annotations.get_or_insert_default();
+            match value {
+                Some(value) => annotations.insert(key, value),
+                None => annotations.remove(&key),
+            };
+        }
+        for condition in plan.conditions.set {
+            node.conditions.retain(|old| old.kind != condition.kind);
+            node.conditions.push(NodeCondition {
+                kind: condition.kind.into(),
+                status: condition.status,
+                reason: condition.reason.into(),
+                message: condition.message,
+                transition: Some(self.now),
+            });
+        }
+        let withdrawn = plan.conditions.withdraw;
+        node.conditions
+            .retain(|old| !withdrawn.contains(&old.kind.as_str()));
+        Self {
+            node,
+            ..self.clone()
+        }
+    }
+
+    /// The node's condition of this type, as a dry run that asks for it sees it; `None` where the node has none.
+    pub fn condition(&self, kind: &str) -> Option<Answer> {
+        let asks = rule("asks")
+            .taint("readiness.k8s.io/asks", "NoSchedule")
+            .waits_for(kind)
+            .dry_run();
+        let world = self.clone().rule(&asks);
+        let plan = world.plan();
+        let outcome = plan
+            .outcomes
+            .iter()
+            .find(|outcome| &*outcome.rule.name == "asks")
+            .expect("the rule selects every node of these tests");
+        let condition = outcome.evaluation.results[0].condition.as_ref()?;
+        Some(Answer {
+            status: condition.status,
+            reason: condition.detail.reason().into(),
+            message: condition.detail.to_string(),
+            recheck: condition.recheck,
+        })
+    }
+}
