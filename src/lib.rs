@@ -16,7 +16,9 @@
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
 //! | [`config`] | the configuration file |
-//! | [`controller`] | caches, the reconcile loop and everything that is written; the only I/O |
+//! | [`tls`] | serving over TLS, and where the certificates come from |
+//! | [`webhook`] | what the API server asks before it takes a rule |
+//! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 
 pub mod api;
 pub mod condition;
@@ -27,3 +29,5 @@ pub mod rule;
 pub mod selector;
 #[cfg(test)]
 mod testing;
+pub mod tls;
+pub mod webhook;

@@ -21,7 +21,7 @@ enum Command {
     /// Run the controller: watch nodes and rules, put taints on and lift them
     Controller {
         #[command(flatten)]
-        args: controller::Args,
+        args: Box<controller::Args>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -76,7 +76,7 @@ async fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Controller { args, log } => {
             log.init()?;
-            controller::run(args).await?;
+            controller::run(*args).await?;
         }
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
     }
@@ -121,5 +121,16 @@ impl LogArgs {
             LogFormat::Json => logs.json().init(),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
     }
 }

@@ -1,10 +1,14 @@
 //! Label selectors and node affinity requirements: parsed once, matched often.
 
+mod overlap;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
+
+pub use overlap::overlap;
 
 /// The operator `In` on the wire.
 pub const IN: &str = "In";
@@ -196,6 +200,12 @@ impl Selector {
             })?);
         }
         Ok(Self(requirements))
+    }
+
+    /// The requirements, all of which labels must fulfil.
+    #[must_use]
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.0
     }
 
     /// Whether the selector has no requirement and so matches everything.

@@ -43,7 +43,7 @@ mod kubeconfig;
 mod kubectl;
 pub mod kwok;
 pub mod options;
-mod ports;
+pub mod ports;
 pub mod process;
 pub mod shared;
 pub mod sights;

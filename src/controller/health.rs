@@ -17,6 +17,8 @@ use super::cache::Watch;
 pub struct Readiness {
     /// Whether every watch has shown all there is.
     pub synced: bool,
+    /// Why the webhook cannot be called yet, where there is one to be.
+    pub webhook: Option<String>,
     problems: BTreeMap<&'static str, String>,
 }
 
@@ -34,10 +36,11 @@ impl Readiness {
     /// The answer to `/readyz`. A watch that breaks later does not make a synced controller unready, since a
     /// restart would not mend it.
     fn answer(&self) -> (StatusCode, String) {
-        if self.synced {
+        if self.synced && self.webhook.is_none() {
             return (StatusCode::OK, "ok\n".into());
         }
-        let problems: Vec<_> = self.problems.values().map(String::as_str).collect();
+        let watches = self.problems.values().filter(|_| !self.synced);
+        let problems: Vec<_> = watches.chain(&self.webhook).map(String::as_str).collect();
         let why = if problems.is_empty() {
             "caches have not synced yet".into()
         } else {

@@ -42,6 +42,7 @@ use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::config::{Config, ConfigError};
+use crate::webhook;
 use cache::Cache;
 use events::EventSink;
 use health::Readiness;
@@ -49,6 +50,7 @@ use lease::Election;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
 use watch::Feeder;
+pub(crate) use watch::with_causes;
 use writer::Writer;
 
 /// How many watch events may wait for the loop before the watches are slowed down.
@@ -94,14 +96,18 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
+
+    /// The validation webhook.
+    #[command(flatten)]
+    pub webhook: webhook::Args,
 }
 
 /// An address to listen on, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BindAddress(Option<SocketAddr>);
+pub struct BindAddress(pub(crate) Option<SocketAddr>);
 
 /// Reads an address as Kubernetes components take it: `:8081`, `127.0.0.1:8081`, or `0` for none.
-fn parse_address(text: &str) -> Result<BindAddress, String> {
+pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
@@ -147,6 +153,9 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The webhook cannot start.
+    #[error(transparent)]
+    Webhook(#[from] webhook::Error),
     /// Another instance may have taken over: this one must not go on.
     #[error(
         "the lead was lost; starting again as a follower is up to whoever started this process"
@@ -191,6 +200,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
         })?;
     }
     let shutdown = told_to_stop()?;
+    if args.webhook.enable_webhook {
+        let readiness = readiness.clone();
+        let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
+        webhook::start(&args.webhook, &client, &classes, report).await?;
+    }
 
     info!(
         server,
@@ -341,7 +355,7 @@ impl Instance {
 }
 
 /// The namespace this process runs in: the pod's, or the one that the manifests use.
-fn own_namespace() -> String {
+pub(crate) fn own_namespace() -> String {
     const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     std::env::var("POD_NAMESPACE")
         .or_else(|_| std::fs::read_to_string(FILE))

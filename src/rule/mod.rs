@@ -5,6 +5,7 @@
 //! [`plan`] merges the decisions of all rules on one node. Pure: no client, no clock, no async.
 
 mod compile;
+mod conflict;
 mod decision;
 mod evaluate;
 mod ownership;
@@ -15,6 +16,7 @@ mod taint_key;
 mod tests;
 
 pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
+pub use conflict::Conflict;
 pub use decision::{Decision, decide};
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
 pub use ownership::Ownership;

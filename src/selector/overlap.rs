@@ -1,0 +1,235 @@
+//! Whether two selectors can select the same object, decided for each label key by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Operator, Requirement, Selector};
+
+/// The longest label value there is.
+const LONGEST_VALUE: usize = 63;
+
+impl Selector {
+    /// Whether there can be an object that both select: see [`overlap`].
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        overlap(&self.0, &other.0)
+    }
+}
+
+/// Whether some set of labels fulfils all requirements of both lists.
+///
+/// It does unless, for some key, the requirements of both exclude each other: labels are independent of each other.
+/// The answer is exact, also for a list that excludes everything by itself.
+#[must_use]
+pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
+    let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
+    for requirement in one.iter().chain(other) {
+        by_key
+            .entry(&requirement.key)
+            .or_default()
+            .push(requirement);
+    }
+    by_key
+        .values()
+        .all(|requirements| allows_absence(requirements) || allows_some_value(requirements))
+}
+
+/// Whether an object without the label fulfils them all.
+fn allows_absence(requirements: &[&Requirement]) -> bool {
+    requirements.iter().all(|requirement| {
+        matches!(
+            requirement.operator,
+            Operator::NotIn(_) | Operator::DoesNotExist
+        )
+    })
+}
+
+/// Whether some value of the label fulfils them all.
+fn allows_some_value(requirements: &[&Requirement]) -> bool {
+    let mut listed: Option<&BTreeSet<String>> = None;
+    let mut excluded = 0;
+    let mut range: Option<(i64, i64)> = None;
+    for requirement in requirements {
+        let (above, below) = range.unwrap_or((i64::MIN, i64::MAX));
+        match &requirement.operator {
+            Operator::In(values) => listed = Some(values),
+            Operator::NotIn(values) => excluded += values.len(),
+            Operator::Exists => {}
+            Operator::DoesNotExist => return false,
+            Operator::Gt(bound) => range = Some((above.max(bound.saturating_add(1)), below)),
+            Operator::Lt(bound) => range = Some((above, below.min(bound.saturating_sub(1)))),
+        }
+    }
+    let fits = |value: &str| {
+        requirements
+            .iter()
+            .all(|requirement| accepts(&requirement.operator, value))
+    };
+    match (listed, range) {
+        (Some(values), _) => values.iter().any(|value| fits(value)),
+        // There are more label values than a list can exclude.
+        (None, None) => true,
+        // Of more candidates than are excluded, at least one is not.
+        (None, Some((least, most))) => spellings(least, most)
+            .take(excluded + 1)
+            .any(|value| fits(&value)),
+    }
+}
+
+fn accepts(operator: &Operator, value: &str) -> bool {
+    let number = || value.parse::<i64>().ok();
+    match operator {
+        Operator::In(values) => values.contains(value),
+        Operator::NotIn(values) => !values.contains(value),
+        Operator::Exists => true,
+        Operator::DoesNotExist => false,
+        Operator::Gt(bound) => number().is_some_and(|number| number > *bound),
+        Operator::Lt(bound) => number().is_some_and(|number| number < *bound),
+    }
+}
+
+/// Every label value that is a whole number from `least` to `most`: with leading zeros too, and never negative, since
+/// no label value begins with a sign.
+fn spellings(least: i64, most: i64) -> impl Iterator<Item = String> {
+    (least.max(0)..=most).flat_map(|number| {
+        let shortest = number.to_string().len();
+        (shortest..=LONGEST_VALUE).map(move |width| format!("{number:0width$}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn selector(text: &str) -> Vec<Requirement> {
+        text.split(';')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(|text| {
+                let mut words = text.split(' ');
+                let mut word = || words.next().unwrap_or_default();
+                let (key, operator, values) = (word(), word(), word());
+                let values = || values.split(',').map(ToOwned::to_owned).collect();
+                let operator = match operator {
+                    "in" => Operator::In(values()),
+                    "notin" => Operator::NotIn(values()),
+                    "exists" => Operator::Exists,
+                    "absent" => Operator::DoesNotExist,
+                    ">" => Operator::Gt(values().first().unwrap().parse().unwrap()),
+                    "<" => Operator::Lt(values().first().unwrap().parse().unwrap()),
+                    _ => panic!("{text}"),
+                };
+                Requirement {
+                    key: key.to_owned(),
+                    operator,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn selectors_overlap_unless_some_key_excludes_it() {
+        for (one, other, expected) in [
+            ("a in x", "a in x", true),
+            ("a in x", "a in y", false),
+            ("a in x,y", "a in y,z", true),
+            ("a in x", "b in y", true),
+            ("a in x; b in p", "a in x; b in q", false),
+            ("a in x", "a notin x", false),
+            ("a in x,y", "a notin x", true),
+            ("a notin x", "a notin y", true),
+            ("a exists", "a absent", false),
+            ("a in x", "a absent", false),
+            ("a notin x", "a absent", true),
+            ("a exists", "a notin x", true),
+            ("a > 3", "a < 5", true),
+            ("a > 3", "a < 4", false),
+            ("a > 3", "a absent", false),
+            ("a > 3", "a in x,4", true),
+            ("a > 3", "a in x,3", false),
+            ("a < 0", "a exists", false),
+            ("a < 1; a notin 0", "a exists", true),
+            ("a > 9223372036854775807", "", false),
+            ("a in x; a notin x", "b exists", false),
+            ("", "a in x", true),
+        ] {
+            assert_eq!(
+                overlap(&selector(one), &selector(other)),
+                expected,
+                "{one} | {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_number_can_be_excluded_in_every_spelling() {
+        let zeros: Vec<_> = spellings(0, 0).collect();
+        assert_eq!(zeros.len(), LONGEST_VALUE);
+        let all = selector(&format!("a notin {}", zeros.join(",")));
+        let all_but_one = selector(&format!("a notin {}", zeros[1..].join(",")));
+        let below_one = selector("a < 1");
+        assert!(!overlap(&all, &below_one));
+        assert!(overlap(&all_but_one, &below_one));
+    }
+
+    const KEYS: [&str; 2] = ["a", "b"];
+    /// Values that requirements name.
+    const NAMED: [&str; 6] = ["", "x", "y", "0", "2", "3"];
+    /// Values that none names: some text, and every number that a bound can ask for, spelled in another way.
+    const UNNAMED: [&str; 8] = ["z", "00", "01", "02", "03", "04", "05", "06"];
+
+    fn operator() -> impl Strategy<Value = Operator> {
+        let values = || {
+            proptest::sample::subsequence(&NAMED[..], 1..=3)
+                .prop_map(|values| values.into_iter().map(ToOwned::to_owned).collect())
+        };
+        prop_oneof![
+            values().prop_map(Operator::In),
+            values().prop_map(Operator::NotIn),
+            Just(Operator::Exists),
+            Just(Operator::DoesNotExist),
+            (-2_i64..6).prop_map(Operator::Gt),
+            (-2_i64..6).prop_map(Operator::Lt),
+        ]
+    }
+
+    fn requirements() -> impl Strategy<Value = Vec<Requirement>> {
+        let requirement =
+            (proptest::sample::select(&KEYS[..]), operator()).prop_map(|(key, operator)| {
+                Requirement {
+                    key: key.to_owned(),
+                    operator,
+                }
+            });
+        proptest::collection::vec(requirement, 0..4)
+    }
+
+    /// Every set of labels over the small universe.
+    fn universe() -> Vec<BTreeMap<String, String>> {
+        let values = || std::iter::once(None).chain(NAMED.into_iter().chain(UNNAMED).map(Some));
+        let mut all = Vec::new();
+        for a in values() {
+            for b in values() {
+                all.push(
+                    KEYS.into_iter()
+                        .zip([a, b])
+                        .filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())))
+                        .collect(),
+                );
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn two_selectors_overlap_when_some_labels_match_both(one in requirements(), other in requirements()) {
+            let (one, other) = (Selector(one), Selector(other));
+            let found = universe()
+                .iter()
+                .any(|labels| one.matches(labels) && other.matches(labels));
+            prop_assert_eq!(one.overlaps(&other), found);
+            prop_assert_eq!(other.overlaps(&one), found);
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The webhook's certificate where nobody else provides one: kept in a Secret that all replicas share, made and
+//! renewed by whichever comes first, and made known to the API server in the webhook's configuration.
+//!
+//! The API server itself says by which names it calls: they stand in the configuration. A certificate is renewed
+//! together with its CA, and the earlier CA stays trusted for one more round, so that a replica that still serves the
+//! earlier certificate is believed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::http::Uri;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tracing::{info, warn};
+
+use super::Certificates;
+use super::certificate::{CertificateError, ServingCertificate};
+use super::issue::{Issued, issue};
+use crate::controller::with_causes;
+
+/// The Secret with the certificate.
+const SECRET: &str = "nrr-webhook-server-cert";
+/// The configuration by which the API server knows the webhook.
+const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "nodegate");
+const CA: &str = "ca.crt";
+const CHAIN: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long a certificate is valid.
+const LIFETIME: Duration = DAY.saturating_mul(90);
+/// How long before its end a certificate is renewed.
+const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
+
+/// How often Secret and configuration are looked at.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How soon after a failure they are looked at again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How soon they are looked at again when another replica was faster.
+const SHORTLY: Duration = Duration::from_millis(100);
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long the API server may take to notice that it is to trust another CA.
+const SETTLING: Duration = Duration::from_secs(3);
+
+/// The webhook's certificate in the cluster.
+pub struct ManagedCertificate {
+    namespace: String,
+    secrets: Api<Secret>,
+    configurations: Api<ValidatingWebhookConfiguration>,
+}
+
+/// Why there is no certificate, or not the right one.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{0}")]
+    Request(String),
+    /// Another replica was faster: what it did is to be looked at.
+    #[error("another replica has just written Secret {SECRET}")]
+    Outrun,
+    #[error(
+        "Secret {0}/{SECRET} was not made by Nodegate: serve from it with --webhook-cert-dir, or delete it"
+    )]
+    Foreign(String),
+    #[error(
+        "ValidatingWebhookConfiguration {CONFIGURATION} names neither a service nor a URL to call: install it with `kubectl apply -k config/webhook`"
+    )]
+    NoNames,
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}
+
+/// What a Secret holds.
+#[derive(Clone)]
+struct Stored {
+    /// The CA of the certificate, followed by the one before it.
+    ca: String,
+    certificate: ServingCertificate,
+}
+
+impl ManagedCertificate {
+    /// The certificate in the Secret of this namespace.
+    #[must_use]
+    pub fn new(client: &Client, namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            secrets: Api::namespaced(client.clone(), namespace),
+            configurations: Api::all(client.clone()),
+        }
+    }
+
+    /// Serves with it from now on, for as long as the process lives. Until there is one, the certificates say why.
+    #[must_use]
+    pub fn follow(self) -> Certificates {
+        let certificates = Certificates::none("the webhook's certificate has not been read yet");
+        tokio::spawn(self.keep(certificates.clone()));
+        certificates
+    }
+
+    async fn keep(self, certificates: Certificates) {
+        let mut problem = None;
+        loop {
+            let pause = match self.tend(&certificates, Timestamp::now()).await {
+                Ok(()) => {
+                    if problem.take().is_some() {
+                        info!("the webhook's certificate is in order again");
+                    }
+                    INTERVAL
+                }
+                Err(Error::Outrun) => SHORTLY,
+                Err(error) => {
+                    let error = error.to_string();
+                    certificates.explain(error.clone());
+                    if problem.as_ref() != Some(&error) {
+                        warn!("cannot keep the webhook's certificate: {error}; trying again");
+                        problem = Some(error);
+                    }
+                    RETRY
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Brings Secret, configuration and what is served in line, once.
+    async fn tend(&self, certificates: &Certificates, now: Timestamp) -> Result<(), Error> {
+        let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
+        let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
+        let names = names(&configuration);
+        if names.is_empty() {
+            return Err(Error::NoNames);
+        }
+        let what = format!("read Secret {}/{SECRET}", self.namespace);
+        let secret = request(&what, self.secrets.get_opt(SECRET)).await?;
+        if secret.as_ref().is_some_and(is_foreign) {
+            return Err(Error::Foreign(self.namespace.clone()));
+        }
+        let stored = match secret.as_ref().and_then(Stored::read) {
+            Some(stored) if stored.is_good_for(&names, now) => stored,
+            outdated => self.renew(secret, outdated, &names, now).await?,
+        };
+        let trusted_anew = self.publish(&configuration, &stored.ca).await?;
+        if certificates.current().as_ref() != Some(&stored.certificate) {
+            // A client that does not know the new CA yet still believes the certificate in use.
+            if trusted_anew && certificates.current().is_some() {
+                tokio::time::sleep(SETTLING).await;
+            }
+            info!(secret = %format_args!("{}/{SECRET}", self.namespace), "certificate loaded");
+            certificates.replace(stored.certificate);
+        }
+        Ok(())
+    }
+
+    /// Makes a certificate and puts it in the Secret, unless another replica does so first.
+    async fn renew(
+        &self,
+        secret: Option<Secret>,
+        outdated: Option<Stored>,
+        names: &[String],
+        now: Timestamp,
+    ) -> Result<Stored, Error> {
+        let issued = issue(names, now, LIFETIME)?;
+        let earlier = outdated.as_ref().map(|outdated| outdated.ca.as_str());
+        let stored = Stored {
+            ca: bundle(&issued.ca, earlier),
+            certificate: issued.certificate()?,
+        };
+        let version = secret.and_then(|secret| secret.metadata.resource_version);
+        let object = secret_of(&issued, &stored.ca, version.clone());
+        let params = PostParams::default();
+        let what = format!("write Secret {}/{SECRET}", self.namespace);
+        let written = if version.is_some() {
+            request(&what, self.secrets.replace(SECRET, &params, &object)).await
+        } else {
+            request(&what, self.secrets.create(&params, &object)).await
+        };
+        written?;
+        info!(
+            secret = %format_args!("{}/{SECRET}", self.namespace),
+            names = names.join(","),
+            "certificate made"
+        );
+        Ok(stored)
+    }
+
+    /// Tells the API server which CA to trust; answers whether that was news to it.
+    async fn publish(
+        &self,
+        configuration: &ValidatingWebhookConfiguration,
+        ca: &str,
+    ) -> Result<bool, Error> {
+        let ca = ByteString(ca.as_bytes().to_vec());
+        let webhooks: Vec<_> = configuration
+            .webhooks
+            .iter()
+            .flatten()
+            .filter(|webhook| webhook.client_config.ca_bundle.as_ref() != Some(&ca))
+            .map(|webhook| json!({"name": webhook.name, "clientConfig": {"caBundle": ca}}))
+            .collect();
+        if webhooks.is_empty() {
+            return Ok(false);
+        }
+        // The version keeps a webhook that has just been taken away from coming back.
+        let patch = Patch::Strategic(json!({
+            "metadata": {"resourceVersion": configuration.metadata.resource_version},
+            "webhooks": webhooks,
+        }));
+        let what = format!("write the CA to ValidatingWebhookConfiguration {CONFIGURATION}");
+        let params = PatchParams::default();
+        let patched = self.configurations.patch(CONFIGURATION, &params, &patch);
+        request(&what, patched).await?;
+        info!("CA written to ValidatingWebhookConfiguration {CONFIGURATION}");
+        Ok(true)
+    }
+}
+
+impl Stored {
+    /// What the Secret holds, if that can be used.
+    fn read(secret: &Secret) -> Option<Self> {
+        let data = secret.data.as_ref()?;
+        let certificate = ServingCertificate::from_pem(&data.get(CHAIN)?.0, &data.get(KEY)?.0);
+        Some(Self {
+            ca: String::from_utf8(data.get(CA)?.0.clone()).ok()?,
+            certificate: certificate.ok()?,
+        })
+    }
+
+    /// Whether it can be served now, and need not be renewed yet.
+    fn is_good_for(&self, names: &[String], now: Timestamp) -> bool {
+        [now, now + RENEW_BEFORE]
+            .into_iter()
+            .all(|at| self.certificate.is_good_for(self.ca.as_bytes(), names, at))
+    }
+}
+
+/// The new CA, and the latest of the earlier ones.
+fn bundle(ca: &str, earlier: Option<&str>) -> String {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    let latest = earlier
+        .and_then(|earlier| earlier.split_inclusive(END).next())
+        .unwrap_or_default();
+    format!("{ca}{latest}")
+}
+
+fn secret_of(issued: &Issued, ca: &str, version: Option<String>) -> Secret {
+    let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(SECRET.into()),
+            labels: Some(BTreeMap::from([(MANAGED_BY.0.into(), MANAGED_BY.1.into())])),
+            resource_version: version,
+            ..ObjectMeta::default()
+        },
+        type_: Some("kubernetes.io/tls".into()),
+        data: Some(BTreeMap::from([
+            entry(CA, ca),
+            entry(CHAIN, &issued.chain),
+            entry(KEY, &issued.key),
+        ])),
+        ..Secret::default()
+    }
+}
+
+fn is_foreign(secret: &Secret) -> bool {
+    let labels = secret.metadata.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(MANAGED_BY.0))
+        .map(String::as_str)
+        != Some(MANAGED_BY.1)
+}
+
+/// The names by which the API server calls the webhooks: those that it checks in the certificate.
+fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
+    let webhooks = configuration.webhooks.iter().flatten();
+    let mut names: Vec<_> = webhooks
+        .filter_map(|webhook| name(&webhook.client_config))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn name(client: &WebhookClientConfig) -> Option<String> {
+    if let Some(service) = &client.service {
+        return Some(format!("{}.{}.svc", service.name, service.namespace));
+    }
+    let url: Uri = client.url.as_ref()?.parse().ok()?;
+    let host = url.host()?;
+    // An IPv6 address stands in brackets there.
+    Some(host.trim_matches(['[', ']']).to_owned())
+}
+
+/// One request to the API server, within a deadline, with an error that says what to do about it.
+async fn request<T>(
+    what: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Error> {
+    let error = match tokio::time::timeout(DEADLINE, request).await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            return Err(Error::Request(format!(
+                "cannot {what}: the API server did not answer within {} s",
+                DEADLINE.as_secs()
+            )));
+        }
+    };
+    Err(match error {
+        kube::Error::Api(status) if status.code == 409 => Error::Outrun,
+        kube::Error::Api(status) => {
+            let remedy = match status.code {
+                401 => ": check the kubeconfig's credentials",
+                403 | 404 => ": install config/webhook with `kubectl apply -k config/webhook`",
+                _ => "",
+            };
+            Error::Request(format!("cannot {what} ({}){remedy}", status.message))
+        }
+        error => Error::Request(format!(
+            "cannot reach the API server to {what}: {}",
+            with_causes(&error)
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::admissionregistration::v1::{ServiceReference, ValidatingWebhook};
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
+    fn issued(name: &str) -> Issued {
+        issue(&[name.to_owned()], now(), LIFETIME).unwrap()
+    }
+
+    #[test]
+    fn the_names_are_those_that_the_api_server_calls() {
+        let service = WebhookClientConfig {
+            service: Some(ServiceReference {
+                name: "s".into(),
+                namespace: "n".into(),
+                ..ServiceReference::default()
+            }),
+            ..WebhookClientConfig::default()
+        };
+        let url = |url: &str| WebhookClientConfig {
+            url: Some(url.into()),
+            ..WebhookClientConfig::default()
+        };
+        for (client, expected) in [
+            (service, Some("s.n.svc")),
+            (url("https://127.0.0.1:9443/path"), Some("127.0.0.1")),
+            (url("https://[::1]:9443/path"), Some("::1")),
+            (url("https://webhook.example/path"), Some("webhook.example")),
+            (WebhookClientConfig::default(), None),
+        ] {
+            let configuration = ValidatingWebhookConfiguration {
+                webhooks: Some(vec![
+                    ValidatingWebhook {
+                        client_config: client,
+                        ..ValidatingWebhook::default()
+                    };
+                    2
+                ]),
+                ..ValidatingWebhookConfiguration::default()
+            };
+            let expected: Vec<_> = expected.into_iter().map(ToOwned::to_owned).collect();
+            assert_eq!(names(&configuration), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_used_until_a_third_of_its_life_is_left() {
+        let names = ["a.example".to_owned()];
+        let issued = issued("a.example");
+        let stored = Stored::read(&secret_of(&issued, &issued.ca, None)).unwrap();
+        for (days, names, expected) in [
+            (0, &names[..], true),
+            (59, &names, true),
+            (61, &names, false),
+            (100, &names, false),
+            (0, &["b.example".to_owned()], false),
+        ] {
+            let good = stored.is_good_for(names, now() + DAY.saturating_mul(days));
+            assert_eq!(good, expected, "{days} {names:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_used_counts_as_none() {
+        let (one, other) = (issued("a.example"), issued("a.example"));
+        let mixed = Issued {
+            key: other.key,
+            ..one
+        };
+        assert!(Stored::read(&secret_of(&mixed, &mixed.ca, None)).is_none());
+        assert!(Stored::read(&Secret::default()).is_none());
+        assert!(is_foreign(&Secret::default()));
+        assert!(!is_foreign(&secret_of(&mixed, "", None)));
+    }
+
+    #[test]
+    fn an_earlier_certificate_is_believed_for_one_more_round() {
+        let names = ["a.example".to_owned()];
+        let rounds = [
+            issued("a.example"),
+            issued("a.example"),
+            issued("a.example"),
+        ];
+        let mut trusted = String::new();
+        for round in &rounds {
+            trusted = bundle(&round.ca, Some(&trusted));
+        }
+        let believed: Vec<_> = rounds
+            .iter()
+            .map(|round| {
+                let certificate = round.certificate().unwrap();
+                certificate.is_good_for(trusted.as_bytes(), &names, now())
+            })
+            .collect();
+        assert_eq!(believed, [false, true, true]);
+    }
+}

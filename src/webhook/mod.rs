@@ -1,0 +1,118 @@
+//! The validation webhook: what the API server asks before it takes a rule. It turns down rules that would get in each
+//! other's way, and warns of what is risky.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `review` | whether a rule is taken, and what there is to warn of (pure) |
+//! | `warnings` | the warnings (pure) |
+//! | `surroundings` | what a review looks at beside the rule: other rules, `DaemonSet`s, nodes |
+//! | `server` | the request and its answer |
+//!
+//! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `tls`.
+
+mod review;
+mod server;
+mod surroundings;
+mod warnings;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::net::TcpListener;
+use tracing::{error, info};
+
+use crate::condition::CriticalComponentClass;
+use crate::controller::{BindAddress, own_namespace, parse_address};
+use crate::tls::{CertificateFiles, FilesError, ManagedCertificate, serve_tls};
+
+/// The validation webhook.
+#[derive(Debug, Clone, clap::Args)]
+#[group(id = "webhook")]
+pub struct Args {
+    /// Serve the validation webhook for rules
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_webhook: bool,
+
+    /// Address of the webhook
+    #[arg(long, value_name = "ADDRESS", default_value = ":9443", value_parser = parse_address)]
+    pub webhook_bind_address: BindAddress,
+
+    /// Folder with the webhook's tls.crt and tls.key, read again when they change; without it Nodegate makes its own
+    /// certificate and keeps it in a Secret
+    #[arg(long, value_name = "FOLDER")]
+    pub webhook_cert_dir: Option<PathBuf>,
+
+    /// Namespace of the Secret with the certificate that Nodegate makes; without it the pod's own, or nrr-system
+    #[arg(long, value_name = "NAMESPACE")]
+    pub webhook_cert_namespace: Option<String>,
+}
+
+/// Why the webhook cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its address cannot be listened on.
+    #[error(
+        "cannot listen on {address} for the webhook: {source} (choose another --webhook-bind-address)"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is to listen nowhere.
+    #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
+    NoAddress,
+    /// Its certificate cannot be used.
+    #[error("--webhook-cert-dir: {0}")]
+    Files(#[from] FilesError),
+}
+
+/// Serves the webhook for as long as the process lives.
+///
+/// `report` is told why the webhook cannot be called yet, and `None` once it can.
+///
+/// # Errors
+/// When the address cannot be listened on, or the files with the certificate cannot be used. What waiting can mend is
+/// reported instead.
+pub async fn start(
+    args: &Args,
+    client: &Client,
+    classes: &[CriticalComponentClass],
+    report: impl Fn(Option<String>) + Send + 'static,
+) -> Result<(), Error> {
+    let address = args.webhook_bind_address.0.ok_or(Error::NoAddress)?;
+    let certificates = if let Some(folder) = &args.webhook_cert_dir {
+        CertificateFiles::in_folder(folder).follow()?
+    } else {
+        let namespace = args.webhook_cert_namespace.clone();
+        let namespace = namespace.unwrap_or_else(own_namespace);
+        ManagedCertificate::new(client, &namespace).follow()
+    };
+    let listening = TcpListener::bind(address).await;
+    let listener = listening.map_err(|source| Error::Listen { address, source })?;
+    info!(%address, "serving the webhook");
+
+    let mut state = certificates.subscribe();
+    tokio::spawn(async move {
+        loop {
+            let problem = state.borrow_and_update().as_ref().err().cloned();
+            let is_ready = problem.is_none();
+            report(problem);
+            // A certificate that is there is never taken away.
+            if is_ready || state.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+    let router = server::router(client.clone(), Arc::from(classes));
+    tokio::spawn(async move {
+        if let Err(error) = serve_tls(listener, router, certificates).await {
+            error!("the webhook has ended: {error}");
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The webhook's one path: a review request comes in, is held against the cluster, and is answered.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use kube::Client;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use kube::core::{DynamicObject, Status};
+use tracing::{info, warn};
+
+use super::review::{Subject, Verdict, review};
+use super::surroundings::{self, Surroundings};
+use crate::condition::CriticalComponentClass;
+
+/// Where the API server sends its requests.
+const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
+/// The largest request: an update brings the old object and the new one, each at most what etcd takes (1.5 MiB).
+const MAX_REQUEST: usize = 8 << 20;
+
+#[derive(Clone)]
+struct Webhook {
+    client: Client,
+    classes: Arc<[CriticalComponentClass]>,
+}
+
+/// What the webhook serves.
+pub fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
+    Router::new()
+        .route(PATH, post(answer))
+        .layer(DefaultBodyLimit::max(MAX_REQUEST))
+        .with_state(Webhook { client, classes })
+}
+
+async fn answer(State(webhook): State<Webhook>, body: Bytes) -> Response {
+    let review = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&body);
+    let request: AdmissionRequest<DynamicObject> = match review.map(TryInto::try_into) {
+        Ok(Ok(request)) => request,
+        Ok(Err(_)) => return bad_request("the review has no request"),
+        Err(error) => return bad_request(&format!("not an AdmissionReview: {error}")),
+    };
+    let review = webhook.judge(&request).await.into_review();
+    match serde_json::to_vec(&review) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn bad_request(why: &str) -> Response {
+    (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+}
+
+impl Webhook {
+    async fn judge(&self, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
+        let mut response = AdmissionResponse::from(request);
+        let Some(subject) = Subject::of(request, &self.classes) else {
+            return response;
+        };
+        let rule = request.name.as_str();
+        let surroundings = match &subject.rule.spec {
+            Ok(spec) => match surroundings::find(&self.client, &self.classes, spec).await {
+                Ok(surroundings) => surroundings,
+                Err(why) => {
+                    warn!(rule, "rule turned down unseen: {why}");
+                    response.allowed = false;
+                    response.result = unavailable(&why);
+                    return response;
+                }
+            },
+            Err(_) => Surroundings::default(),
+        };
+        match review(&subject, &self.classes, &surroundings) {
+            Verdict::Accepted { warnings } => {
+                response.warnings = Some(warnings).filter(|warnings| !warnings.is_empty());
+                response
+            }
+            Verdict::Rejected(why) => {
+                info!(rule, "rule turned down: {why}");
+                response.deny(why)
+            }
+        }
+    }
+}
+
+/// The answer to a request that cannot be judged now: nobody may think that the rule is wrong.
+fn unavailable(why: &str) -> Status {
+    Status::failure(
+        &format!("cannot tell whether the rule conflicts with another: {why}"),
+        "ServiceUnavailable",
+    )
+    .with_code(StatusCode::SERVICE_UNAVAILABLE.as_u16())
+}

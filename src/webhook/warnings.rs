@@ -1,0 +1,158 @@
+//! What a rule's author should know, though the rule is taken. Each warning fits the 256 characters that the API server
+//! passes on, and says what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::surroundings::{NodeSample, Surroundings};
+use crate::api::{EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
+use crate::condition::{CriticalComponentClass, Source, tolerates};
+use crate::object::{DaemonSet, NodeAffinityTerm, ObjectKey};
+use crate::rule::CompiledSpec;
+use crate::selector::{Operator, Requirement, Selector, overlap};
+
+/// The longest warning that is surely passed on whole.
+const LONGEST: usize = 256;
+/// A heartbeat that comes every 5 minutes, and a minute for it to be late.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
+
+/// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it.
+#[must_use]
+pub fn warnings(
+    sent: Option<&NodeReadinessRuleSpec>,
+    spec: &CompiledSpec,
+    classes: &[CriticalComponentClass],
+    surroundings: &Surroundings,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(eviction(sent, spec));
+    warnings.extend(sent.and_then(heartbeat));
+    warnings.extend(shut_out(spec, classes, surroundings));
+    warnings.extend(spec.conditions.iter().filter_map(|condition| {
+        let counts_as = condition.default.map_or("Unknown", |status| status.as_str());
+        match condition.source {
+            Source::Nobody => Some(format!(
+                "nothing makes conditions of type '{}', though their prefix is Nodegate's: it counts as '{counts_as}' \
+                 on every node; check the spelling",
+                condition.kind
+            )),
+            Source::Node => surroundings
+                .nodes
+                .as_ref()
+                .and_then(|nodes| unheard_of(nodes, &condition.kind, counts_as)),
+            Source::Class { .. } | Source::CsiDriver(_) | Source::Resource(_) => None,
+        }
+    }));
+    warnings.into_iter().map(shortened).collect()
+}
+
+/// `NoExecute` evicts what runs.
+fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option<String> {
+    if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
+        return None;
+    }
+    Some(match spec.mode {
+        EnforcementMode::BootstrapOnly => {
+            "NoExecute evicts running pods that do not tolerate the taint, also from \
+             nodes that are in use when the rule is created; NoSchedule only keeps new pods away"
+                .into()
+        }
+        EnforcementMode::Continuous => {
+            let limited = sent.is_some_and(|sent| sent.disruption.is_some());
+            let limit = if limited {
+                ""
+            } else {
+                " set spec.disruption to limit how fast, or"
+            };
+            format!(
+                "CAUTION: NoExecute with continuous mode evicts the running pods of every node whose conditions are \
+                 not met, each time that happens;{limit} use NoSchedule to keep only new pods away"
+            )
+        }
+    })
+}
+
+fn heartbeat(sent: &NodeReadinessRuleSpec) -> Option<String> {
+    let timeout = sent
+        .heartbeat_timeout
+        .filter(|timeout| timeout.as_std() < SHORTEST_HEARTBEAT)?;
+    Some(format!(
+        "heartbeatTimeout {timeout} is shorter than kubelet and node problem detector need, which beat every 5m: their \
+         conditions would count as Unknown in between; use at least 6m for them"
+    ))
+}
+
+/// Critical `DaemonSet`s that cannot start on a node which the rule holds.
+fn shut_out(
+    spec: &CompiledSpec,
+    classes: &[CriticalComponentClass],
+    surroundings: &Surroundings,
+) -> Option<String> {
+    let shut_out: BTreeSet<&ObjectKey> = classes
+        .iter()
+        .zip(&surroundings.daemon_sets)
+        .flat_map(|(class, daemon_sets)| {
+            daemon_sets
+                .values()
+                .filter(move |daemon_set| class.has(daemon_set))
+        })
+        .filter(|daemon_set| {
+            !tolerates(daemon_set, &spec.taint) && can_share_a_node(daemon_set, &spec.selector)
+        })
+        .map(|daemon_set| &daemon_set.key)
+        .collect();
+    let first = shut_out.first()?;
+    let more = match shut_out.len() - 1 {
+        0 => String::new(),
+        others => format!(" (+{others} more)"),
+    };
+    Some(format!(
+        "critical DaemonSet {}{more} does not tolerate the taint {}:{}: it cannot start on a node that has it, and is \
+         not waited for; add the toleration to its pod template",
+        first, spec.taint.key, spec.effect
+    ))
+}
+
+/// Whether there can be a node that the selector selects and that the `DaemonSet` asks for.
+fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
+    let mut wanted: Vec<_> = selector.requirements().to_vec();
+    wanted.extend(in_each(&daemon_set.node_selector));
+    let Some(terms) = &daemon_set.node_affinity else {
+        return overlap(&wanted, &[]);
+    };
+    terms.iter().any(|term| match term {
+        NodeAffinityTerm::Nothing => false,
+        NodeAffinityTerm::All { labels, .. } => overlap(&wanted, labels),
+    })
+}
+
+fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requirement> {
+    labels.iter().map(|(key, value)| Requirement {
+        key: key.clone(),
+        operator: Operator::In([value.clone()].into()),
+    })
+}
+
+/// A condition that no node has.
+fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String> {
+    if nodes.count == 0 || nodes.condition_types.contains(kind) {
+        return None;
+    }
+    let looked_at = match (nodes.more, nodes.selected) {
+        (false, true) => "no node that the rule selects",
+        (false, false) => "no node",
+        (true, true) => "none of the first 100 nodes that the rule selects",
+        (true, false) => "none of the first 100 nodes",
+    };
+    Some(format!(
+        "{looked_at} has a condition of type '{kind}' today: it counts as '{counts_as}' until something reports it"
+    ))
+}
+
+fn shortened(warning: String) -> String {
+    if warning.chars().count() <= LONGEST {
+        return warning;
+    }
+    let kept: String = warning.chars().take(LONGEST - 3).collect();
+    format!("{kept}...")
+}
