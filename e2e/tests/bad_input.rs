@@ -133,84 +133,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
         .condition(CONDITION, "True")
         .create(&client)
         .await?;
-    let start = |name: &str| {
-        network_rule(name).spec(
-            "taint",
-            json!({"key": "readiness.k8s.io/bad", "effect": "NoSchedule"}),
-        )
-    };
-    let selector = |expression: Value| json!({"matchExpressions": [expression]});
-    let operator = json!({"key": "a", "operator": "Near", "values": ["b"]});
-    let bad: Vec<(RuleBuilder, &str, &str)> = vec![
-        (
-            start("number").spec("conditions", json!(1)),
-            "number",
-            "spec cannot be read: conditions: invalid type",
-        ),
-        (
-            start("null").spec("conditions", Value::Null),
-            "null",
-            "spec cannot be read",
-        ),
-        (
-            start("mode").spec("enforcementMode", json!("sometimes")),
-            "mode",
-            "sometimes",
-        ),
-        (
-            start("operator").spec("nodeSelector", selector(operator)),
-            "operator",
-            "Near",
-        ),
-        (
-            start("empty").spec("nodeSelector", json!({})),
-            "empty",
-            "must not be empty",
-        ),
-        (
-            start("nothing").spec("conditions", json!([])),
-            "nothing",
-            "at least one condition",
-        ),
-        (
-            start("foreign").spec(
-                "taint",
-                json!({"key": "example.com/x", "effect": "NoSchedule"}),
-            ),
-            "foreign",
-            "must start with 'readiness.k8s.io/'",
-        ),
-        (
-            start("effect").spec(
-                "taint",
-                json!({"key": "readiness.k8s.io/bad", "effect": "NoFun"}),
-            ),
-            "effect",
-            "NoFun",
-        ),
-        (
-            start("any")
-                .bootstrap_only()
-                .spec("conditionPolicy", json!("anyOf")),
-            "any",
-            "anyOf",
-        ),
-        (
-            start("default").bootstrap_only().spec(
-                "conditions",
-                json!([{"type": CONDITION, "requiredStatus": "True", "defaultStatus": "True"}]),
-            ),
-            "default",
-            "defaultStatus",
-        ),
-        (
-            start("kept")
-                .spec("conditions", json!({}))
-                .finalizer("example.com/kept"),
-            "kept",
-            "spec cannot be read",
-        ),
-    ];
+    let bad = bad_rules();
     // Some are there when the controller starts, others come later.
     let (early, late) = bad.split_at(5);
     for (rule, ..) in early {
@@ -223,29 +146,9 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     network_rule("good").create(&client).await?;
     has(&client, "closed", [true, false]).await?;
     for (_, name, words) in &bad {
-        let accepted = eventually("it is turned down", SOON, async || {
-            let accepted = rule_condition(&client, name, "Accepted").await?;
-            Ok((accepted["status"] == "False").then_some(accepted))
-        })
-        .await
-        .with_context(|| (*name).to_owned())?;
-        let message = accepted["message"].as_str().unwrap_or_default();
-        println!("{name}: {}: {message}", accepted["reason"]);
-        assert_eq!(accepted["reason"], "Invalid", "{name}");
-        ensure!(message.contains(words), "{name}: {message}");
-        eventually("there is a warning", SOON, async || {
-            let events = events_about(&client, "NodeReadinessRule", name).await?;
-            Ok(events.iter().any(|event| {
-                event.type_.as_deref() == Some("Warning")
-                    && event
-                        .message
-                        .as_deref()
-                        .is_some_and(|text| text.contains(words))
-            }))
-        })
-        .await
-        .with_context(|| (*name).to_owned())?;
-        // The log quotes what is quoted in the message.
+        is_turned_down(&client, name, words)
+            .await
+            .with_context(|| (*name).to_owned())?;
         ensure!(
             controller.log().contains(&format!("rule={name}")),
             "{name} is not in the log"
@@ -314,6 +217,88 @@ fn network_rule(name: &str) -> RuleBuilder {
     rule(name, TAINT).waits_for(CONDITION)
 }
 
+/// Rules that no other definition lets through, with their names and words of the complaint.
+fn bad_rules() -> Vec<(RuleBuilder, &'static str, &'static str)> {
+    let start = |name: &str| {
+        network_rule(name).spec(
+            "taint",
+            json!({"key": "readiness.k8s.io/bad", "effect": "NoSchedule"}),
+        )
+    };
+    let selector = |expression: Value| json!({"matchExpressions": [expression]});
+    let operator = json!({"key": "a", "operator": "Near", "values": ["b"]});
+    vec![
+        (
+            start("number").spec("conditions", json!(1)),
+            "number",
+            "spec cannot be read: conditions: invalid type",
+        ),
+        (
+            start("null").spec("conditions", Value::Null),
+            "null",
+            "spec cannot be read",
+        ),
+        (
+            start("mode").spec("enforcementMode", json!("sometimes")),
+            "mode",
+            "sometimes",
+        ),
+        (
+            start("operator").spec("nodeSelector", selector(operator)),
+            "operator",
+            "Near",
+        ),
+        (
+            start("empty").spec("nodeSelector", json!({})),
+            "empty",
+            "must not be empty",
+        ),
+        (
+            start("nothing").spec("conditions", json!([])),
+            "nothing",
+            "at least one condition",
+        ),
+        (
+            start("foreign").spec(
+                "taint",
+                json!({"key": "example.com/x", "effect": "NoSchedule"}),
+            ),
+            "foreign",
+            "must start with 'readiness.k8s.io/'",
+        ),
+        (
+            start("effect").spec(
+                "taint",
+                json!({"key": "readiness.k8s.io/bad", "effect": "NoFun"}),
+            ),
+            "effect",
+            "NoFun",
+        ),
+        (
+            start("any")
+                .bootstrap_only()
+                .spec("conditionPolicy", json!("anyOf")),
+            "any",
+            "anyOf",
+        ),
+        (
+            start("default").bootstrap_only().spec(
+                "conditions",
+                json!([{"type": CONDITION, "requiredStatus": "True", "defaultStatus": "True"}]),
+            ),
+            "default",
+            "defaultStatus",
+        ),
+        (
+            start("kept")
+                .spec("conditions", json!({}))
+                .finalizer("example.com/kept"),
+            "kept",
+            "spec cannot be read",
+        ),
+    ]
+}
+
 async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_without_crd().await?;
@@ -341,6 +326,26 @@ async fn has(client: &Client, name: &str, expected: [bool; 2]) -> Result<()> {
             continuous,
             has_taint(client, name, "readiness.k8s.io/bootstrap").await?,
         ])
+    })
+    .await
+}
+
+/// Waits until the rule's status and an event say why it is turned down.
+async fn is_turned_down(client: &Client, name: &str, words: &str) -> Result<()> {
+    let accepted = eventually("it is turned down", SOON, async || {
+        let accepted = rule_condition(client, name, "Accepted").await?;
+        Ok((accepted["status"] == "False").then_some(accepted))
+    })
+    .await?;
+    let message = accepted["message"].as_str().unwrap_or_default();
+    assert_eq!(accepted["reason"], "Invalid", "{name}");
+    ensure!(message.contains(words), "{name}: {message}");
+    eventually("there is a warning", SOON, async || {
+        let events = events_about(client, "NodeReadinessRule", name).await?;
+        let mut warnings = events
+            .iter()
+            .filter(|event| event.type_.as_deref() == Some("Warning"));
+        Ok(warnings.any(|event| event.message.as_deref() == Some(message)))
     })
     .await
 }

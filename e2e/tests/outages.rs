@@ -467,12 +467,7 @@ async fn a_node_stays_closed_while_one_rule_takes_over_from_another() -> Result<
     }
     let seen = witness.up_to(&client, &name(COUNT - 1)).await?;
     for seen in seen.values().flatten() {
-        assert_eq!(
-            count_taints(&seen, TAINT),
-            1,
-            "{} was open",
-            seen.name_any()
-        );
+        assert_eq!(count_taints(seen, TAINT), 1, "{} was open", seen.name_any());
     }
 
     // The last rule has no heir.

@@ -512,7 +512,7 @@ fn a_taint_that_a_rule_manages_is_looked_through() {
             "of a rule that cannot act yet",
             gated(),
             network().without_finalizer(),
-            false,
+            true,
         ),
         (
             "of a rule that cannot be used",

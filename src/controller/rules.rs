@@ -290,12 +290,14 @@ impl Reconciler {
         match result {
             Ok(object) => {
                 work.finalizers.retry = Retry::default();
-                if work.pending.is_some() {
+                let mut left = object.metadata.finalizers.iter().flatten();
+                if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
                 }
                 self.cache.update_rule(object);
             }
-            Err(WriteError::Gone) => {}
+            // A rule that is gone takes its work with it; but an API server that has only just started may say so of
+            // one that is there.
             Err(error) => {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
@@ -369,12 +371,14 @@ impl Reconciler {
                     work.look_again(at, &mut self.timers);
                 }
             }
-            Err(WriteError::Gone) => {}
+            // Also where the rule is said to be gone, which an API server that has only just started may say of one
+            // that is there.
             Err(error) => {
                 work.status.last = None;
                 let retry = &mut work.status.write.retry;
                 let at = match error {
                     WriteError::Unreachable(_) => retry.unreachable(),
+                    WriteError::Gone => retry.failed(),
                     error => {
                         warn!(rule = %work.name, "cannot write the rule's status: {error}");
                         retry.failed()

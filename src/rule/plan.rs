@@ -505,7 +505,10 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
-            self.remove_annotation(owner_key(&rule.uid));
+            let is_inherited = |spec: &CompiledSpec| self.has_heir(&spec.taint.key, spec.effect);
+            if !rule.spec.as_ref().is_ok_and(is_inherited) {
+                self.remove_annotation(owner_key(&rule.uid));
+            }
         }
     }
 

@@ -31,9 +31,11 @@ impl RuleSet {
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        // A rule whose finalizer is on its way counts: until then its taint would shut DaemonSets out, and a node that
+        // waits for them under another rule would open.
         let managed = rules
             .iter()
-            .filter_map(|rule| rule.active())
+            .filter_map(|rule| rule.spec.as_ref().ok())
             .filter(|spec| !spec.dry_run)
             .map(|spec| (spec.taint.key.clone(), spec.effect))
             .collect();

@@ -1,6 +1,6 @@
 //! Rules that gate a node once, while it starts.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use nodegate_e2e::changes::{remove_node_condition, set_node_condition};
 use nodegate_e2e::eventually;
 
@@ -23,7 +23,7 @@ async fn the_taint_goes_and_the_completion_comes_in_one_write() -> Result<()> {
     let from = states
         .iter()
         .position(|node| has_taint_of(node, "one-write"));
-    for node in &states[from.unwrap_or_default()..] {
+    for node in &states[from.context("it was gated")?..] {
         let is_gated = has_taint_of(node, "one-write");
         let annotations = node.metadata.annotations.as_ref();
         let completed = annotations.and_then(|all| all.get(&completion(&rule)));

@@ -90,19 +90,22 @@ async fn a_deleted_rule_that_did_nothing_leaves_the_taint() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_rule_that_was_real_and_is_deleted_as_a_dry_run_leaves_the_taint() -> Result<()> {
+async fn a_taint_that_a_deleted_rule_added_goes_whatever_the_rule_has_become() -> Result<()> {
     let client = client().await?;
-    let rule = continuous("turned").create(&client).await?;
-    node("turned", "turned").create(&client).await?;
-    eventually_gated(&client, "turned", "turned").await?;
-    rule::change(&client, "turned", json!({"dryRun": true})).await?;
-    rule::eventually_observed(&client, "turned").await?;
-    rule::delete(&client, "turned").await?;
-    assert!(is_gated(&client, "turned", "turned").await?);
-    assert_eq!(
-        annotation(&client, "turned", &ownership(&rule)).await?,
-        None
-    );
+    for (name, spec) in [
+        ("turned-dry", json!({"dryRun": true})),
+        ("turned-remove-only", json!({"taintPolicy": "remove-only"})),
+    ] {
+        let rule = continuous(name).create(&client).await?;
+        node(name, name).create(&client).await?;
+        eventually_gated(&client, name, name).await?;
+        rule::change(&client, name, spec).await?;
+        rule::eventually_observed(&client, name).await?;
+        assert!(is_gated(&client, name, name).await?, "{name}");
+        rule::delete(&client, name).await?;
+        assert!(!is_gated(&client, name, name).await?, "{name}");
+        assert_eq!(annotation(&client, name, &ownership(&rule)).await?, None);
+    }
     Ok(())
 }
 

@@ -31,6 +31,9 @@ async fn a_rule_deleted_amid_node_events_leaves_no_taint() -> Result<()> {
     for mode in ["continuous", "bootstrap-only"] {
         let rule = continuous("amid").with(&json!({"enforcementMode": mode}));
         let rule = rule.create(&client).await?;
+        for name in &names {
+            eventually_gated(&client, name, "amid").await?;
+        }
         let is_over = AtomicBool::new(false);
         let flipping = async {
             while !is_over.load(Ordering::Relaxed) {
@@ -43,7 +46,7 @@ async fn a_rule_deleted_amid_node_events_leaves_no_taint() -> Result<()> {
             anyhow::Ok(())
         };
         let deleting = async {
-            eventually_gated(&client, &names[0], "amid").await?;
+            tokio::time::sleep(A_WHILE).await;
             let deleted = rule::delete(&client, "amid").await;
             tokio::time::sleep(A_WHILE).await;
             is_over.store(true, Ordering::Relaxed);
