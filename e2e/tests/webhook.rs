@@ -392,28 +392,21 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     said("install config/webhook with `kubectl apply -k config/webhook`").await?;
     assert!(controller.log().contains("is forbidden"));
 
-    install(&cluster, port).await?;
-    cluster
-        .kubectl(&[
-            "delete",
-            "role",
-            "nrr-webhook-certificate-role",
-            "-n",
-            NAMESPACE,
-        ])
-        .await?;
-    // Not its own, and not its to overwrite.
-    said("cannot read Secret nrr-system/nrr-webhook-server-cert").await?;
+    // A Secret that is not its to overwrite.
     cluster
         .kubectl(&["create", "secret", "generic", SECRET, "-n", NAMESPACE])
         .await?;
-    let folder = config("webhook");
-    cluster
-        .kubectl(&["apply", "-f", &folder.join("role.yaml").to_string_lossy()])
-        .await?;
+    install(&cluster, port).await?;
     said("was not made by Nodegate: serve from it with --webhook-cert-dir, or delete it").await?;
+    let role = ["role", "nrr-webhook-certificate-role", "-n", NAMESPACE];
+    cluster.kubectl(&[&["delete"], &role[..]].concat()).await?;
+    said("cannot read Secret nrr-system/nrr-webhook-server-cert").await?;
     cluster
         .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
+        .await?;
+    let role = config("webhook").join("role.yaml");
+    cluster
+        .kubectl(&["apply", "-f", &role.to_string_lossy()])
         .await?;
     eventually("the controller is ready", SOON, async || {
         Ok(controller.is_ready().await)
