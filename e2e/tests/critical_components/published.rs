@@ -1,5 +1,7 @@
 //! The conditions that `kubectl describe node` shows.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
 use nodegate_e2e::changes::{delete_rule, patch_node, set_node_condition};
@@ -54,6 +56,8 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
     assert_eq!(first.reason.as_deref(), Some("DaemonSetPodMissing"));
     assert!(first.last_heartbeat_time.is_some());
     assert!(first.last_transition_time.is_some());
+    // Times are whole seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
 
     pool.lift_not_ready().await?;
     let (calico, proxy) = (
@@ -64,7 +68,10 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
         .await?;
     let second = condition(&pool, COMPONENTS_READY).await?;
     assert_eq!(second.reason.as_deref(), Some("PodNotReady"));
-    assert!(second.last_heartbeat_time > first.last_heartbeat_time);
+    assert!(
+        second.last_heartbeat_time > first.last_heartbeat_time,
+        "{second:?}, before {first:?}"
+    );
     assert_eq!(
         second.last_transition_time, first.last_transition_time,
         "the status has not changed"
@@ -88,7 +95,8 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
 async fn conditions_are_withdrawn_when_their_rule_goes() -> Result<()> {
     let pool = Pool::under_gardeners_rule("rule-goes").await?;
     create_rule(&pool).await?;
-    let node = pool.node().condition(OTHER, "False");
+    let node = pool.unattended_node();
+    let node = node.condition("Ready", "True").condition(OTHER, "False");
     pool.join(node).await?;
     let of = |status: &str, reason: &str| Some((status.to_owned(), reason.to_owned()));
     eventually_eq("it is there", SOON, of("True", "PodsReady"), async || {
