@@ -13,7 +13,9 @@ const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 /// When something that failed may be tried again.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    pauses: Option<ExponentialBackoff>,
+    /// The pauses to come, and how long the longest of them is. What has failed for one cause says nothing about the
+    /// other: after an outage, refusals start with short pauses again.
+    pauses: Option<(ExponentialBackoff, Duration)>,
     pub(super) not_before: Option<Instant>,
 }
 
@@ -29,15 +31,21 @@ impl Retry {
     }
 
     fn failed_with(&mut self, longest: Duration) -> Instant {
-        let pauses = self.pauses.get_or_insert_with(|| {
-            ExponentialBuilder::new()
+        if self
+            .pauses
+            .as_ref()
+            .is_none_or(|(_, known)| *known != longest)
+        {
+            let pauses = ExponentialBuilder::new()
                 .with_min_delay(Duration::from_millis(50))
-                .with_max_delay(MAX_PAUSE)
+                .with_max_delay(longest)
                 .with_jitter()
                 .without_max_times()
-                .build()
-        });
-        let at = Instant::now() + pauses.next().unwrap_or(longest).min(longest);
+                .build();
+            self.pauses = Some((pauses, longest));
+        }
+        let pause = self.pauses.as_mut().and_then(|(pauses, _)| pauses.next());
+        let at = Instant::now() + pause.unwrap_or(longest).min(longest);
         self.not_before = Some(at);
         at
     }
@@ -50,5 +58,24 @@ impl Retry {
     /// Whether it has failed since it last succeeded.
     pub(super) fn is_on(&self) -> bool {
         self.not_before.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_does_not_make_later_refusals_wait() {
+        let mut retry = Retry::default();
+        for _ in 0..20 {
+            assert!(retry.unreachable() <= Instant::now() + MAX_OUTAGE_PAUSE);
+        }
+        let first = retry.failed();
+        assert!(first < Instant::now() + Duration::from_secs(1));
+        for _ in 0..20 {
+            retry.failed();
+        }
+        assert!(retry.failed() > Instant::now() + MAX_OUTAGE_PAUSE);
     }
 }
