@@ -97,8 +97,13 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
     let open = vec![(false, false); NODES];
     eventually_eq("gates and not-ready taints", SOON, open, gated).await?;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    eventually("the workload runs", SOON, async || {
-        Ok(is_ready(&pods.get("workload").await?))
+    eventually("the workload is bound to one of them", SOON, async || {
+        let node = pods
+            .get("workload")
+            .await?
+            .spec
+            .and_then(|spec| spec.node_name);
+        Ok(node.is_some_and(|node| names.contains(&node)))
     })
     .await?;
 
