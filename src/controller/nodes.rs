@@ -17,7 +17,9 @@ use super::rules::RuleWork;
 use super::status::{Failure, Record, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
-use crate::rule::{self, ChangeKind, NodePlan, Outcome, Rule, Standing, TaintChange};
+use crate::rule::{
+    self, ChangeKind, ConditionChanges, NodePlan, Outcome, Rule, Standing, TaintChange,
+};
 
 /// A published condition of which only the message changes is written at most this often on one node.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -64,6 +66,20 @@ struct ConditionWork {
     writing: bool,
     retry: Retry,
     written_at: Option<Instant>,
+}
+
+impl ConditionWork {
+    /// When these changes may be published; `None` where there are none, or a write will see to them.
+    fn due(&self, changes: &ConditionChanges<'_>) -> Option<Instant> {
+        if changes.is_empty() || self.queued || self.writing {
+            return None;
+        }
+        let spaced = match self.written_at {
+            Some(written) if !changes.is_urgent() => written + MESSAGE_INTERVAL,
+            _ => Instant::now(),
+        };
+        Some(self.retry.not_before.map_or(spaced, |at| at.max(spaced)))
+    }
 }
 
 /// A bootstrap that a write completes.
@@ -130,18 +146,13 @@ impl Reconciler {
         if let Some(recheck) = plan.recheck {
             work.wake_at(instant_of(recheck, now), name, &mut self.timers);
         }
-        if !plan.conditions.is_empty() && !work.conditions.queued && !work.conditions.writing {
-            let due = match work.conditions.written_at {
-                Some(written) if !plan.conditions.is_urgent() => written + MESSAGE_INTERVAL,
-                _ => Instant::now(),
-            };
-            if work.conditions.retry.is_waiting() || due > Instant::now() {
-                let at = due.max(work.conditions.retry.not_before.unwrap_or(due));
-                work.wake_at(at, name, &mut self.timers);
-            } else {
+        match work.conditions.due(&plan.conditions) {
+            Some(at) if at > Instant::now() => work.wake_at(at, name, &mut self.timers),
+            Some(_) => {
                 work.conditions.queued = true;
                 self.condition_queue.push_back(name.clone());
             }
+            None => {}
         }
         // A node that cannot be written for one rule does not keep another one.
         let rules = self.cache.cluster().rules.rules();
