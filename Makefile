@@ -1,7 +1,7 @@
 # Everything is reachable from here; `make` lists it.
 
 CARGO ?= cargo
-CLUSTER = $(CARGO) run --quiet --package nodegate-e2e --bin cluster --
+CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
