@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
-use nodegate_e2e::{Cluster, Options};
+use nodegate_e2e::{Cluster, Options, install};
 use serde_json::Value;
 
 #[tokio::test]
@@ -27,6 +27,26 @@ async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest(
         CASES.len(),
         failures.join("\n")
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_samples_and_the_readmes_rule_are_taken() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let samples = install::config("samples").display().to_string();
+    cluster.kubectl(&["apply", "-k", &samples]).await?;
+    let readme = include_str!("../../../README.md");
+    let rules = readme
+        .split("```")
+        .filter_map(|block| block.strip_prefix("yaml\n"))
+        .filter(|yaml| yaml.contains("kind: NodeReadinessRule"));
+    let mut count = 0;
+    for rule in rules {
+        cluster.apply(rule).await?;
+        count += 1;
+    }
+    assert!(count > 0, "the README has no rule");
     Ok(())
 }
 
