@@ -173,7 +173,7 @@ impl Reconciler {
         } else {
             work.writing = true;
             self.node_writes += 1;
-            let patch = patch::node(state.node, plan.taints.as_deref(), &plan.annotations);
+            let patch = patch::node(state.node, &plan);
             let completions = completions(state.node, &plan);
             let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
             self.in_flight.spawn(async move {

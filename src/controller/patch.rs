@@ -9,8 +9,8 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOpera
 use serde_json::{Value, json};
 
 use crate::api::NodeReadinessRuleStatus;
-use crate::object::{Node, Taint};
-use crate::rule::ConditionChanges;
+use crate::object::Node;
+use crate::rule::{ConditionChanges, NodePlan};
 
 /// A JSON patch in the making.
 struct Operations(Vec<PatchOperation>);
@@ -60,15 +60,12 @@ impl Operations {
     }
 }
 
-/// Changes a node's taints (where `taints` says so) and annotations.
-pub fn node(
-    node: &Node,
-    taints: Option<&[Taint]>,
-    annotations: &BTreeMap<String, Option<String>>,
-) -> Patch {
+/// Carries out what a plan wants of the Node object: its taints and annotations.
+pub fn node(node: &Node, plan: &NodePlan<'_>) -> Patch {
     const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
     let mut operations = Operations::on(&node.uid);
-    if let Some(taints) = taints {
+    let annotations = &plan.annotations;
+    if let Some(taints) = &plan.taints {
         operations = operations.replace_list(&["spec", "taints"], &node.taints, taints);
     }
     if node.annotations.is_none() && !annotations.is_empty() {
@@ -80,6 +77,9 @@ pub fn node(
             .test(&ANNOTATIONS, Value::Null)
             .add(&ANNOTATIONS, json!(added));
     } else {
+        for key in &plan.absent {
+            operations = operations.test(&[ANNOTATIONS[0], ANNOTATIONS[1], key], Value::Null);
+        }
         for (key, value) in annotations {
             let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
             operations = match value {
@@ -139,6 +139,7 @@ pub fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
 mod tests {
     use super::*;
     use crate::api::TaintEffect;
+    use crate::object::Taint;
 
     fn taint(key: &str) -> Taint {
         Taint::new(key, "", TaintEffect::NoSchedule)
@@ -191,8 +192,26 @@ mod tests {
                 json!([uid, {"op": "add", "path": "/metadata/annotations/n~1k", "value": "v"}]),
             ),
         ] {
-            let patch = node(&node_before, taints.as_deref(), &annotations);
-            assert_eq!(json!(patch), expected, "{name}");
+            let plan = NodePlan {
+                taints,
+                annotations,
+                ..NodePlan::default()
+            };
+            assert_eq!(json!(node(&node_before, &plan)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_node_is_not_gated_over_a_completion_that_was_not_seen() {
+        let plan = NodePlan {
+            annotations: BTreeMap::from([("n/owner".to_owned(), Some("v".to_owned()))]),
+            absent: vec!["n/completed".to_owned()],
+            ..NodePlan::default()
+        };
+        let test = |path: &str| json!({"op": "test", "path": path, "value": null});
+        let some = json!(node(&tainted(&[], Some(&[])), &plan));
+        assert_eq!(some[1], test("/metadata/annotations/n~1completed"));
+        let none = json!(node(&tainted(&[], None), &plan));
+        assert_eq!(none[1], test("/metadata/annotations"));
     }
 }

@@ -11,7 +11,7 @@ use super::ownership::{
     Ownership, completion_keys, completion_value, is_completed, owner_key, owner_value,
 };
 use super::set::RuleSet;
-use crate::api::{ConditionStatus, TaintEffect, TaintPolicy};
+use crate::api::{ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{self, ClassFacts, CriticalComponentClass, Detail, Facts, Source};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 
@@ -50,6 +50,8 @@ pub struct NodePlan<'a> {
     pub taints: Option<Vec<Taint>>,
     /// Annotations to set (`Some`) or to remove (`None`).
     pub annotations: BTreeMap<String, Option<String>>,
+    /// Annotations that the plan relies on not being there: a completion that the evaluated state does not show yet.
+    pub absent: Vec<String>,
     /// The changes behind `taints`, for events and metrics.
     pub changes: Vec<TaintChange>,
     /// Synthesized conditions to publish or withdraw.
@@ -381,6 +383,9 @@ impl<'a> Draft<'a> {
         }
         match decision {
             Decision::Gate => {
+                if spec.mode == EnforcementMode::BootstrapOnly {
+                    self.plan.absent.extend(completion_keys(rule));
+                }
                 self.taints().push(spec.taint.clone());
                 self.record(ChangeKind::Added, claim, decision);
             }
