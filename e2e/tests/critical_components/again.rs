@@ -92,9 +92,11 @@ async fn the_csi_node_of_the_earlier_node_counts_for_nothing() -> Result<()> {
     delete_node(&pool.client, pool.name).await?;
     pool.pod("driver")
         .wait_for_csi_driver("x", driver)
+        .never_ready()
         .create(&pool.client)
         .await?;
     let second = pool.join(pool.node()).await?;
+    pool.set_pod_ready("driver", true).await?;
     pool.is_held_because(&format!(
         "CSI driver {driver} is not registered on this node"
     ))

@@ -1,13 +1,12 @@
 //! Beside Kubernetes' own node lifecycle controller, which taints the same nodes at the same time.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, Taint};
 use kube::Api;
 use nodegate_e2e::changes::set_node_condition;
-use nodegate_e2e::fixtures::{daemon_set, node, pod};
+use nodegate_e2e::fixtures::{NodeBuilder, daemon_set, node, pod};
 use nodegate_e2e::sights::{is_ready, pods_on, taints};
 use nodegate_e2e::{
     Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
@@ -27,6 +26,17 @@ fn set(taints: &[(&str, &str)]) -> BTreeSet<(String, String)> {
         .iter()
         .map(|(key, effect)| ((*key).to_owned(), (*effect).to_owned()))
         .collect()
+}
+
+/// A node as a real kubelet registers it: not Ready, and saying so from the start. One without a word about it would
+/// lose its `not-ready` taint to the lifecycle controller at once.
+fn registering(name: &str) -> NodeBuilder {
+    node(name)
+        .managed_by_kwok()
+        .condition("Ready", "False")
+        .allocatable("pods", "100")
+        .allocatable("cpu", "8")
+        .taint(GATE, NO_SCHEDULE)
 }
 
 #[tokio::test]
@@ -55,11 +65,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
     pod("workload").create(&client).await?;
 
     // This node's kubelet never gets Ready: its gate opens, and the lifecycle controller's taints stay.
-    node("broken")
-        .never_ready()
-        .taint(GATE, NO_SCHEDULE)
-        .create(&client)
-        .await?;
+    registering("broken").create(&client).await?;
     let broken = async || Ok(keys(taints(&client, "broken").await?));
     let born = set(&[(NOT_READY, NO_SCHEDULE)]);
     eventually_eq("the taint that stays", SOON, born, broken).await?;
@@ -69,12 +75,11 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
         .map(|number| format!("worker-{number}"))
         .collect();
     for name in &names {
-        node(name)
-            .ready_after(Duration::from_secs(1))
-            .label("csi", "true")
-            .taint(GATE, NO_SCHEDULE)
-            .create(&client)
-            .await?;
+        let node = registering(name).label("csi", "true");
+        node.create(&client).await?;
+    }
+    for name in &names {
+        set_node_condition(&client, name, "Ready", "True").await?;
     }
     let gated = async || {
         let mut gated = Vec::new();
