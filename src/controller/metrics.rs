@@ -326,6 +326,11 @@ fn latency_operation(operation: &str) -> String {
     format!("{operation}_taint")
 }
 
+/// A number of things as a gauge takes it.
+pub fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// Seconds from one time to a later one; 0 where clocks disagree about which is later.
 pub fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)

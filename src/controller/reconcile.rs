@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::cache::{Cache, Change};
 use super::events::EventSink;
 use super::health::Readiness;
-use super::metrics::{Metrics, Survey};
+use super::metrics::{Metrics, Survey, gauge};
 use super::nodes::{Completion, NodeWork};
 use super::retry::Retry;
 use super::rules::RuleWork;
@@ -353,10 +353,6 @@ impl Reconciler {
             self.outage = Retry::default();
         }
     }
-}
-
-fn gauge(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 
 use super::cache::{Cache, CachedRule};
 use super::events::{EventSink, Notice, Tone};
-use super::metrics::Metrics;
+use super::metrics::{Metrics, gauge};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::retry::Retry;
@@ -142,9 +142,7 @@ impl Reconciler {
             .values()
             .map(|cached| cached.rule.uid.clone())
             .collect();
-        self.metrics
-            .rules
-            .set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        self.metrics.rules.set(gauge(known.len()));
         self.rules.retain(|uid, work| {
             let stays = known.contains(uid);
             if !stays {
@@ -184,7 +182,6 @@ impl Reconciler {
 
     /// Brings the gauges about rules up to date.
     pub(super) fn survey_rules(&self) {
-        let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let mut synthesized: HashMap<(&str, &str), ConditionStatus> = HashMap::new();
         for work in self.rules.values() {
             let Some(cached) = self.cache.rules().get(&work.name) else {

@@ -130,8 +130,6 @@ pub struct TaintChange {
     pub why: String,
     /// Whether the rule waited for critical components, which are ready now.
     pub components_ready: bool,
-    /// Whether the node's bootstrap under the rule is complete with this.
-    pub completes_bootstrap: bool,
 }
 
 /// What happens to a taint.
@@ -387,12 +385,12 @@ impl<'a> Draft<'a> {
                     self.plan.absent.extend(completion_keys(rule));
                 }
                 self.taints().push(spec.taint.clone());
-                self.record(ChangeKind::Added, claim, decision);
+                self.record(ChangeKind::Added, claim);
             }
             Decision::Release { .. } => {
                 self.taints()
                     .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-                self.record(ChangeKind::Removed, claim, decision);
+                self.record(ChangeKind::Removed, claim);
             }
             Decision::Hold | Decision::Open { .. } => {}
         }
@@ -461,7 +459,6 @@ impl<'a> Draft<'a> {
                 transition: None,
                 why: why.into(),
                 components_ready: false,
-                completes_bootstrap: false,
             });
         }
     }
@@ -592,7 +589,7 @@ impl<'a> Draft<'a> {
             .find(|outcome| outcome.rule.uid == rule.uid)
     }
 
-    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>, decision: Decision) {
+    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>) {
         let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
             return;
         };
@@ -615,7 +612,6 @@ impl<'a> Draft<'a> {
                 ChangeKind::Removed => "the conditions are met".into(),
             },
             components_ready: kind == ChangeKind::Removed && waits_for_class(claim.spec),
-            completes_bootstrap: decision.completes_bootstrap(),
         };
         self.plan.changes.push(change);
     }

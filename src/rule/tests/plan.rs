@@ -525,15 +525,19 @@ fn all_rules_of_a_node_are_one_plan() {
             "+bootstrap-completed-other-uid",
         ]
     );
+    let completes_bootstrap = |rule: &str| {
+        plan.outcomes.iter().any(|outcome| {
+            let governs =
+                |decision: Decision| *outcome.rule.name == *rule && decision.completes_bootstrap();
+            matches!(outcome.standing, Standing::Governs(decision) if governs(decision))
+        })
+    };
     let changes: Vec<_> = plan
         .changes
         .iter()
         .map(|change| {
-            (
-                change.kind,
-                change.rule_name.as_str(),
-                change.completes_bootstrap,
-            )
+            let rule = change.rule_name.as_str();
+            (change.kind, rule, completes_bootstrap(rule))
         })
         .collect();
     assert_eq!(
