@@ -154,6 +154,11 @@ async fn feed<K>(
                     problem = None;
                 }
                 failed_at = Some(Instant::now());
+                if kind == Watch::Nodes
+                    && feeder.changes.send(Change::NodesInterrupted).await.is_err()
+                {
+                    return;
+                }
                 let explained = explain(kind, &error, &feeder.server);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
