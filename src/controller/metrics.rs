@@ -4,7 +4,6 @@
 //! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
 //! for, so that keeping them costs nothing in between.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -337,18 +336,9 @@ pub fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
 }
 
 /// Serves `/metrics` for as long as the process lives.
-///
-/// # Errors
-/// When the address cannot be listened on.
-pub async fn serve(
-    address: SocketAddr,
-    metrics: Metrics,
-    surveys: mpsc::Sender<Survey>,
-) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+pub fn serve(listener: TcpListener, metrics: Metrics, surveys: mpsc::Sender<Survey>) {
     let router = router(metrics, surveys);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(())
 }
 
 fn router(metrics: Metrics, surveys: mpsc::Sender<Survey>) -> Router {

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::cache::{Change, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
+use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Namespaces};
 
 /// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
@@ -223,19 +224,4 @@ fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> 
             with_causes(error)
         ),
     })
-}
-
-/// An error with what caused it, outermost first, leaving out what is said twice.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    // The client's word for whatever went wrong below it.
-    let mut text = error.to_string().replace("ServiceError: ", "");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use super::metrics::Metrics;
-use super::watch::with_causes;
+use crate::causes::with_causes;
 use crate::object::{Node, NodeObject, RuleObject};
 
 /// How long one request may take.
