@@ -4,25 +4,14 @@
 //! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
 //! for, so that keeping them costs nothing in between.
 
-use std::time::Duration;
-
-use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::get;
 use jiff::Timestamp;
 use prometheus::{
     Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::rule::{ChangeKind, TaintChange};
 
-/// How long a scrape waits for the gauges to be brought up to date.
-const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
 const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];
 /// Buckets of `node_readiness_reconciliation_latency_seconds`.
@@ -85,9 +74,6 @@ pub struct Metrics {
     /// 1 while this instance leads.
     pub leader: IntGauge,
 }
-
-/// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
-pub type Survey = oneshot::Sender<()>;
 
 /// Registers metrics, all of whose names and labels stand in this file.
 struct Registrar(Registry);
@@ -304,7 +290,7 @@ impl Metrics {
     }
 
     /// The metrics in the Prometheus text format.
-    fn encode(&self) -> prometheus::Result<String> {
+    pub fn encode(&self) -> prometheus::Result<String> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -333,44 +319,4 @@ pub fn gauge(number: usize) -> i64 {
 /// Seconds from one time to a later one; 0 where clocks disagree about which is later.
 pub fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)
-}
-
-/// Serves `/metrics` for as long as the process lives.
-pub fn serve(listener: TcpListener, metrics: Metrics, surveys: mpsc::Sender<Survey>) {
-    let router = router(metrics, surveys);
-    tokio::spawn(async move { axum::serve(listener, router).await });
-}
-
-fn router(metrics: Metrics, surveys: mpsc::Sender<Survey>) -> Router {
-    Router::new()
-        .route("/metrics", get(scrape))
-        .with_state((metrics, surveys))
-}
-
-async fn scrape(
-    State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>,
-) -> impl IntoResponse {
-    let (done, is_done) = oneshot::channel();
-    // A loop that does not answer in time still has counters to show.
-    let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
-        if surveys.send(done).await.is_ok() {
-            let _ = is_done.await;
-        }
-    })
-    .await;
-    match metrics.encode() {
-        Ok(text) => (
-            StatusCode::OK,
-            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
-            text,
-        ),
-        Err(error) => {
-            let text = format!("cannot encode metrics: {error}\n");
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                [(header::CONTENT_TYPE, "text/plain")],
-                text,
-            )
-        }
-    }
 }

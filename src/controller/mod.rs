@@ -14,6 +14,7 @@
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
+//! | `scrape` | `/metrics`, open or guarded |
 //! | `lease` | leader election |
 
 mod cache;
@@ -26,6 +27,7 @@ mod patch;
 mod reconcile;
 mod retry;
 mod rules;
+mod scrape;
 mod status;
 mod watch;
 mod writer;
@@ -72,10 +74,6 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
     pub health_probe_bind_address: BindAddress,
 
-    /// Address of /metrics; `0` turns them off
-    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
-    pub metrics_bind_address: BindAddress,
-
     /// Let one instance write at a time, elected by a Lease
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
@@ -97,6 +95,10 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
+
+    /// Metrics.
+    #[command(flatten)]
+    pub metrics: scrape::Args,
 
     /// The validation webhook.
     #[command(flatten)]
@@ -126,6 +128,9 @@ pub enum Error {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] scrape::Error),
     /// The webhook cannot start.
     #[error(transparent)]
     Webhook(#[from] webhook::Error),
@@ -158,10 +163,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
         health::serve(listener, probe);
     }
-    if let BindAddress(Some(address)) = args.metrics_bind_address {
-        let listener = listen(address, "metrics", "--metrics-bind-address").await?;
-        metrics::serve(listener, metrics.clone(), survey);
-    }
+    scrape::serve(&args.metrics, &client, metrics.clone(), survey).await?;
     let shutdown = told_to_stop()?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
