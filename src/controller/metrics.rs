@@ -51,7 +51,10 @@ pub struct Metrics {
     pub last_reconciliation: GaugeVec,
     /// Nodes by rule and state (`held`, `released`).
     pub rule_nodes: IntGaugeVec,
-    /// Nodes by synthesized condition and status.
+    /// Seconds for which the node that a rule has held longest has been held, as far as this process has seen.
+    pub longest_held: GaugeVec,
+    /// Nodes by class of critical components, synthesized condition and status. What belongs to no class has no
+    /// class.
     pub synthesized_conditions: IntGaugeVec,
     /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
     pub shut_out: IntGaugeVec,
@@ -65,10 +68,14 @@ pub struct Metrics {
     pub write_conflicts: IntCounterVec,
     /// Status writes that were spared because nothing had changed.
     pub status_unchanged: IntCounter,
+    /// Status changes that went out together with others.
+    pub status_coalesced: IntCounter,
     /// Events dropped, because too many were waiting or the API server refused them.
     pub events_dropped: IntCounter,
     /// Interruptions of a watch that had to be reported, by what is watched.
     pub watch_failures: IntCounterVec,
+    /// How often a watch had to list everything anew, by what is watched.
+    pub watch_restarts: IntCounterVec,
     /// Objects in the cache, by kind.
     pub cache_objects: IntGaugeVec,
     /// 1 while this instance leads.
@@ -182,10 +189,17 @@ impl Metrics {
                 "Nodes that a rule holds and that it has released.",
                 &["rule", "state"],
             ),
+            longest_held: to.add(GaugeVec::new(
+                Opts::new(
+                    "nodegate_rule_longest_held_seconds",
+                    "For how long the node that the rule has held longest has been held.",
+                ),
+                &["rule"],
+            )),
             synthesized_conditions: to.gauges(
                 "nodegate_synthesized_conditions",
-                "Nodes by synthesized condition and status.",
-                &["type", "status"],
+                "Nodes by class, synthesized condition and status.",
+                &["class", "type", "status"],
             ),
             shut_out: to.gauges(
                 "nodegate_rule_daemon_sets_shut_out",
@@ -215,6 +229,10 @@ impl Metrics {
                 "nodegate_status_writes_spared_total",
                 "Status writes spared because nothing had changed.",
             )),
+            status_coalesced: to.add(IntCounter::new(
+                "nodegate_status_changes_coalesced_total",
+                "Status changes that went out together with others.",
+            )),
             events_dropped: to.add(IntCounter::new(
                 "nodegate_events_dropped_total",
                 "Events dropped under overload or refused by the API server.",
@@ -224,6 +242,11 @@ impl Metrics {
                 "Interruptions of a watch.",
                 &["resource"],
             ),
+            watch_restarts: to.counters(
+                "nodegate_watch_restarts_total",
+                "How often a watch had to list everything anew.",
+                &["resource"],
+            ),
             cache_objects: to.gauges("nodegate_cache_objects", "Objects in the cache.", &["kind"]),
             leader: to.add(IntGauge::new(
                 "nodegate_leader",
@@ -231,6 +254,17 @@ impl Metrics {
             )),
             registry: to.0,
         }
+    }
+
+    /// Has the counters of a rule start at zero: an increase from nothing is none to Prometheus.
+    pub fn know_rule(&self, rule: &str) {
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            self.taint_operations.with_label_values(&[rule, operation]);
+        }
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR] {
+            self.failures.with_label_values(&[rule, reason]);
+        }
+        self.bootstrap_completed.with_label_values(&[rule]);
     }
 
     /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
@@ -270,6 +304,7 @@ impl Metrics {
         for gauge in gauges {
             gauge.reset();
         }
+        self.longest_held.reset();
     }
 
     /// Counts a taint change that has been made.

@@ -122,6 +122,11 @@ async fn feed<K>(
         .metrics
         .watch_failures
         .with_label_values(&[kind.name()]);
+    let restarts = feeder
+        .metrics
+        .watch_restarts
+        .with_label_values(&[kind.name()]);
+    let mut has_started = false;
     let pauses = ExponentialBuilder::new()
         .with_min_delay(Duration::from_millis(50))
         .with_max_delay(MAX_PAUSE)
@@ -134,6 +139,12 @@ async fn feed<K>(
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
+                // Also after a failure that is nothing to talk about.
+                if matches!(event, watcher::Event::Init)
+                    && std::mem::replace(&mut has_started, true)
+                {
+                    restarts.inc();
+                }
                 if matches!(event, watcher::Event::Init) && problem.is_some() {
                     // The list that follows may still fail.
                 } else if problem.take().is_some() {
