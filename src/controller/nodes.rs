@@ -219,12 +219,14 @@ impl Reconciler {
         });
     }
 
-    /// Counts what a write has done.
+    /// Counts what a write has done, save for rules that are gone: nothing would take their series away again.
     pub(super) fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
         let now = Timestamp::now();
-        for change in changes {
+        let is_there = |rule: &str| self.cache.rules().contains_key(rule);
+        for change in changes.iter().filter(|change| is_there(&change.rule_name)) {
             self.metrics.count_change(change, now);
         }
+        let completions = completions.iter().filter(|done| is_there(&done.rule));
         for Completion { rule, since } in completions {
             self.metrics
                 .bootstrap_completed
@@ -281,10 +283,6 @@ impl Reconciler {
                         ChangeKind::Added => ADD_TAINT_ERROR,
                         ChangeKind::Removed => REMOVE_TAINT_ERROR,
                     };
-                    self.metrics
-                        .failures
-                        .with_label_values(&[&change.rule_name, reason])
-                        .inc();
                     let failure = Failure {
                         reason,
                         message: message.clone(),
@@ -292,6 +290,10 @@ impl Reconciler {
                     let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
                         continue;
                     };
+                    self.metrics
+                        .failures
+                        .with_label_values(&[&change.rule_name, reason])
+                        .inc();
                     if rule.tally.fail(name, failure, now) {
                         rule.status_changed(&mut self.timers);
                     }
