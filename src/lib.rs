@@ -15,6 +15,7 @@
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | [`webhook`] | what the API server asks before it takes a rule |
@@ -24,6 +25,7 @@ pub mod api;
 pub mod condition;
 pub mod config;
 pub mod controller;
+pub mod guard;
 pub mod object;
 pub mod rule;
 pub mod selector;
