@@ -15,6 +15,7 @@
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | `access` | who may read what is served |
@@ -32,6 +33,7 @@ pub mod condition;
 pub mod config;
 pub mod controller;
 mod instance;
+pub mod guard;
 pub mod object;
 pub mod rule;
 pub mod selector;
