@@ -346,9 +346,11 @@ impl Reconciler {
             return;
         }
         look_for_shut_out(&self.cache, &self.events, work, rule);
+        let governors = self.cache.cluster().rules.governors_of(rule);
         let about = About {
             rule,
             shut_out: &work.shut_out,
+            governors: &governors,
             node_limit: self.settings.status_node_limit,
             previous: work.status.last.as_ref().unwrap_or(&cached.status),
             now: Timestamp::now(),
