@@ -200,6 +200,8 @@ pub struct About<'a> {
     pub shut_out: &'a [ShutOut],
     /// How the zones of the rule's nodes do, where it has a disruption guard.
     pub disruption: Option<&'a Report>,
+    /// The rules that come before this one on any node that both select.
+    pub governors: &'a [Arc<str>],
     /// How many nodes each list may name.
     pub node_limit: usize,
     /// The status that was written last, from which times are kept where nothing else changed.
@@ -425,13 +427,20 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         })
         .collect();
     let names: BTreeSet<&str> = governors.iter().map(|name| &***name).collect();
-    conditions.push(if governors.is_empty() {
+    conditions.push(if governors.is_empty() && about.governors.is_empty() {
         condition(
             "Conflicted",
             false,
             "NoConflict",
             "no other rule governs the same taint".into(),
         )
+    } else if governors.is_empty() {
+        let names = enumerated(about.governors.iter().map(|name| format!("'{name}'")));
+        let message = format!(
+            "an earlier rule governs taint {}:{} on every node that both select, though there is none now: {names}",
+            spec.taint.key, spec.effect,
+        );
+        condition("Conflicted", true, "SelectorsOverlap", message)
     } else {
         let names = enumerated(names.into_iter().map(|name| format!("'{name}'")));
         let message = format!(
@@ -557,6 +566,7 @@ mod tests {
             rule,
             shut_out: &[],
             disruption: None,
+            governors: &[],
             node_limit: 100,
             previous,
             now: at(60),

@@ -1,0 +1,51 @@
+//! config/prometheus: the alerts fire when they should, and both their forms say the same.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use nodegate_e2e::install::config;
+use nodegate_e2e::prometheus::promtool;
+use serde_json::Value;
+
+fn read(file: &str) -> Result<Value> {
+    let path = config("prometheus").join(file);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("reading {}", path.display()))
+}
+
+#[tokio::test]
+async fn the_alerts_fire_when_they_should_and_only_then() -> Result<()> {
+    for (what, file) in [("check", "alerts.yaml"), ("test", "alerts_test.yaml")] {
+        let path = config("prometheus").join(file);
+        promtool(&[what, "rules", &path.to_string_lossy()], "").await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_alert_is_tested_and_says_what_to_do() -> Result<()> {
+    let tests = fs::read_to_string(config("prometheus").join("alerts_test.yaml"))?;
+    let alerts = read("alerts.yaml")?;
+    let rules = alerts["groups"][0]["rules"].as_array();
+    for rule in rules.context("no rules")? {
+        let name = rule["alert"].as_str().context("a rule without a name")?;
+        assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name}");
+        for annotation in ["summary", "description"] {
+            let text = rule["annotations"][annotation].as_str();
+            assert!(text.is_some_and(|text| text.len() > 20), "{name}");
+        }
+        let severity = rule["labels"]["severity"].as_str().unwrap_or_default();
+        assert!(
+            ["critical", "warning", "info"].contains(&severity),
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_operators_rule_is_the_rule_file() -> Result<()> {
+    let rule = read("prometheus_rule.yaml")?;
+    assert_eq!(rule["spec"], read("alerts.yaml")?, "type: make alerts");
+    Ok(())
+}
