@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use nodegate_e2e::install::config;
 use nodegate_e2e::prometheus::promtool;
+use nodegate_e2e::{Cluster, Options};
 use serde_json::Value;
 
 fn read(file: &str) -> Result<Value> {
@@ -47,5 +48,39 @@ fn every_alert_is_tested_and_says_what_to_do() -> Result<()> {
 fn the_operators_rule_is_the_rule_file() -> Result<()> {
     let rule = read("prometheus_rule.yaml")?;
     assert_eq!(rule["spec"], read("alerts.yaml")?, "type: make alerts");
+    Ok(())
+}
+
+#[test]
+fn the_monitor_finds_the_service_and_its_port() -> Result<()> {
+    let (service, monitor) = (read("metrics_service.yaml")?, read("monitor.yaml")?);
+    let wanted = &monitor["spec"]["selector"]["matchLabels"];
+    assert_eq!(*wanted, service["metadata"]["labels"]);
+    let endpoint = &monitor["spec"]["endpoints"][0];
+    assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
+    assert_eq!(endpoint["path"], "/metrics");
+    assert_eq!(endpoint["scheme"], "https");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_takes_the_manifests() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    let folder = config("prometheus");
+    let rendered = cluster
+        .kubectl(&["kustomize", &folder.to_string_lossy()])
+        .await?;
+    let is_of_the_operator = |manifest: &str| manifest.contains("monitoring.coreos.com");
+    let (operators, own): (Vec<&str>, Vec<&str>) = rendered
+        .split("\n---\n")
+        .partition(|manifest| is_of_the_operator(manifest));
+    assert_eq!((operators.len(), own.len()), (2, 2));
+    cluster.apply(&own.join("\n---\n")).await?;
+    let name = "service/nrr-controller-manager-metrics-service";
+    let namespace = "--namespace=nrr-system";
+    cluster.kubectl(&["get", name, namespace]).await?;
+    let dashboard = "configmap/nrr-grafana-dashboard";
+    cluster.kubectl(&["get", dashboard, namespace]).await?;
     Ok(())
 }

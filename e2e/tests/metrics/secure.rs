@@ -4,6 +4,8 @@ use std::fs;
 use std::net::TcpListener;
 
 use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use nodegate_e2e::fetch::Fetch;
 use nodegate_e2e::{Cluster, Controller, Options, certificate, eventually};
 use rcgen::KeyPair;
@@ -102,7 +104,18 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
     let after = resources.map(|resource| reviews(&cluster, resource));
     assert_eq!(after, before);
 
-    // Nobody new gets in while the API server is away.
+    // Nobody new gets in while the API server hangs...
+    let pids = cluster.pids();
+    let api_server = Pid::from_raw(i32::try_from(pids["kube-apiserver"])?);
+    kill(api_server, Signal::SIGSTOP)?;
+    let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await;
+    kill(api_server, Signal::SIGCONT)?;
+    let answer = answer?;
+    assert_eq!(answer.status, 503, "{}", answer.text);
+    let why = "the API server did not answer within 5 s";
+    assert!(controller.log().contains(why), "{}", controller.log());
+
+    // ...nor while it is away.
     cluster.stop_api_server();
     let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await?;
     assert_eq!(answer.status, 503, "{}", answer.text);
