@@ -418,39 +418,14 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         "the rule is in force".into(),
     )];
 
-    let governors: Vec<&Arc<str>> = tally
-        .nodes
-        .values()
-        .filter_map(|(record, _)| match &record.role {
-            Role::Conflicted { with } => Some(with),
-            _ => None,
-        })
-        .collect();
-    let names: BTreeSet<&str> = governors.iter().map(|name| &***name).collect();
-    conditions.push(if governors.is_empty() && about.governors.is_empty() {
-        condition(
+    conditions.push(match conflict(tally, spec, about.governors) {
+        Some((reason, message)) => condition("Conflicted", true, reason, message),
+        None => condition(
             "Conflicted",
             false,
             "NoConflict",
             "no other rule governs the same taint".into(),
-        )
-    } else if governors.is_empty() {
-        let names = enumerated(about.governors.iter().map(|name| format!("'{name}'")));
-        let message = format!(
-            "an earlier rule governs taint {}:{} on every node that both select, though there is none now: {names}",
-            spec.taint.key, spec.effect,
-        );
-        condition("Conflicted", true, "SelectorsOverlap", message)
-    } else {
-        let names = enumerated(names.into_iter().map(|name| format!("'{name}'")));
-        let message = format!(
-            "{} of {} nodes have taint {}:{} governed by an earlier rule: {names}",
-            governors.len(),
-            tally.nodes.len(),
-            spec.taint.key,
-            spec.effect,
-        );
-        condition("Conflicted", true, "TaintGovernedByAnotherRule", message)
+        ),
     });
     if !spec.not_acted_on.is_empty() {
         let message = format!(
@@ -487,6 +462,43 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         ));
     }
     conditions
+}
+
+/// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:
+/// as reason and message.
+fn conflict(
+    tally: &Tally,
+    spec: &CompiledSpec,
+    governors: &[Arc<str>],
+) -> Option<(&'static str, String)> {
+    let governed: Vec<&Arc<str>> = tally
+        .nodes
+        .values()
+        .filter_map(|(record, _)| match &record.role {
+            Role::Conflicted { with } => Some(with),
+            _ => None,
+        })
+        .collect();
+    let (key, effect) = (&spec.taint.key, spec.effect);
+    let quoted = |name: &Arc<str>| format!("'{name}'");
+    if !governed.is_empty() {
+        let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
+        let message = format!(
+            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            governed.len(),
+            tally.nodes.len(),
+            enumerated(names.into_iter().map(quoted)),
+        );
+        Some(("TaintGovernedByAnotherRule", message))
+    } else if !governors.is_empty() {
+        let message = format!(
+            "an earlier rule governs taint {key}:{effect} on every node that both select, though there is none now: {}",
+            enumerated(governors.iter().map(quoted)),
+        );
+        Some(("SelectorsOverlap", message))
+    } else {
+        None
+    }
 }
 
 /// Says which critical `DaemonSet`s a rule does not wait for, and what to do about it.
