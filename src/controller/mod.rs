@@ -7,6 +7,7 @@
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
 //! | `nodes` | the loop's care for nodes: evaluation, writes, events |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
 //! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
@@ -18,6 +19,7 @@
 //! | `lease` | leader election |
 
 mod cache;
+mod disruption;
 mod events;
 mod health;
 mod lease;
@@ -45,6 +47,7 @@ use tracing::info;
 use crate::address::{BindAddress, ListenError, listen, parse_address};
 use crate::causes::with_causes;
 use crate::config::{Config, ConfigError};
+use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::webhook;
 use cache::Cache;
@@ -99,6 +102,10 @@ pub struct Args {
     /// Metrics.
     #[command(flatten)]
     pub metrics: scrape::Args,
+
+    /// The limits for what a rule's spec.disruption leaves out.
+    #[command(flatten)]
+    pub guard: guard::Args,
 
     /// The validation webhook.
     #[command(flatten)]
@@ -198,6 +205,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
+        disruption_limits: Limits::from(&args.guard),
     };
     let writer = Writer::new(&client, metrics.clone());
     let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);

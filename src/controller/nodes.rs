@@ -14,7 +14,7 @@ use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::retry::Retry;
 use super::rules::RuleWork;
-use super::status::{Failure, Record, Tally};
+use super::status::{Failure, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
@@ -101,6 +101,7 @@ impl Reconciler {
             self.forget(name);
             return;
         };
+        let may_close = self.may_close(name, state.selecting);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.writing {
             // Evaluated again when the write has ended.
@@ -124,6 +125,7 @@ impl Reconciler {
         let state = NodeState {
             is_new: is_new(state.node, leading_since),
             memories: &memories,
+            may_close: &may_close,
             ..state
         };
         let evaluation_started = Instant::now();
@@ -132,6 +134,7 @@ impl Reconciler {
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
+            node: state.node,
             plan: &plan,
             now,
             took: evaluation_took,
@@ -141,7 +144,6 @@ impl Reconciler {
             &mut self.timers,
             &self.metrics,
             work,
-            name,
             &observed,
         );
         announce(&self.events, &self.rules, work, state, &plan);
@@ -337,7 +339,7 @@ impl Reconciler {
             }
             for uid in &work.recorded_by {
                 if let Some(rule) = self.rules.get_mut(uid)
-                    && rule.tally.forget(name, true)
+                    && rule.forget_node(name, true)
                 {
                     rule.status_changed(&mut self.timers);
                 }
@@ -361,6 +363,7 @@ fn is_new(node: &Node, leading_since: Timestamp) -> bool {
 
 /// A plan, and how it came to be.
 struct Observed<'a> {
+    node: &'a Node,
     plan: &'a NodePlan<'a>,
     now: Timestamp,
     took: Duration,
@@ -372,10 +375,15 @@ fn record_outcomes(
     timers: &mut Timers,
     metrics: &Metrics,
     work: &mut NodeWork,
-    name: &Arc<str>,
     observed: &Observed<'_>,
 ) {
-    let Observed { plan, now, took } = *observed;
+    let Observed {
+        node,
+        plan,
+        now,
+        took,
+    } = *observed;
+    let name = &node.name;
     // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
     // failure stays on record.
     let is_clean = !plan.writes_node();
@@ -383,7 +391,7 @@ fn record_outcomes(
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
         if let Some(rule) = rules.get_mut(uid)
-            && rule.tally.forget(name, is_clean)
+            && rule.forget_node(name, is_clean)
         {
             rule.status_changed(timers);
         }
@@ -396,7 +404,7 @@ fn record_outcomes(
         };
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
-        let is_news = rule.tally.record(name, Record::from(outcome), now);
+        let is_news = rule.record(node, outcome, now);
         let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
@@ -519,6 +527,6 @@ fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
 }
 
 /// The instant at which the wall clock will show `at`, given that it shows `now`.
-fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
+pub(super) fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
     Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }

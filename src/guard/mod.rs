@@ -37,7 +37,7 @@ pub use zone::{Zone, ZoneState, zone_state};
 pub enum Member {
     /// Its conditions are met.
     Met,
-    /// Its conditions are unmet, and it carries the taint.
+    /// Its conditions are unmet, and it carries the taint, or its grace period lasts.
     Closed,
     /// Its conditions are unmet and it is open: it ought to be closed.
     Waiting {
