@@ -22,6 +22,7 @@
 //! wait         "this happens within...", "this does not happen for..."
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! stage        what demos are told with: screen, watches, checks
 //! demo         the story that `make demo` shows
 //! ```
 //!
@@ -47,6 +48,7 @@ pub mod ports;
 pub mod process;
 pub mod shared;
 pub mod sights;
+pub mod stage;
 pub mod wait;
 pub mod witness;
 
