@@ -25,6 +25,7 @@
 //! prometheus   a real Prometheus, and promtool
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! stage        what demos are told with: screen, watches, checks
 //! demo         the story that `make demo` shows
 //! ```
 //!
@@ -52,6 +53,7 @@ pub mod process;
 pub mod prometheus;
 pub mod shared;
 pub mod sights;
+pub mod stage;
 mod tool;
 pub mod wait;
 pub mod witness;
