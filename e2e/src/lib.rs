@@ -27,6 +27,7 @@
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
 //! demo         the story that `make demo` shows
+//! outage       the story that `make demo-outage` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
@@ -48,6 +49,7 @@ pub mod install;
 mod kubeconfig;
 pub mod kwok;
 pub mod options;
+pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;
