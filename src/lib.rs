@@ -18,6 +18,7 @@
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | [`webhook`] | what the API server asks before it takes a rule |
+//! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
@@ -31,6 +32,7 @@ pub mod config;
 pub mod controller;
 mod instance;
 pub mod object;
+pub mod reporter;
 pub mod rule;
 pub mod selector;
 #[cfg(test)]
