@@ -22,6 +22,7 @@
 //! wait         "this happens within...", "this does not happen for..."
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! reporter     the same binary as a reporter
 //! demo         the story that `make demo` shows
 //! ```
 //!
@@ -45,6 +46,7 @@ pub mod kwok;
 pub mod options;
 pub mod ports;
 pub mod process;
+pub mod reporter;
 pub mod shared;
 pub mod sights;
 pub mod wait;
@@ -54,6 +56,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
 pub use witness::Witness;

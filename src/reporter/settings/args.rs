@@ -84,7 +84,7 @@ pub struct Args {
         value_name = "FILE",
         hide_env_values = true
     )]
-    pub check_ca_file: Option<PathBuf>,
+    pub check_ca_file: Option<String>,
 
     /// Do not verify the certificate of an https endpoint; only for endpoints on localhost
     #[arg(long, env = "CHECK_SKIP_TLS_VERIFY", value_name = "BOOL", hide_env_values = true,

@@ -269,12 +269,9 @@ fn flag(variable: &'static str, text: Option<&str>) -> Result<bool, SettingError
 
 fn verify(args: &Args, endpoint: &Endpoint) -> Result<Verify, SettingError> {
     const SKIP: &str = "CHECK_SKIP_TLS_VERIFY";
-    let file = args
-        .check_ca_file
-        .as_ref()
-        .filter(|file| !file.as_os_str().is_empty());
+    let file = given(args.check_ca_file.as_deref());
     if !flag(SKIP, args.check_skip_tls_verify.as_deref())? {
-        return Ok(file.map_or(Verify::System, |file| Verify::File(file.clone())));
+        return Ok(file.map_or(Verify::System, |file| Verify::File(file.into())));
     }
     let problem = if !endpoint.is_tls() {
         "is true, but CHECK_ENDPOINT is not https; leave it out"

@@ -33,7 +33,7 @@ fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
         heartbeat_period: text(" "),
         impersonate_node: text(""),
         metrics_bind_address: text(""),
-        check_ca_file: Some(PathBuf::new()),
+        check_ca_file: text(""),
         ..args()
     };
     assert_eq!(Settings::read(&empty), Ok(settings));
