@@ -5,7 +5,7 @@ CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane build test test-unit test-e2e demo cluster crd lint clean
+.PHONY: help controlplane build test test-unit test-e2e test-reporter demo cluster crd lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test-unit: ## Run the tests that need no control plane
 
 test-e2e: controlplane build ## Run the tests against a real control plane
 	$(CARGO) test --package nodegate-e2e
+
+test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
+	$(CARGO) test --package nodegate-e2e --test reporter --test policy
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)

@@ -41,8 +41,9 @@ use state::{Now, State};
 const OUTCOMES: usize = 16;
 /// The shortest and the longest pause before a request to the API server is tried again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// How many checks may fail to end before the reporter counts as dead.
-const MISSED_CHECKS: u32 = 3;
+/// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to
+/// the API server hangs, outcomes are not taken.
+const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
 /// Why the reporter ends with an error.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +72,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = Metrics::new();
     let (health, probe) = watch::channel(Health::new());
-    let patience = (settings.interval + settings.timeout) * MISSED_CHECKS;
+    let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
+    let patience = patience.max(MISSED_CHECKS.1);
     serve(&settings, metrics.clone(), probe, patience).await;
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;

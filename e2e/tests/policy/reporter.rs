@@ -12,9 +12,12 @@ use nodegate_e2e::sights::node_condition;
 use nodegate_e2e::{Cluster, Reporter, eventually};
 use serde_json::{Value, json};
 
-use crate::{SOON, cluster, condition, in_force, is_refused, patch_node, patch_status, removal};
+use crate::{
+    SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
+};
 
-const CONDITION: &str = "cni.example.com/AgentReady";
+/// What the example reports.
+pub const CONDITION: &str = "cni.example.com/AgentReady";
 const FOREIGN: &str = "example.com/Foreign";
 /// The example's namespace and service account.
 const REPORTER: (&str, &str) = ("kube-system", "example-cni");
@@ -24,16 +27,8 @@ async fn a_reporter_reports_under_the_policy() -> Result<()> {
     let cluster = cluster().await?;
     let client = cluster.client().await?;
     node("reporting").create(&client).await?;
-    let token = reporter_on(cluster, &client, "reporting").await?;
     let endpoint = format!("tcp://{}", cluster.store());
-    let variables = |kind| {
-        [
-            ("NODE_NAME", "reporting"),
-            ("CHECK_ENDPOINT", endpoint.as_str()),
-            ("CONDITION_TYPE", kind),
-        ]
-    };
-    let reporter = Reporter::start(cluster, &token, &variables(CONDITION))?;
+    let reporter = report(cluster, &client, "reporting", &endpoint, CONDITION).await?;
     eventually("it reports", SOON, async || {
         let condition = node_condition(&client, "reporting", CONDITION).await?;
         Ok(condition.is_some_and(|condition| condition.status == "True"))
@@ -41,12 +36,11 @@ async fn a_reporter_reports_under_the_policy() -> Result<()> {
     .await?;
     drop(reporter);
     // One that was set up for another condition says what is wrong.
-    let reporter = Reporter::start(cluster, &token, &variables("example.com/Other"))?;
+    node("misreporting").create(&client).await?;
+    let reporter = report(cluster, &client, "misreporting", &endpoint, FOREIGN).await?;
+    let words = format!("may not write condition {FOREIGN}; it may write {CONDITION}");
     eventually("it is told", SOON, async || {
-        let log = reporter.log();
-        Ok(log.contains(
-            "may not write condition example.com/Other; it may write cni.example.com/AgentReady",
-        ))
+        Ok(reporter.log().contains(&words))
     })
     .await
 }
@@ -63,6 +57,7 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
             .create(&client)
             .await?;
     }
+    crowd(&client, "own").await?;
     let pod = reporter_on(cluster, &client, "own").await?;
     let unbound = cluster
         .kubeconfig_for_service_account(REPORTER.0, REPORTER.1)
@@ -211,6 +206,23 @@ fn refused<'c>(
             "not labels, annotations or other metadata",
         ),
     ]
+}
+
+/// Starts a reporter as the example's pod on a node.
+pub async fn report(
+    cluster: &Cluster,
+    client: &Client,
+    node: &str,
+    endpoint: &str,
+    condition_type: &str,
+) -> Result<Reporter> {
+    let token = reporter_on(cluster, client, node).await?;
+    let variables = [
+        ("NODE_NAME", node),
+        ("CHECK_ENDPOINT", endpoint),
+        ("CONDITION_TYPE", condition_type),
+    ];
+    Reporter::start(cluster, &token, &variables)
 }
 
 /// The token that a reporter's pod on a node has.
