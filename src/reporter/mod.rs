@@ -68,6 +68,8 @@ pub enum Error {
 /// When it cannot start, or is stopped too early. What goes wrong later is logged and tried again.
 pub async fn run(args: Args) -> Result<(), Error> {
     let settings = Settings::read(&args)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
     let checker = Checker::new(&settings)?;
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = Metrics::new();
@@ -75,8 +77,6 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);
     serve(&settings, metrics.clone(), probe, patience).await;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
     info!(
         node = settings.node,
         condition = settings.condition_type,
@@ -235,7 +235,7 @@ impl Reporter<'_> {
                 condition = self.settings.condition_type,
                 status = %condition.status,
                 reason = condition.reason,
-                message = condition.message,
+                why = condition.message,
                 "reported"
             );
         }

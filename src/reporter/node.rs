@@ -225,7 +225,7 @@ impl NodeCondition {
                 status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
                 reason: self.reason,
                 message: self.message,
-                transition: self.last_transition_time.unwrap_or_default(),
+                transition: self.last_transition_time.unwrap_or_else(Timestamp::now),
             },
             heartbeat: self.last_heartbeat_time,
         }
