@@ -22,12 +22,14 @@
 //! wait         "this happens within...", "this does not happen for..."
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod changes;
 pub mod cluster;
