@@ -1,5 +1,6 @@
 //! The phases around rules that wait for critical components.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -50,18 +51,20 @@ impl Bench<'_> {
     async fn join(&self, node: String) -> Result<Joined> {
         world::register(&self.client, &node, Some(Gate::Startup)).await?;
         let pods = self.world.create_pods(&self.client, &node).await?;
-        for pod in &pods {
+        let (last, others) = pods.split_last().context("a node without critical pods")?;
+        for pod in others {
             sleep(PODS_READY_AFTER).await;
-            let taint = self.view.look(|sights| sights.taint(&node, Gate::Startup));
-            if taint.is_some_and(|taint| !taint.is) {
-                return Ok(Joined::Early(format!(
-                    "node {node} was released before pod {pod} was Ready"
-                )));
-            }
             load::set_pod_ready(&self.client, pod).await?;
         }
-        let last = pods.last().context("a node without critical pods")?;
-        let took = self.took(&node, Gate::Startup, last, true).await;
+        sleep(PODS_READY_AFTER).await;
+        let taint = self.view.look(|sights| sights.taint(&node, Gate::Startup));
+        if taint.is_some_and(|taint| !taint.is) {
+            let fault = format!("node {node} was released before pod {last} was Ready");
+            return Ok(Joined::Early(fault));
+        }
+        let took = self
+            .change(&node, Gate::Startup, last, Change::Ready)
+            .await?;
         Ok(took.map_or(Joined::Missed, Joined::Released))
     }
 
@@ -70,18 +73,16 @@ impl Bench<'_> {
         let started = Instant::now();
         let nodes = self.world.members.iter().map(|member| member.name.as_str());
         let daemon_set = self.world.daemon_set_name(0);
-        let updated = std::sync::atomic::AtomicU32::new(0);
+        let updated = AtomicU32::new(0);
         let replaced = load::each(self.plan.rollout_at_once, nodes, async |node| {
-            let (old, new) = [1, 2]
-                .map(|generation| self.world.pod_name(0, node, generation))
-                .into();
-            load::delete_pod(&self.client, &old).await?;
-            let closed = self.took(node, Gate::Critical, &old, false).await;
+            let [old, new] = [1, 2].map(|generation| self.world.pod_name(0, node, generation));
+            let closed = self.change(node, Gate::Critical, &old, Change::End).await?;
             self.world.create_pod(&self.client, 0, node, &new).await?;
-            load::set_pod_ready(&self.client, &new).await?;
-            let updated = updated.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            let opened = self
+                .change(node, Gate::Critical, &new, Change::Ready)
+                .await?;
+            let updated = updated.fetch_add(1, Ordering::Relaxed) + 1;
             load::report_rollout(&self.client, &daemon_set, updated).await?;
-            let opened = self.took(node, Gate::Critical, &new, true).await;
             Ok([closed, opened])
         })
         .await?;
@@ -94,26 +95,52 @@ impl Bench<'_> {
         })
     }
 
-    /// Waits until a pod is seen to be Ready, or not, and the node's taint is seen to follow; says how much later that was.
-    async fn took(&self, node: &str, gate: Gate, pod: &str, ready: bool) -> Option<Duration> {
+    /// Changes a pod and waits until the node's taint is seen to follow; says how much later that was, if it came.
+    async fn change(
+        &self,
+        node: &str,
+        gate: Gate,
+        pod: &str,
+        change: Change,
+    ) -> Result<Option<Duration>> {
+        match change {
+            Change::Ready => load::set_pod_ready(&self.client, pod).await?,
+            Change::End => load::delete_pod(&self.client, pod).await?,
+        }
+        let answered = Instant::now();
+        let ready = change == Change::Ready;
         let mut took = None;
         self.view
             .until(self.plan.patience_each, |sights| {
                 let pod = sights.pods.get(pod).filter(|pod| pod.is == ready);
                 let taint = sights.taint(node, gate).filter(|taint| taint.is != ready);
-                // Two watches: the effect may be seen a little before its cause.
-                took = pod
-                    .zip(taint)
-                    .map(|(pod, taint)| taint.since.saturating_duration_since(pod.since));
+                // Pods and nodes are two watches, of which one may be behind the other, or behind the answer.
+                took = pod.zip(taint).map(|(pod, taint)| {
+                    let cause = pod.since.min(answered);
+                    taint.since.saturating_duration_since(cause)
+                });
                 took.is_some()
             })
             .await;
-        took
+        Ok(took)
     }
 }
 
+/// What becomes of a critical pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// It turns Ready.
+    Ready,
+    /// It is gone.
+    End,
+}
+
+/// What became of a node that joined.
 enum Joined {
+    /// It was released, so long after its last pod was Ready.
     Released(Duration),
+    /// It was not released in time.
     Missed,
+    /// It was released too early, in words.
     Early(String),
 }
