@@ -16,7 +16,7 @@ pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
 pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
 pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version};
-pub use node::{Node, NodeCondition, NodeObject};
+pub use node::{Node, NodeCondition, NodeObject, Written};
 pub use pod::{Pod, PodObject, PodReady};
 pub use rule::RuleObject;
 pub use taint::{
