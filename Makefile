@@ -6,7 +6,7 @@ BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo bench bench-full bench-binaries cluster crd \
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo bench bench-full bench-binaries bench-micro cluster crd \
 	lint clean
 
 help: ## List the targets
@@ -46,6 +46,9 @@ bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (5 minu
 
 bench-full: bench-binaries ## Measure it with up to 10,000 nodes (half an hour), and write docs/performance anew
 	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
+
+bench-micro: ## Measure single decisions: nanoseconds and allocations
+	$(CARGO) bench --package nodegate --bench decide
 
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --crd

@@ -6,7 +6,8 @@ use anyhow::Result;
 use kube::api::DeleteParams;
 use tokio::time::{Instant, sleep};
 
-use super::load::{self, Churn};
+use super::churn::Churn;
+use super::load;
 use super::plan::Phase;
 use super::run::{Bench, Seen};
 use super::world::{Gate, Member};
@@ -132,9 +133,9 @@ impl Bench<'_> {
             pods.collect(),
             self.plan.churn_per_second,
         );
-        let seen = self.flip().await;
-        churn.stop().await?;
-        seen
+        let mut seen = self.flip().await?;
+        seen.faults.extend(churn.stop());
+        Ok(seen)
     }
 
     /// Nothing happens.

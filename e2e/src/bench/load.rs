@@ -1,8 +1,5 @@
 //! The client's own writes: those of reporters and kubelets, and those by which the limit is measured.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -11,8 +8,6 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::world::{AGENT_READY, Gate, LIMIT_ANNOTATION, Member, NAMESPACE};
 
@@ -140,91 +135,44 @@ pub async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> R
     Ok(())
 }
 
-/// Unrelated status writes, in turn on a node and on a critical pod, until it is dropped.
-#[derive(Debug)]
-pub struct Churn {
-    writing: JoinHandle<Result<()>>,
-}
-
-impl Churn {
-    /// Starts with so many writes a second on these nodes and pods.
-    #[must_use]
-    pub fn start(client: Client, nodes: Vec<String>, pods: Vec<String>, per_second: u32) -> Self {
-        let writing = tokio::spawn(async move {
-            let mut ticks = interval(Duration::from_secs(1) / per_second);
-            // A tick that comes late is made up for: the rate is what counts.
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-            let mut under_way = JoinSet::new();
-            let targets = nodes.into_iter().cycle().zip(pods.into_iter().cycle());
-            for (node, pod) in targets {
-                ticks.tick().await;
-                under_way.spawn(beat(client.clone(), node));
-                ticks.tick().await;
-                under_way.spawn(restart_container(client.clone(), pod));
-                while let Some(written) = under_way.try_join_next() {
-                    written.context("an unrelated write did not end")??;
-                }
-            }
-            Ok(())
-        });
-        Self { writing }
-    }
-
-    /// Ends it.
-    ///
-    /// # Errors
-    ///
-    /// When the writes broke off earlier.
-    pub async fn stop(self) -> Result<()> {
-        if self.writing.is_finished() {
-            let ended = self.writing.await.context("the unrelated writes ended")?;
-            return ended.context("an unrelated write");
-        }
-        self.writing.abort();
-        Ok(())
-    }
-}
-
-/// A heartbeat of a condition that no rule here asks for.
-async fn beat(client: Client, node: String) -> Result<()> {
-    let now = Timestamp::now().to_string();
-    let condition = json!({
-        "type": "MemoryPressure",
-        "status": "False",
-        "message": format!("seen at {now}"),
-        "lastHeartbeatTime": now,
-    });
-    patch_node_status(&client, &node, condition).await
-}
-
-/// A container of a pod that stays Ready was restarted.
-async fn restart_container(client: Client, pod: String) -> Result<()> {
-    static RESTARTS: AtomicU32 = AtomicU32::new(1);
-    let restarts = RESTARTS.fetch_add(1, Ordering::Relaxed);
-    let container = json!({
-        "name": "main",
-        "image": "example.invalid/main",
-        "imageID": "",
-        "ready": true,
-        "restartCount": restarts,
-    });
-    patch_pod_status(&client, &pod, &json!({"containerStatuses": [container]})).await
-}
-
-async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
+/// Changes one condition of a node.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-    Api::<Node>::all(client.clone())
-        .patch_status(node, &PatchParams::default(), &patch)
+    let api = Api::<Node>::all(client.clone());
+    let parameters = PatchParams::default();
+    even_if_cut(|| api.patch_status(node, &parameters, &patch))
         .await
         .with_context(|| format!("patching the status of node {node}"))?;
     Ok(())
 }
 
-async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
+/// Changes the status of a pod.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": status}));
-    Api::<Pod>::namespaced(client.clone(), NAMESPACE)
-        .patch_status(pod, &PatchParams::default(), &patch)
+    let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);
+    let parameters = PatchParams::default();
+    even_if_cut(|| api.patch_status(pod, &parameters, &patch))
         .await
         .with_context(|| format!("patching the status of pod {pod}"))?;
     Ok(())
+}
+
+/// Makes a request that may be made twice, once more when its connection broke: the server may close one that was idle
+/// just as it is used.
+async fn even_if_cut<T, F>(request: impl Fn() -> F) -> kube::Result<T>
+where
+    F: Future<Output = kube::Result<T>>,
+{
+    match request().await {
+        Err(kube::Error::Service(_) | kube::Error::HyperError(_)) => request().await,
+        answer => answer,
+    }
 }

@@ -7,12 +7,14 @@
 //! gates     the phases around a rule that waits for a reported condition
 //! critical  the phases around rules that wait for critical components
 //! world     the nodes, `DaemonSet`s, pods and rules
+//! churn     unrelated writes
 //! load      the client's own writes
 //! view      what the watches show, and since when
 //! subject   the controller as a process: its CPU and memory
 //! requests  the controller's requests, by the audit log
 //! measure   quantiles
 //! results   what came out, as JSON
+//! targets   what Nodegate aims at
 //! report    what came out, as lines and tables
 //! chart     scales, ticks and curves
 //! svg       charts as SVG
@@ -20,6 +22,7 @@
 //! ```
 
 mod chart;
+mod churn;
 mod critical;
 mod gates;
 mod limit;
@@ -33,6 +36,7 @@ mod results;
 mod run;
 mod subject;
 mod svg;
+mod targets;
 mod view;
 mod world;
 

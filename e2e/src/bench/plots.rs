@@ -3,7 +3,7 @@
 use super::chart::{Axis, Chart, Series, Style};
 use super::measure::number;
 use super::plan::Phase;
-use super::results::{Outcome, Results, Run};
+use super::results::{Results, Run};
 use super::svg;
 
 /// A value of a run, where it was measured.
@@ -39,7 +39,7 @@ fn distribution(runs: &[Run], phase: Phase, title: &str) -> Option<Chart> {
         .filter_map(|run| {
             Some(Series {
                 name: format!("{} nodes", run.nodes),
-                points: outcome(run, phase)?.latencies.as_ref()?.cumulative(),
+                points: run.outcome(phase)?.latencies.as_ref()?.cumulative(),
                 style: Style::Steps,
             })
         })
@@ -108,10 +108,7 @@ fn costs(runs: &[Run]) -> [Chart; 4] {
             runs,
             "Peak resident memory",
             "MiB",
-            &[("of all phases", Style::Marks, |run| {
-                let peaks = run.outcomes.iter().map(|outcome| outcome.peak_memory);
-                peaks.reduce(f64::max)
-            })],
+            &[("of all phases", Style::Marks, Run::peak_memory)],
         ),
     ]
 }
@@ -141,17 +138,13 @@ fn over_nodes(runs: &[Run], title: &str, label: &str, values: &[(&str, Style, Va
     }
 }
 
-fn outcome(run: &Run, phase: Phase) -> Option<&Outcome> {
-    run.outcomes.iter().find(|outcome| outcome.phase == phase)
-}
-
 fn wall(run: &Run, phase: Phase) -> Option<f64> {
-    let outcome = outcome(run, phase)?;
+    let outcome = run.outcome(phase)?;
     (outcome.missed == 0).then_some(outcome.wall)
 }
 
 fn latency(run: &Run, phase: Phase, percent: u8) -> Option<f64> {
-    let latencies = outcome(run, phase)?.latencies.as_ref()?;
+    let latencies = run.outcome(phase)?.latencies.as_ref()?;
     Some(if percent == 50 {
         latencies.p50
     } else {
@@ -160,5 +153,5 @@ fn latency(run: &Run, phase: Phase, percent: u8) -> Option<f64> {
 }
 
 fn cpu(run: &Run, phase: Phase) -> Option<f64> {
-    outcome(run, phase)?.cpu_per_change()
+    run.outcome(phase)?.cpu_per_change()
 }

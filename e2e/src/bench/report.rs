@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::measure::{Latencies, number};
 use super::plan::Phase;
 use super::results::{Limits, Outcome, Results, Run};
+use super::targets::{TARGETS, conditions, events, taints};
 
 /// A line for the screen.
 #[must_use]
@@ -45,6 +46,7 @@ pub fn markdown(results: &Results) -> String {
         results.controller, kubernetes, results.machine
     );
     page.push_str(&overview(results));
+    page.push_str(&targets(results));
     for run in &results.runs {
         page.push_str(&details(run));
     }
@@ -69,7 +71,7 @@ fn overview(results: &Results) -> String {
     for phase in [Phase::Gate, Phase::Release, Phase::Delete] {
         let name = format!("{}: all nodes, and times its limit", phase.name());
         row(&name, &|run| {
-            outcome(run, phase).map(|outcome| wall(outcome, &run.limits))
+            run.outcome(phase).map(|outcome| wall(outcome, &run.limits))
         });
     }
     for (phase, what) in [
@@ -79,7 +81,7 @@ fn overview(results: &Results) -> String {
         (Phase::Rollout, "a rollout of critical pods"),
     ] {
         row(&format!("{}: {what}, p50 / p99", phase.name()), &|run| {
-            let latencies = outcome(run, phase)?.latencies.as_ref()?;
+            let latencies = run.outcome(phase)?.latencies.as_ref()?;
             Some(format!(
                 "{} / {}",
                 milliseconds(latencies.p50),
@@ -88,19 +90,20 @@ fn overview(results: &Results) -> String {
         });
     }
     row("catch-up: process start to the first right write", &|run| {
-        let latencies = outcome(run, Phase::CatchUp)?.latencies.as_ref()?;
+        let latencies = run.outcome(Phase::CatchUp)?.latencies.as_ref()?;
         Some(milliseconds(latencies.max))
     });
     row("restart: writes where nothing has changed", &|run| {
-        outcome(run, Phase::Restart).map(|outcome| outcome.writes().to_string())
+        run.outcome(Phase::Restart)
+            .map(|outcome| outcome.writes().to_string())
     });
     row("idle: CPU, writes", &|run| {
-        let outcome = outcome(run, Phase::Idle)?;
+        let outcome = run.outcome(Phase::Idle)?;
         let share = 100.0 * outcome.cpu / outcome.wall;
         Some(format!("{share:.3} % of a core, {}", outcome.writes()))
     });
     row("CPU for each taint change, gate and release", &|run| {
-        let outcomes = [outcome(run, Phase::Gate)?, outcome(run, Phase::Release)?];
+        let outcomes = [run.outcome(Phase::Gate)?, run.outcome(Phase::Release)?];
         let [cpu, changes] = [
             outcomes.iter().map(|outcome| outcome.cpu).sum::<f64>(),
             outcomes.iter().map(|outcome| number(outcome.changes)).sum(),
@@ -108,16 +111,38 @@ fn overview(results: &Results) -> String {
         Some(milliseconds(1e3 * cpu / changes))
     });
     row("peak resident memory", &|run| {
-        let peaks = run.outcomes.iter().map(|outcome| outcome.peak_memory);
-        peaks.reduce(f64::max).map(|peak| format!("{peak:.0} MiB"))
+        run.peak_memory().map(|peak| format!("{peak:.0} MiB"))
     });
     row("largest rule object", &|run| {
-        let sizes = run.outcomes.iter().filter_map(|outcome| outcome.rule_bytes);
-        sizes
-            .max()
-            .map(|bytes| format!("{:.1} KiB", number(bytes) / 1024.0))
+        run.rule_size().map(|size| format!("{size:.1} KiB"))
     });
     table.text
+}
+
+/// What Nodegate aims at, with one column for each number of nodes.
+fn targets(results: &Results) -> String {
+    let runs = &results.runs;
+    let head = runs.iter().map(|run| format!("{} nodes", count(run.nodes)));
+    let mut table = Table::new(["target".to_owned()].into_iter().chain(head));
+    for target in TARGETS {
+        let cells = runs.iter().map(|run| {
+            let verdict = target.judge(run);
+            verdict.map_or_else(String::new, |verdict| {
+                let measured = format!("{:.2}", verdict.measured);
+                if verdict.met {
+                    measured
+                } else {
+                    format!("**{measured}**")
+                }
+            })
+        });
+        let what = [target.what.to_owned()].into_iter();
+        table.row(what.chain(cells));
+    }
+    format!(
+        "\n## Targets\n\nWhat misses its target is **bold**.\n\n{}",
+        table.text
+    )
 }
 
 /// All phases of one run.
@@ -192,9 +217,6 @@ fn details(run: &Run) -> String {
 }
 
 fn requests(outcome: &Outcome) -> [String; 9] {
-    let taints = outcome.requests_of("patch nodes") + outcome.requests_of("update nodes");
-    let conditions =
-        outcome.requests_of("patch nodes/status") + outcome.requests_of("update nodes/status");
     let with = |verb: &str, resource: &str| {
         let requests = outcome.requests.iter();
         requests
@@ -202,9 +224,10 @@ fn requests(outcome: &Outcome) -> [String; 9] {
             .map(|(_, count)| count)
             .sum::<u64>()
     };
-    let events = with("create ", "events") + with("patch ", "events");
     let rules = with("patch ", "nodereadinessrules") + with("update ", "nodereadinessrules");
-    let other = outcome.writes() - taints - conditions - events - rules;
+    let known = [taints(outcome), conditions(outcome), events(outcome), rules];
+    let other = outcome.writes() - known.iter().sum::<u64>();
+    let [taints, conditions, events, rules] = known;
     let figures = [
         taints,
         conditions,
@@ -221,10 +244,6 @@ fn requests(outcome: &Outcome) -> [String; 9] {
         *cell = figure.to_string();
     }
     cells
-}
-
-fn outcome(run: &Run, phase: Phase) -> Option<&Outcome> {
-    run.outcomes.iter().find(|outcome| outcome.phase == phase)
 }
 
 /// What is wrong, if anything.

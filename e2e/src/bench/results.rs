@@ -31,6 +31,30 @@ pub struct Run {
     pub outcomes: Vec<Outcome>,
 }
 
+impl Run {
+    /// What came out of a phase, if it was measured.
+    #[must_use]
+    pub fn outcome(&self, phase: Phase) -> Option<&Outcome> {
+        let mut outcomes = self.outcomes.iter();
+        outcomes.find(|outcome| outcome.phase == phase)
+    }
+
+    /// MiB that the controller had resident at most.
+    #[must_use]
+    pub fn peak_memory(&self) -> Option<f64> {
+        let peaks = self.outcomes.iter().map(|outcome| outcome.peak_memory);
+        peaks.reduce(f64::max)
+    }
+
+    /// KiB of the largest rule, as JSON.
+    #[must_use]
+    pub fn rule_size(&self) -> Option<f64> {
+        let sizes = self.outcomes.iter();
+        let largest = sizes.filter_map(|outcome| outcome.rule_bytes).max();
+        largest.map(|bytes| number(bytes) / 1024.0)
+    }
+}
+
 /// How fast the client itself makes the writes that the controller has to make, with no controller running.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Limits {

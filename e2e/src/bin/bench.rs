@@ -1,7 +1,7 @@
 //! The `bench` command: what a controller takes from cause to effect, and what it costs, on a real control plane.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -59,10 +59,9 @@ async fn main() -> Result<ExitCode> {
         eprintln!("\ninterrupted; the cluster is gone");
         return Ok(ExitCode::from(130));
     };
-    let page = markdown(&results);
-    println!("{page}");
+    println!("{}", markdown(&results));
     if let Some(folder) = &cli.out {
-        write(folder, &results, &page)?;
+        eprintln!("written to {}", folder.display());
     }
     let wrong = results.runs.iter().flat_map(|run| &run.outcomes);
     let wrong = wrong.filter(|outcome| outcome.missed > 0 || !outcome.faults.is_empty());
@@ -78,8 +77,10 @@ async fn main() -> Result<ExitCode> {
 async fn results(cli: &Cli) -> Result<Results> {
     if let Some(file) = &cli.from {
         let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-        return serde_json::from_slice(&text)
-            .with_context(|| format!("understanding {}", file.display()));
+        let results = serde_json::from_slice(&text)
+            .with_context(|| format!("understanding {}", file.display()))?;
+        keep(cli, &results)?;
+        return Ok(results);
     }
     let recipe = Recipe::new(cli.controller.clone())?;
     let mut phases = cli.phases.clone();
@@ -111,22 +112,26 @@ async fn results(cli: &Cli) -> Result<Results> {
                 seconds % 60
             );
         };
-        results
-            .runs
-            .push(run(&plan, &recipe, nodes.try_into()?, tell).await?);
+        let run = run(&plan, &recipe, nodes.try_into()?, tell).await?;
+        results.runs.push(run);
+        // The next size may fail: what there is, is there.
+        keep(cli, &results)?;
     }
     Ok(results)
 }
 
-fn write(folder: &Path, results: &Results, page: &str) -> Result<()> {
+/// Writes everything into the folder that was asked for, if one was.
+fn keep(cli: &Cli, results: &Results) -> Result<()> {
+    let Some(folder) = &cli.out else {
+        return Ok(());
+    };
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let json = serde_json::to_string(results).context("forming results.json")? + "\n";
-    let files = [("results.json", json), ("results.md", page.to_owned())];
+    let files = [("results.json", json), ("results.md", markdown(results))];
     for (name, content) in files.into_iter().chain(plots(results)) {
         let path = folder.join(name);
         fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
     }
-    eprintln!("written to {}", folder.display());
     Ok(())
 }
 
