@@ -6,8 +6,8 @@ BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo bench bench-full bench-binaries bench-micro cluster crd \
-	lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo bench bench-full bench-binaries bench-micro \
+	cluster crd lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)

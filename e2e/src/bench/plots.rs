@@ -1,6 +1,6 @@
 //! Which charts there are.
 
-use super::chart::{Axis, Chart, Series, Style};
+use super::chart::{Axis, Chart, Scale, Series, Style};
 use super::measure::number;
 use super::plan::Phase;
 use super::results::{Results, Run};
@@ -65,18 +65,22 @@ fn costs(runs: &[Run]) -> [Chart; 4] {
         over_nodes(
             runs,
             "All nodes at once",
+            Scale::Logarithmic,
             "seconds",
             &[
                 ("gate", Style::Marks, |run| wall(run, Phase::Gate)),
                 ("release", Style::Marks, |run| wall(run, Phase::Release)),
                 ("delete", Style::Marks, |run| wall(run, Phase::Delete)),
-                ("limit of gate", Style::Dashed, |run| Some(run.limits.add)),
-                ("of release", Style::Dashed, |run| Some(run.limits.release)),
+                ("limit: gate", Style::Dashed, |run| Some(run.limits.add)),
+                ("limit: release", Style::Dashed, |run| {
+                    Some(run.limits.release)
+                }),
             ],
         ),
         over_nodes(
             runs,
             "One node",
+            Scale::Logarithmic,
             "milliseconds",
             &[
                 ("single, p50", Style::Marks, |run| {
@@ -96,6 +100,7 @@ fn costs(runs: &[Run]) -> [Chart; 4] {
         over_nodes(
             runs,
             "CPU for each taint change",
+            Scale::Logarithmic,
             "milliseconds of CPU",
             &[
                 ("gate", Style::Marks, |run| cpu(run, Phase::Gate)),
@@ -107,13 +112,20 @@ fn costs(runs: &[Run]) -> [Chart; 4] {
         over_nodes(
             runs,
             "Peak resident memory",
+            Scale::Linear,
             "MiB",
-            &[("of all phases", Style::Marks, Run::peak_memory)],
+            &[("over all phases", Style::Marks, Run::peak_memory)],
         ),
     ]
 }
 
-fn over_nodes(runs: &[Run], title: &str, label: &str, values: &[(&str, Style, Value)]) -> Chart {
+fn over_nodes(
+    runs: &[Run],
+    title: &str,
+    scale: Scale,
+    label: &str,
+    values: &[(&str, Style, Value)],
+) -> Chart {
     let series: Vec<Series> = values
         .iter()
         .map(|(name, style, value)| Series {
@@ -133,7 +145,10 @@ fn over_nodes(runs: &[Run], title: &str, label: &str, values: &[(&str, Style, Va
     Chart {
         title: title.to_owned(),
         x: Axis::logarithmic("nodes", nodes.iter().copied()).with_ticks(nodes.clone()),
-        y: Axis::logarithmic(label, heights),
+        y: match scale {
+            Scale::Linear => Axis::linear(label, heights),
+            Scale::Logarithmic => Axis::logarithmic(label, heights),
+        },
         series,
     }
 }

@@ -16,11 +16,11 @@ const BOTTOM: f64 = 48.0;
 const LEFT: f64 = 66.0;
 
 /// How wide a character is at most, about, in the legend.
-const CHARACTER: f64 = 6.6;
+const CHARACTER: f64 = 6.2;
 
 /// The length of a line in the legend, and the gap behind it and behind its text.
-const SAMPLE: f64 = 22.0;
-const GAP: f64 = 6.0;
+const SAMPLE: f64 = 16.0;
+const GAP: f64 = 5.0;
 
 /// Colours that can be told apart by the colour-blind too (after Okabe and Ito), dark enough for a white ground.
 const COLOURS: [&str; 6] = [
