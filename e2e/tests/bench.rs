@@ -29,11 +29,7 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
         runs: vec![run],
     };
     assert!(markdown(&results).contains("| gate | 5 |"));
-    assert_eq!(
-        plots(&results).len(),
-        1,
-        "one size makes no curve over sizes"
-    );
+    assert_eq!(plots(&results).len(), 2);
     Ok(())
 }
 

@@ -25,10 +25,7 @@ pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
     if !latency.is_empty() {
         charts.push(("latency.svg", svg::draw(&latency, 2)));
     }
-    // One number of nodes makes no curve.
-    if runs.len() > 1 {
-        charts.push(("cost.svg", svg::draw(&costs(runs), 2)));
-    }
+    charts.push(("cost.svg", svg::draw(&costs(runs), 2)));
     charts
 }
 
