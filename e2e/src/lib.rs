@@ -27,6 +27,7 @@
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
 //! reporter     the same binary as a reporter
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
 //! outage       the story that `make demo-outage` shows
 //! ```
@@ -34,6 +35,7 @@
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod certificate;
 pub mod changes;
