@@ -5,7 +5,7 @@ CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo cluster crd lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo demo-outage cluster crd lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts 
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
+
+demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
+	$(CARGO) run --quiet --package nodegate-e2e --bin demo-outage -- $(if $(KEEP),--keep)
 
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --crd
