@@ -2,10 +2,11 @@
 
 CARGO ?= cargo
 CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
+ALERTS = config/prometheus
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo demo-outage cluster crd lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo demo-outage cluster crd alerts lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -45,6 +46,10 @@ crd: ## Generate the CRD from the Rust types
 	@mkdir -p $(dir $(CRD))
 	$(CARGO) run --quiet -- crd > $(CRD).new
 	mv $(CRD).new $(CRD)
+
+alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
+	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new
+	mv $(ALERTS)/prometheus_rule.yaml.new $(ALERTS)/prometheus_rule.yaml
 
 lint: ## Check formatting, and run clippy with warnings as errors
 	$(CARGO) fmt --all --check

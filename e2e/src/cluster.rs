@@ -24,7 +24,7 @@ use crate::folder::Folder;
 use crate::kubeconfig::{self, Server};
 use crate::options::Options;
 use crate::process::{Lifetime, Process};
-use crate::{kubectl, ports};
+use crate::{ports, tool};
 
 /// How long a component may take to come up. It takes seconds; a machine that builds something else takes longer.
 const STARTUP: Duration = Duration::from_secs(60);
@@ -153,6 +153,29 @@ impl Cluster {
         self.launcher.folder.join("admin.kubeconfig")
     }
 
+    /// A fresh token of an existing service account.
+    ///
+    /// # Errors
+    ///
+    /// When the API server makes none.
+    pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(TOKEN_LIFETIME),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("requesting a token for {namespace}/{name}"))?
+            .status
+            .and_then(|status| status.token)
+            .context("a token request came back without a token")
+    }
+
     /// Writes a kubeconfig with a fresh token of an existing service account, and returns its path.
     ///
     /// # Errors
@@ -165,21 +188,7 @@ impl Cluster {
     ) -> Result<PathBuf> {
         // A file of its own each time: an earlier one may be in use.
         static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
-        let request = TokenRequest {
-            spec: Some(TokenRequestSpec {
-                expiration_seconds: Some(TOKEN_LIFETIME),
-                ..TokenRequestSpec::default()
-            }),
-            ..TokenRequest::default()
-        };
-        let token = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await
-            .with_context(|| format!("requesting a token for {namespace}/{name}"))?
-            .status
-            .and_then(|status| status.token)
-            .context("a token request came back without a token")?;
+        let token = self.service_account_token(namespace, name).await?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("{namespace}.{name}.{number}.kubeconfig");
         let path = self.launcher.folder.join(file);
@@ -212,7 +221,7 @@ impl Cluster {
             .args(arguments)
             .env("KUBECONFIG", self.kubeconfig())
             .env("KUBECACHEDIR", self.launcher.folder.join("kubectl-cache"));
-        kubectl::run(command, input).await
+        tool::run(command, input).await
     }
 
     /// Kills the API server; etcd keeps its data.

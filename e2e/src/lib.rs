@@ -12,7 +12,7 @@
 //! components   the command line of each component
 //! cluster      all of that, started and stopped as one
 //! shared       one cluster for all tests of a test binary
-//! kubectl      the real `kubectl` against a cluster
+//! tool         runs a command line tool, such as the real `kubectl`
 //! kwok         what plays the kubelets, and how a test tells it when things get ready
 //! fixtures     builders for nodes, `DaemonSet`s, pods, `CSINode`s and rules
 //! changes      what a test changes: node conditions, pod readiness
@@ -20,6 +20,9 @@
 //! witness      every state of the nodes, for what must not happen in between
 //! audit        who wrote what, by the API server's audit log
 //! wait         "this happens within...", "this does not happen for..."
+//! certificate  a serving certificate in a folder
+//! fetch        what a process serves over HTTP and HTTPS
+//! prometheus   a real Prometheus, and promtool
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
@@ -31,26 +34,29 @@
 
 pub mod audit;
 pub mod binaries;
+pub mod certificate;
 pub mod changes;
 pub mod cluster;
 mod components;
 pub mod controller;
 mod credentials;
 pub mod demo;
+pub mod fetch;
 pub mod fixtures;
 mod folder;
 pub mod go_module;
 pub mod install;
 mod kubeconfig;
-mod kubectl;
 pub mod kwok;
 pub mod options;
 pub mod outage;
 pub mod ports;
 pub mod process;
+pub mod prometheus;
 pub mod shared;
 pub mod sights;
 pub mod stage;
+mod tool;
 pub mod wait;
 pub mod witness;
 
