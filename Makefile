@@ -41,6 +41,9 @@ test-reporter: controlplane build ## Run the tests of the reporter and of the ad
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
 
+demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
+	$(CARGO) run --quiet --package nodegate-e2e --bin demo-outage -- $(if $(KEEP),--keep)
+
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane
 	$(CARGO) build --release --package nodegate --package nodegate-e2e --bin nodegate --bin bench
