@@ -15,6 +15,7 @@
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | [`webhook`] | what the API server asks before it takes a rule |
@@ -25,6 +26,7 @@ pub mod condition;
 pub mod config;
 pub mod controller;
 pub mod object;
+pub mod repair;
 pub mod rule;
 pub mod selector;
 #[cfg(test)]

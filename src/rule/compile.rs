@@ -9,7 +9,7 @@ use kube::api::ObjectMeta;
 use super::taint_key;
 use crate::api::names::FINALIZER;
 use crate::api::{
-    ConditionPolicy, ConditionStatus, EnforcementMode, NodeReadinessRuleSpec, TaintEffect,
+    ConditionPolicy, ConditionStatus, EnforcementMode, NodeReadinessRuleSpec, Repair, TaintEffect,
     TaintPolicy,
 };
 use crate::condition::{CriticalComponentClass, Source};
@@ -53,6 +53,8 @@ pub struct CompiledSpec {
     pub taint_policy: TaintPolicy,
     /// The nodes the rule is about.
     pub selector: Selector,
+    /// What happens to a node that is not ready in time.
+    pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
     /// Fields of the spec that are set, but that this version does not act on.
@@ -196,6 +198,7 @@ impl CompiledSpec {
             effect: spec.taint.effect,
             taint_policy: spec.taint_policy,
             selector,
+            repair: spec.repair,
             dry_run: spec.dry_run,
             not_acted_on: not_acted_on
                 .into_iter()
