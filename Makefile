@@ -5,7 +5,7 @@ CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane build test test-unit test-e2e demo cluster crd lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo cluster crd lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -13,18 +13,24 @@ help: ## List the targets
 controlplane: ## Build the Kubernetes components for tests and demo (minutes the first time, then cached)
 	$(CLUSTER) build
 
+prometheus: ## Build Prometheus and promtool for tests (minutes the first time, then cached)
+	$(CLUSTER) build --prometheus
+
 build: ## Build everything
 	$(CARGO) build --workspace
 
-test: controlplane build ## Run every test, against a real control plane
+test: controlplane prometheus build ## Run every test, against a real control plane
 	$(CARGO) test --workspace
 
 test-unit: ## Run the tests that need no control plane
 	$(CARGO) test --package nodegate
 	$(CARGO) test --package nodegate-e2e --lib
 
-test-e2e: controlplane build ## Run the tests against a real control plane
+test-e2e: controlplane prometheus build ## Run the tests against a real control plane
 	$(CARGO) test --package nodegate-e2e
+
+test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
+	$(CARGO) test --package nodegate-e2e --test metrics
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)

@@ -18,13 +18,21 @@
 //! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
+//! | `access` | who may read what is served |
 //! | [`webhook`] | what the API server asks before it takes a rule |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
+//! | [`address`] | an address to listen on |
+//! | `instance` | who this process is |
+//! | `causes` | errors in one line |
 
+mod access;
+pub mod address;
 pub mod api;
+mod causes;
 pub mod condition;
 pub mod config;
 pub mod controller;
+mod instance;
 pub mod object;
 pub mod repair;
 pub mod rule;

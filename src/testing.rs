@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::api::ConditionStatus;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER, TAINT_ADDED_BY_PREFIX};
-use crate::condition::CriticalComponentClass;
+use crate::condition::{CriticalComponentClass, Sightings};
 use crate::config::Config;
 use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
     Pod, PodObject, RuleObject,
 };
-use crate::rule::{ClusterState, NodePlan, NodeState, Rule, RuleSet, plan};
+use crate::rule::{ClusterState, Memory, NodePlan, NodeState, Rule, RuleSet, plan};
 
 /// The taint key of rules that do not name another.
 pub const GATE: &str = "readiness.k8s.io/gate";
@@ -133,6 +133,16 @@ impl NodeBuilder {
 
     pub fn condition_with(mut self, condition: Value) -> Self {
         push(&mut self.0["status"]["conditions"], condition);
+        self
+    }
+
+    pub fn boot_id(mut self, id: &str) -> Self {
+        self.0["status"]["nodeInfo"]["bootID"] = json!(id);
+        self
+    }
+
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.0["metadata"]["uid"] = json!(uid);
         self
     }
 
@@ -368,6 +378,10 @@ pub struct World {
     rules: RuleSet,
     selecting: Vec<usize>,
     publish_conditions: bool,
+    sightings: Sightings,
+    is_new: bool,
+    memories: Vec<Memory>,
+    may_close: Vec<Arc<str>>,
     now: Timestamp,
 }
 
@@ -399,9 +413,14 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         rules: RuleSet::default(),
         selecting: Vec::new(),
         publish_conditions: true,
+        sightings: Sightings::default(),
+        is_new: true,
+        memories: Vec::new(),
+        may_close: Vec::new(),
         now: at(3600),
     }
     .with_rules(&[])
+    .sees(node, at(0))
 }
 
 impl World {
@@ -454,12 +473,51 @@ impl World {
     fn with_compiled_rules(mut self, rules: Vec<Arc<Rule>>) -> Self {
         self.rules = RuleSet::new(rules, self.passing_taints.clone());
         self.selecting = self.rules.selecting(&self.node.labels);
+        self.sightings.follow(self.rules.followed(), at(0));
         self
     }
 
     pub fn now(mut self, now: Timestamp) -> Self {
         self.now = now;
         self
+    }
+
+    /// The watch shows this state of the node. The first one is shown [`at`]`(0)`.
+    pub fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
+        let object: NodeObject = decode(&node.0);
+        let written = object.written(self.rules.followed());
+        self.node = object.into();
+        self.sightings
+            .see(&self.node, &written, self.rules.followed(), now);
+        self
+    }
+
+    /// The node joined before this process was in charge.
+    pub fn with_an_old_node(mut self) -> Self {
+        self.is_new = false;
+        self
+    }
+
+    /// The disruption guard of this rule lets the node be closed.
+    pub fn may_close(mut self, rule: &str) -> Self {
+        self.may_close.push(format!("{rule}-uid").into());
+        self
+    }
+
+    /// Evaluates the node at this time, and remembers what there is to remember.
+    pub fn evaluated(mut self, now: Timestamp) -> Self {
+        self.now = now;
+        let remembered = Memory::after(&self.plan().outcomes, &self.memories);
+        self.memories = remembered.unwrap_or(self.memories);
+        self
+    }
+
+    /// Another process takes over: nothing is remembered, and the node is seen for the first time.
+    pub fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
+        self.sightings = Sightings::default();
+        self.memories = Vec::new();
+        self.is_new = false;
+        self.sees(node, now)
     }
 
     pub fn without_publishing(mut self) -> Self {
@@ -484,6 +542,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
+            sees_heartbeats: true,
         }
     }
 
@@ -496,6 +555,10 @@ impl World {
                 csi_node: self.csi_node.as_ref(),
                 pods: &self.pods,
                 selecting: &self.selecting,
+                sightings: &self.sightings,
+                is_new: self.is_new,
+                memories: &self.memories,
+                may_close: &self.may_close,
             },
             self.now,
         )

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::goplane::GoPlane;
+use crate::go_module::GoModule;
 
 /// A program that a cluster is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Binaries {
                 );
             }
         }
-        let built = GoPlane::read().map(|plane| plane.built().map(Path::to_owned));
+        let built = GoModule::control_plane().map(|module| module.built().map(Path::to_owned));
         // With assets given, Go is needed only for what they lack: that is asked for by `path`.
         let built = if assets.is_some() {
             built.ok().flatten()

@@ -1,7 +1,7 @@
 //! A real Kubernetes control plane for Nodegate's tests, demo and benchmark.
 //!
 //! ```text
-//! goplane      the Go module under `controlplane/`, built once into a cache folder
+//! go_module    the Go modules under `controlplane/` and `prometheus/`, built once into a cache folder
 //! binaries     where etcd, kube-apiserver and the others are found
 //! process      one component as a process that never outlives its owner
 //! ports        ports of the loopback interface that nobody else uses
@@ -37,7 +37,7 @@ mod credentials;
 pub mod demo;
 pub mod fixtures;
 mod folder;
-pub mod goplane;
+pub mod go_module;
 pub mod install;
 mod kubeconfig;
 mod kubectl;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::api::Duration;
 use crate::object::ObjectKey;
 
 /// The reason for a condition's status. [`Detail::reason`] is the one-word form; `Display` is the message.
@@ -14,6 +15,13 @@ pub enum Detail<'a> {
         /// The reporter's message.
         message: &'a str,
     },
+    /// The reporter of a node condition has been silent for too long.
+    HeartbeatMissed {
+        /// How long the rule lets it be.
+        timeout: Duration,
+    },
+    /// A node condition has not been written since the node rebooted.
+    WrittenBeforeReboot,
     /// Every critical `DaemonSet` meant for the node has a pod there.
     DaemonSetsScheduled,
     /// A critical `DaemonSet` has no pod on the node.
@@ -34,6 +42,13 @@ pub enum Detail<'a> {
     },
     /// A critical pod says that it is Ready, but since before the Node object was created.
     PodOlderThanNode {
+        /// The first such pod, by name.
+        pod: &'a ObjectKey,
+        /// How many others there are.
+        more: usize,
+    },
+    /// A critical pod says that it is Ready, but since before the node rebooted.
+    PodOlderThanBoot {
         /// The first such pod, by name.
         pod: &'a ObjectKey,
         /// How many others there are.
@@ -69,11 +84,14 @@ pub enum Detail<'a> {
     },
 }
 
+const HEARTBEAT_MISSED: &str = "HeartbeatMissed";
+const WRITTEN_BEFORE_REBOOT: &str = "WrittenBeforeReboot";
 const DAEMON_SETS_SCHEDULED: &str = "DaemonSetsScheduled";
 const DAEMON_SET_POD_MISSING: &str = "DaemonSetPodMissing";
 const PODS_READY: &str = "PodsReady";
 const POD_NOT_READY: &str = "PodNotReady";
 const POD_OLDER_THAN_NODE: &str = "PodOlderThanNode";
+const POD_OLDER_THAN_BOOT: &str = "PodOlderThanBoot";
 const CSI_DRIVERS_REGISTERED: &str = "CSIDriversRegistered";
 const CSI_DRIVER_NOT_REGISTERED: &str = "CSIDriverNotRegistered";
 const CSI_DRIVER_WITHOUT_COUNT: &str = "CSIDriverWithoutCount";
@@ -89,6 +107,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
         PODS_READY,
         POD_NOT_READY,
         POD_OLDER_THAN_NODE,
+        POD_OLDER_THAN_BOOT,
         CSI_DRIVERS_REGISTERED,
         CSI_DRIVER_NOT_REGISTERED,
         CSI_DRIVER_WITHOUT_COUNT,
@@ -105,11 +124,14 @@ impl<'a> Detail<'a> {
     pub fn reason(&self) -> &'a str {
         match self {
             Self::Reported { reason, .. } => reason,
+            Self::HeartbeatMissed { .. } => HEARTBEAT_MISSED,
+            Self::WrittenBeforeReboot => WRITTEN_BEFORE_REBOOT,
             Self::DaemonSetsScheduled => DAEMON_SETS_SCHEDULED,
             Self::DaemonSetPodMissing { .. } => DAEMON_SET_POD_MISSING,
             Self::PodsReady => PODS_READY,
             Self::PodNotReady { .. } => POD_NOT_READY,
             Self::PodOlderThanNode { .. } => POD_OLDER_THAN_NODE,
+            Self::PodOlderThanBoot { .. } => POD_OLDER_THAN_BOOT,
             Self::CsiDriversRegistered => CSI_DRIVERS_REGISTERED,
             Self::CsiDriverMissing { .. } => CSI_DRIVER_NOT_REGISTERED,
             Self::CsiDriverWithoutCount { .. } => CSI_DRIVER_WITHOUT_COUNT,
@@ -128,6 +150,12 @@ impl fmt::Display for Detail<'_> {
         };
         match self {
             Self::Reported { message, .. } => f.write_str(message),
+            Self::HeartbeatMissed { timeout } => {
+                write!(f, "no heartbeat has been seen for {timeout}")
+            }
+            Self::WrittenBeforeReboot => {
+                f.write_str("it has not been reported since the node rebooted")
+            }
             Self::DaemonSetsScheduled => {
                 f.write_str("every critical DaemonSet meant for this node has a pod on it")
             }
@@ -147,6 +175,13 @@ impl fmt::Display for Detail<'_> {
                 write!(
                     f,
                     "pod {pod} has been Ready since before this node was created"
+                )?;
+                more(f, *n)
+            }
+            Self::PodOlderThanBoot { pod, more: n } => {
+                write!(
+                    f,
+                    "pod {pod} has been Ready since before this node rebooted"
                 )?;
                 more(f, *n)
             }

@@ -9,8 +9,10 @@ mod daemon_sets;
 mod detail;
 mod placement;
 mod pods;
+mod sightings;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,8 @@ use jiff::Timestamp;
 pub use class::{CriticalComponentClass, Namespaces, Question};
 pub use detail::Detail;
 pub use placement::{PassingTaints, is_meant_for, tolerates};
+pub use sightings::Sightings;
+pub use trust::Trust;
 
 use crate::api::ConditionStatus;
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
@@ -137,6 +141,10 @@ pub struct Facts<'f, 'a> {
     pub csi_node: Option<&'a CsiNode>,
     /// For each configured class what it has on this node, in the order of the configuration.
     pub classes: &'f [ClassFacts<'f, 'a>],
+    /// What this process has seen of the node over time.
+    pub sightings: &'a Sightings,
+    /// What counts as evidence.
+    pub trust: Trust,
     /// The time for which to answer.
     pub now: Timestamp,
 }
@@ -160,20 +168,33 @@ pub struct ClassFacts<'f, 'a> {
 impl<'a> Facts<'_, 'a> {
     /// The node's condition from this source, or `None` where the node has none.
     ///
-    /// `kind` is the condition type; only [`Source::Node`] looks at it.
+    /// `kind` is the condition type, as it stands on the Node.
     #[must_use]
     pub fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
         match source {
-            Source::Node => self.node.condition(kind).map(|condition| Condition {
-                transition: condition.transition,
-                ..Condition::new(
-                    condition.status,
-                    Detail::Reported {
-                        reason: &condition.reason,
-                        message: &condition.message,
-                    },
-                )
-            }),
+            Source::Node => {
+                let condition = self.node.condition(kind)?;
+                Some(self.trust.judge(condition, self.sightings, self.now))
+            }
+            Source::Nobody => None,
+            source => {
+                let condition = self.synthesized(source)?;
+                // What was published is the only record of when the status changed that outlives a process.
+                let published = self.node.condition(kind);
+                let transition = published
+                    .filter(|published| published.status == condition.status)
+                    .and_then(|published| published.transition);
+                Some(Condition {
+                    transition,
+                    ..condition
+                })
+            }
+        }
+    }
+
+    fn synthesized(&self, source: &'a Source) -> Option<Condition<'a>> {
+        match source {
+            Source::Node | Source::Nobody => None,
             Source::Class { class, question } => self
                 .classes
                 .get(*class)
@@ -188,14 +209,13 @@ impl<'a> Facts<'_, 'a> {
                     Condition::unmet(Detail::ResourceNotAllocatable { resource })
                 })
             }
-            Source::Nobody => None,
         }
     }
 
     fn answer(&self, facts: &ClassFacts<'_, 'a>, question: Question) -> Condition<'a> {
         match question {
             Question::DaemonSetsScheduled => daemon_sets::scheduled(self.node, facts),
-            Question::PodsReady => pods::ready(self.node, facts, self.now),
+            Question::PodsReady => pods::ready(self.node, facts, self.trust, self.now),
             Question::CsiDriversRegistered => {
                 csi::drivers_registered(self.node, self.csi_node, facts)
             }

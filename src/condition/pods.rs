@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::daemon_sets::{expected, pods_of};
-use super::{ClassFacts, Condition, Detail};
+use super::{ClassFacts, Condition, Detail, Trust};
 use crate::api::ConditionStatus;
 use crate::object::{Node, Pod, PodReady};
 
@@ -17,30 +17,37 @@ const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Ready,
+    /// Ready, but since before the node rebooted; to be believed from then on.
+    BeforeReboot(Timestamp),
     /// Ready, but since before this node was there; to be believed from then on.
-    Doubtful(Timestamp),
+    BeforeNode(Timestamp),
     NotReady,
 }
 
 impl Word {
     fn believed_at(self) -> Option<Timestamp> {
         match self {
-            Self::Doubtful(at) => Some(at),
+            Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
             Self::Ready | Self::NotReady => None,
         }
     }
 }
 
-fn word(pod: &Pod, node: &Node, now: Timestamp) -> Word {
-    match (pod.ready, node.created) {
-        (PodReady::No, _) => Word::NotReady,
-        (PodReady::Yes { since: Some(since) }, Some(created)) if since < created => {
-            match created.checked_add(OLD_POD_LIFETIME) {
-                Ok(believed) if now < believed => Word::Doubtful(believed),
-                _ => Word::Ready,
-            }
-        }
-        (PodReady::Yes { .. }, _) => Word::Ready,
+fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word {
+    let since = match pod.ready {
+        PodReady::No => return Word::NotReady,
+        PodReady::Yes { since: None } => return Word::Ready,
+        PodReady::Yes { since: Some(since) } => since,
+    };
+    if let Some(created) = node.created.filter(|created| since < *created)
+        && let Ok(believed) = created.checked_add(OLD_POD_LIFETIME)
+        && now < believed
+    {
+        return Word::BeforeNode(believed);
+    }
+    match trust.doubts_until(now) {
+        Some(believed) if trust.is_from_before(since) => Word::BeforeReboot(believed),
+        _ => Word::Ready,
     }
 }
 
@@ -48,6 +55,7 @@ fn word(pod: &Pod, node: &Node, now: Timestamp) -> Word {
 pub(super) fn ready<'a>(
     node: &'a Node,
     facts: &ClassFacts<'_, 'a>,
+    trust: Trust,
     now: Timestamp,
 ) -> Condition<'a> {
     let scheduled = super::daemon_sets::scheduled(node, facts);
@@ -58,14 +66,14 @@ pub(super) fn ready<'a>(
     let mut waited_for: Vec<&str> = Vec::new();
     for daemon_set in expected(node, facts) {
         waited_for.push(&daemon_set.uid);
-        let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, now)));
+        let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, trust, now)));
         unready.extend(words.min_by_key(|(pod, word)| (*word, &pod.key)));
     }
     let others = facts.pods.iter().filter(|pod| {
         let is_covered = |uid: &Arc<str>| waited_for.contains(&&**uid);
         pod.is_live() && !pod.daemon_set.as_ref().is_some_and(is_covered)
     });
-    unready.extend(others.map(|pod| (pod, word(pod, node, now))));
+    unready.extend(others.map(|pod| (pod, word(pod, node, trust, now))));
     unready.retain(|(_, word)| *word != Word::Ready);
 
     // The pods that are not Ready are named before those that only have to be believed.
@@ -83,7 +91,8 @@ pub(super) fn ready<'a>(
             .min(),
         ..Condition::unmet(match worst {
             Word::NotReady => Detail::PodNotReady { pod, more },
-            _ => Detail::PodOlderThanNode { pod, more },
+            Word::BeforeNode(_) => Detail::PodOlderThanNode { pod, more },
+            Word::BeforeReboot(_) | Word::Ready => Detail::PodOlderThanBoot { pod, more },
         })
     }
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use kube::Resource;
 use kube::runtime::watcher;
 
 use crate::api::NodeReadinessRuleStatus;
-use crate::condition::CriticalComponentClass;
+use crate::condition::{CriticalComponentClass, Sightings};
 use crate::object::{
     self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
     PodObject, RuleObject, Version,
@@ -24,6 +26,8 @@ use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 pub enum Change {
     /// A node.
     Node(watcher::Event<NodeObject>),
+    /// Nodes cannot be watched at the moment.
+    NodesInterrupted,
     /// A `CSINode`.
     CsiNode(watcher::Event<CsiNodeObject>),
     /// A pod of the class with this index.
@@ -66,6 +70,7 @@ pub struct CachedRule {
 #[derive(Debug, Default)]
 struct Entry {
     node: Option<Node>,
+    sightings: Sightings,
     csi_node: Option<CsiNode>,
     /// Pods bound to the node, for each class.
     pods: Vec<Vec<Pod>>,
@@ -120,6 +125,8 @@ pub struct Cache {
     dirty: VecDeque<Arc<str>>,
     is_dirty: HashSet<Arc<str>>,
     rules_changed: bool,
+    /// Whether the watch of nodes has failed and not shown anything since.
+    nodes_interrupted: bool,
 }
 
 #[derive(Debug)]
@@ -164,6 +171,7 @@ impl Cache {
             dirty: VecDeque::new(),
             is_dirty: HashSet::new(),
             rules_changed: false,
+            nodes_interrupted: false,
         }
     }
 
@@ -179,21 +187,25 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
+            sees_heartbeats: !self.nodes_interrupted,
         }
     }
 
-    /// Works out which rules select the node of this name, if its labels or the rules have changed.
-    pub fn select_rules(&mut self, name: &str) {
+    /// Works out which rules select the node of this name, if its labels or the rules have changed, and follows the
+    /// heartbeats that the rules want to know of from now on.
+    pub fn select_rules(&mut self, name: &str, now: Timestamp) {
         if let Some(entry) = self.entries.get_mut(name)
             && entry.selected_at != self.rule_generation
             && let Some(node) = &entry.node
         {
             entry.selecting = self.rule_set.selecting(&node.labels);
+            entry.sightings.follow(self.rule_set.followed(), now);
             entry.selected_at = self.rule_generation;
         }
     }
 
-    /// What is known about the node of this name, if there is one. [`Cache::select_rules`] comes first.
+    /// What is known about the node of this name, if there is one. [`Cache::select_rules`] comes first. What the loop
+    /// remembers of it is not known here.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.entries.get(name)?;
         Some(NodeState {
@@ -201,6 +213,10 @@ impl Cache {
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
             selecting: &entry.selecting,
+            sightings: &entry.sightings,
+            is_new: false,
+            memories: &[],
+            may_close: &[],
         })
     }
 
@@ -278,10 +294,11 @@ impl Cache {
         std::mem::take(&mut self.rules_changed)
     }
 
-    /// Takes in one event of a watch.
-    pub fn apply(&mut self, change: Change) {
+    /// Takes in one event of a watch, at this time.
+    pub fn apply(&mut self, change: Change, now: Timestamp) {
         match change {
-            Change::Node(event) => self.apply_node(event),
+            Change::Node(event) => self.apply_node(event, now),
+            Change::NodesInterrupted => self.nodes_interrupted = true,
             Change::CsiNode(event) => self.apply_csi_node(event),
             Change::Pod(class, event) => self.apply_pod(class, event),
             Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
@@ -306,22 +323,36 @@ impl Cache {
         }
     }
 
-    fn apply_node(&mut self, event: watcher::Event<NodeObject>) {
+    /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.
+    pub fn restart_heartbeats(&mut self, now: Timestamp) {
+        if self.rule_set.followed().is_empty() {
+            return;
+        }
+        for entry in self.entries.values_mut() {
+            entry.sightings.restart(now);
+        }
+        self.mark_all();
+    }
+
+    fn apply_node(&mut self, event: watcher::Event<NodeObject>, now: Timestamp) {
+        // A list that has begun may still fail.
+        if !matches!(event, watcher::Event::Init) && std::mem::take(&mut self.nodes_interrupted) {
+            self.restart_heartbeats(now);
+        }
         match event {
             watcher::Event::Init => self.relists.nodes.begin(),
             watcher::Event::InitApply(object) => {
-                let node = Node::from(object);
-                self.relists.nodes.saw(node.name.clone());
-                self.put_node(node);
+                let name = self.see_node(object, now);
+                self.relists.nodes.saw(name);
             }
             watcher::Event::Apply(object) => {
-                let node = Node::from(object);
                 let known = self
                     .entries
-                    .get(&node.name)
+                    .get(&object::name(object.meta()))
                     .and_then(|entry| entry.node.as_ref());
-                if !known.is_some_and(|known| is_stale(known.version, node.version)) {
-                    self.put_node(node);
+                let shown = object::resource_version(object.meta());
+                if !known.is_some_and(|known| is_stale(known.version, shown)) {
+                    self.see_node(object, now);
                 }
             }
             watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
@@ -338,6 +369,23 @@ impl Cache {
                 self.synced(Watch::Nodes);
             }
         }
+    }
+
+    /// Keeps a node as a watch shows it, and what that says over time; answers its name.
+    fn see_node(&mut self, object: NodeObject, now: Timestamp) -> Arc<str> {
+        let written = object.written(self.rule_set.followed());
+        let node = Node::from(object);
+        let name = node.name.clone();
+        let classes = self.classes.len();
+        let entry = entry(&mut self.entries, &name, classes);
+        let is_alive = entry
+            .sightings
+            .see(&node, &written, self.rule_set.followed(), now);
+        self.put_node(node);
+        if is_alive {
+            self.mark(&name);
+        }
+        name
     }
 
     fn put_node(&mut self, node: Node) {
@@ -571,11 +619,7 @@ impl Cache {
     }
 
     fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
-        let classes = self.classes.len();
-        self.entries.entry(name.clone()).or_insert_with(|| Entry {
-            pods: vec![Vec::new(); classes],
-            ..Entry::default()
-        })
+        entry(&mut self.entries, name, self.classes.len())
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
@@ -586,6 +630,18 @@ impl Cache {
             self.entries.remove(name);
         }
     }
+}
+
+/// What is known under this node name, from now on if nothing was.
+fn entry<'a>(
+    entries: &'a mut HashMap<Arc<str>, Entry>,
+    name: &Arc<str>,
+    classes: usize,
+) -> &'a mut Entry {
+    entries.entry(name.clone()).or_insert_with(|| Entry {
+        pods: vec![Vec::new(); classes],
+        ..Entry::default()
+    })
 }
 
 /// Whether a state that a watch shows is older than the one that is known from the answer to a write.

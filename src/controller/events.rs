@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use super::watch::with_causes;
 use crate::api::names::{GROUP, KIND, VERSION};
+use crate::causes::with_causes;
 use crate::object::Node;
 use crate::rule::Rule;
 

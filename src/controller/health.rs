@@ -1,7 +1,6 @@
 //! `/healthz` and `/readyz`: alive, and whether the caches have synced; a probe that fails says why.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::State;
@@ -51,14 +50,7 @@ impl Readiness {
 }
 
 /// Serves the probes for as long as the process lives.
-///
-/// # Errors
-/// When the address cannot be listened on.
-pub async fn serve(
-    address: SocketAddr,
-    readiness: watch::Receiver<Readiness>,
-) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+pub fn serve(listener: TcpListener, readiness: watch::Receiver<Readiness>) {
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route(
@@ -71,5 +63,4 @@ pub async fn serve(
         )
         .with_state(readiness);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(())
 }

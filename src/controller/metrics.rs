@@ -4,26 +4,14 @@
 //! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
 //! for, so that keeping them costs nothing in between.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
-use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::get;
 use jiff::Timestamp;
 use prometheus::{
     Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::rule::{ChangeKind, TaintChange};
 
-/// How long a scrape waits for the gauges to be brought up to date.
-const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
 const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];
 /// Buckets of `node_readiness_reconciliation_latency_seconds`.
@@ -63,7 +51,10 @@ pub struct Metrics {
     pub last_reconciliation: GaugeVec,
     /// Nodes by rule and state (`held`, `released`).
     pub rule_nodes: IntGaugeVec,
-    /// Nodes by synthesized condition and status.
+    /// Seconds for which the node that a rule has held longest has been held, as far as this process has seen.
+    pub longest_held: GaugeVec,
+    /// Nodes by class of critical components, synthesized condition and status. What belongs to no class has no
+    /// class.
     pub synthesized_conditions: IntGaugeVec,
     /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
     pub shut_out: IntGaugeVec,
@@ -77,18 +68,19 @@ pub struct Metrics {
     pub write_conflicts: IntCounterVec,
     /// Status writes that were spared because nothing had changed.
     pub status_unchanged: IntCounter,
+    /// Status changes that went out together with others.
+    pub status_coalesced: IntCounter,
     /// Events dropped, because too many were waiting or the API server refused them.
     pub events_dropped: IntCounter,
     /// Interruptions of a watch that had to be reported, by what is watched.
     pub watch_failures: IntCounterVec,
+    /// How often a watch had to list everything anew, by what is watched.
+    pub watch_restarts: IntCounterVec,
     /// Objects in the cache, by kind.
     pub cache_objects: IntGaugeVec,
     /// 1 while this instance leads.
     pub leader: IntGauge,
 }
-
-/// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
-pub type Survey = oneshot::Sender<()>;
 
 /// Registers metrics, all of whose names and labels stand in this file.
 struct Registrar(Registry);
@@ -197,10 +189,17 @@ impl Metrics {
                 "Nodes that a rule holds and that it has released.",
                 &["rule", "state"],
             ),
+            longest_held: to.add(GaugeVec::new(
+                Opts::new(
+                    "nodegate_rule_longest_held_seconds",
+                    "For how long the node that the rule has held longest has been held.",
+                ),
+                &["rule"],
+            )),
             synthesized_conditions: to.gauges(
                 "nodegate_synthesized_conditions",
-                "Nodes by synthesized condition and status.",
-                &["type", "status"],
+                "Nodes by class, synthesized condition and status.",
+                &["class", "type", "status"],
             ),
             shut_out: to.gauges(
                 "nodegate_rule_daemon_sets_shut_out",
@@ -230,6 +229,10 @@ impl Metrics {
                 "nodegate_status_writes_spared_total",
                 "Status writes spared because nothing had changed.",
             )),
+            status_coalesced: to.add(IntCounter::new(
+                "nodegate_status_changes_coalesced_total",
+                "Status changes that went out together with others.",
+            )),
             events_dropped: to.add(IntCounter::new(
                 "nodegate_events_dropped_total",
                 "Events dropped under overload or refused by the API server.",
@@ -239,6 +242,11 @@ impl Metrics {
                 "Interruptions of a watch.",
                 &["resource"],
             ),
+            watch_restarts: to.counters(
+                "nodegate_watch_restarts_total",
+                "How often a watch had to list everything anew.",
+                &["resource"],
+            ),
             cache_objects: to.gauges("nodegate_cache_objects", "Objects in the cache.", &["kind"]),
             leader: to.add(IntGauge::new(
                 "nodegate_leader",
@@ -246,6 +254,17 @@ impl Metrics {
             )),
             registry: to.0,
         }
+    }
+
+    /// Has the counters of a rule start at zero: an increase from nothing is none to Prometheus.
+    pub fn know_rule(&self, rule: &str) {
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            self.taint_operations.with_label_values(&[rule, operation]);
+        }
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR] {
+            self.failures.with_label_values(&[rule, reason]);
+        }
+        self.bootstrap_completed.with_label_values(&[rule]);
     }
 
     /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
@@ -285,6 +304,7 @@ impl Metrics {
         for gauge in gauges {
             gauge.reset();
         }
+        self.longest_held.reset();
     }
 
     /// Counts a taint change that has been made.
@@ -305,7 +325,7 @@ impl Metrics {
     }
 
     /// The metrics in the Prometheus text format.
-    fn encode(&self) -> prometheus::Result<String> {
+    pub fn encode(&self) -> prometheus::Result<String> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -334,53 +354,4 @@ pub fn gauge(number: usize) -> i64 {
 /// Seconds from one time to a later one; 0 where clocks disagree about which is later.
 pub fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)
-}
-
-/// Serves `/metrics` for as long as the process lives.
-///
-/// # Errors
-/// When the address cannot be listened on.
-pub async fn serve(
-    address: SocketAddr,
-    metrics: Metrics,
-    surveys: mpsc::Sender<Survey>,
-) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
-    let router = router(metrics, surveys);
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(())
-}
-
-fn router(metrics: Metrics, surveys: mpsc::Sender<Survey>) -> Router {
-    Router::new()
-        .route("/metrics", get(scrape))
-        .with_state((metrics, surveys))
-}
-
-async fn scrape(
-    State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>,
-) -> impl IntoResponse {
-    let (done, is_done) = oneshot::channel();
-    // A loop that does not answer in time still has counters to show.
-    let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
-        if surveys.send(done).await.is_ok() {
-            let _ = is_done.await;
-        }
-    })
-    .await;
-    match metrics.encode() {
-        Ok(text) => (
-            StatusCode::OK,
-            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
-            text,
-        ),
-        Err(error) => {
-            let text = format!("cannot encode metrics: {error}\n");
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                [(header::CONTENT_TYPE, "text/plain")],
-                text,
-            )
-        }
-    }
 }

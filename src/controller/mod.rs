@@ -14,6 +14,7 @@
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
+//! | `scrape` | `/metrics`, open or guarded |
 //! | `lease` | leader election |
 
 mod cache;
@@ -26,11 +27,11 @@ mod patch;
 mod reconcile;
 mod retry;
 mod rules;
+mod scrape;
 mod status;
 mod watch;
 mod writer;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use axum::http::HeaderValue;
@@ -41,7 +42,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
+use crate::address::{BindAddress, ListenError, listen, parse_address};
+use crate::causes::with_causes;
 use crate::config::{Config, ConfigError};
+use crate::instance::{Instance, own_namespace};
 use crate::webhook;
 use cache::Cache;
 use events::EventSink;
@@ -50,7 +54,6 @@ use lease::Election;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
 use watch::Feeder;
-pub(crate) use watch::with_causes;
 use writer::Writer;
 
 /// How many watch events may wait for the loop before the watches are slowed down.
@@ -70,10 +73,6 @@ pub struct Args {
     /// Address of /healthz and /readyz; `0` turns them off
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
     pub health_probe_bind_address: BindAddress,
-
-    /// Address of /metrics; `0` turns them off
-    #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
-    pub metrics_bind_address: BindAddress,
 
     /// Let one instance write at a time, elected by a Lease
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
@@ -97,28 +96,13 @@ pub struct Args {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
 
+    /// Metrics.
+    #[command(flatten)]
+    pub metrics: scrape::Args,
+
     /// The validation webhook.
     #[command(flatten)]
     pub webhook: webhook::Args,
-}
-
-/// An address to listen on, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BindAddress(pub(crate) Option<SocketAddr>);
-
-/// Reads an address as Kubernetes components take it: `:8081`, `127.0.0.1:8081`, or `0` for none.
-pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
-    if text == "0" {
-        return Ok(BindAddress(None));
-    }
-    let full = if text.starts_with(':') {
-        format!("0.0.0.0{text}")
-    } else {
-        text.to_owned()
-    };
-    full.parse()
-        .map(|address| BindAddress(Some(address)))
-        .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
 }
 
 /// Why the controller cannot start.
@@ -142,17 +126,11 @@ pub enum Error {
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
     /// An address cannot be listened on.
-    #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
-    Listen {
-        /// What would be served there.
-        what: &'static str,
-        /// The flag that says where.
-        flag: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] scrape::Error),
     /// The webhook cannot start.
     #[error(transparent)]
     Webhook(#[from] webhook::Error),
@@ -182,23 +160,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let (readiness, probe) = cell::channel(Readiness::default());
     let (survey, surveys) = mpsc::channel(1);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
-        let listening = health::serve(address, probe).await;
-        listening.map_err(|source| Error::Listen {
-            what: "health probes",
-            flag: "--health-probe-bind-address",
-            address,
-            source,
-        })?;
+        let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
+        health::serve(listener, probe);
     }
-    if let BindAddress(Some(address)) = args.metrics_bind_address {
-        let listening = metrics::serve(address, metrics.clone(), survey).await;
-        listening.map_err(|source| Error::Listen {
-            what: "metrics",
-            flag: "--metrics-bind-address",
-            address,
-            source,
-        })?;
-    }
+    scrape::serve(&args.metrics, &client, metrics.clone(), survey).await?;
     let shutdown = told_to_stop()?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
@@ -302,7 +267,7 @@ async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> 
                 problem: match error {
                     KubeconfigError::ReadConfig(error, _) => error.to_string(),
                     // The parser's complaint goes on with the lines in question.
-                    error => first_line(&watch::with_causes(&error)),
+                    error => first_line(&with_causes(&error)),
                 },
             };
             let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
@@ -312,7 +277,7 @@ async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> 
         }
         None => ClientConfig::infer()
             .await
-            .map_err(|error| Error::Cluster(watch::with_causes(&error)))?,
+            .map_err(|error| Error::Cluster(with_causes(&error)))?,
     };
     // The client would replay writes long after the plan behind them is stale.
     config.default_retry = false;
@@ -323,7 +288,7 @@ async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> 
     }
     let server = config.cluster_url.to_string();
     let client = Client::try_from(config);
-    let client = client.map_err(|error| Error::Client(watch::with_causes(&error)))?;
+    let client = client.map_err(|error| Error::Client(with_causes(&error)))?;
     Ok((client, server.trim_end_matches('/').to_owned()))
 }
 
@@ -333,34 +298,4 @@ fn first_line(text: &str) -> String {
     line.trim_start_matches("failed to parse kubeconfig YAML: ")
         .trim_start_matches("error: ")
         .to_owned()
-}
-
-/// What this process is called.
-struct Instance {
-    /// The pod's name, or the host's.
-    name: String,
-    /// A name that no other process has: a restarted instance is another one.
-    unique: String,
-}
-
-impl Instance {
-    fn new() -> Self {
-        let name = std::env::var("POD_NAME")
-            .or_else(|_| std::env::var("HOSTNAME"))
-            .unwrap_or_else(|_| "nodegate".into());
-        let since_epoch = jiff::Timestamp::now().as_nanosecond();
-        let unique = format!("{name}_{:x}-{since_epoch:x}", std::process::id());
-        Self { name, unique }
-    }
-}
-
-/// The namespace this process runs in: the pod's, or the one that the manifests use.
-pub(crate) fn own_namespace() -> String {
-    const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-    std::env::var("POD_NAMESPACE")
-        .or_else(|_| std::fs::read_to_string(FILE))
-        .map_or_else(
-            |_| "nrr-system".into(),
-            |namespace| namespace.trim().to_owned(),
-        )
 }

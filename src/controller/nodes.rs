@@ -18,7 +18,8 @@ use super::status::{Failure, Record, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, NodePlan, Outcome, Rule, Standing, TaintChange,
+    self, ChangeKind, ConditionChanges, Memory, NodePlan, NodeState, Outcome, Rule, Standing,
+    TaintChange,
 };
 
 /// A published condition of which only the message changes is written at most this often on one node.
@@ -39,6 +40,8 @@ pub(super) struct NodeWork {
     pub(super) wake: Option<Instant>,
     /// UIDs of the rules that have a record of this node.
     recorded_by: Vec<Arc<str>>,
+    /// What is remembered of continuous rules on the node.
+    memories: Arc<[Memory]>,
     /// UIDs of the rules whose adoption of a taint has been told.
     adopted_by: Vec<Arc<str>>,
     /// The reason of the last event about missing critical components.
@@ -93,7 +96,7 @@ pub(super) struct Completion {
 impl Reconciler {
     /// Evaluates one node, notes what follows, and starts the write if there is one to be made.
     pub(super) fn consider(&mut self, name: &Arc<str>, now: Timestamp, leading_since: Timestamp) {
-        self.cache.select_rules(name);
+        self.cache.select_rules(name, now);
         let Some(state) = self.cache.node(name) else {
             self.forget(name);
             return;
@@ -117,6 +120,12 @@ impl Reconciler {
                 ..NodeWork::default()
             };
         }
+        let memories = work.memories.clone();
+        let state = NodeState {
+            is_new: is_new(state.node, leading_since),
+            memories: &memories,
+            ..state
+        };
         let evaluation_started = Instant::now();
         let plan = rule::plan(self.cache.cluster(), state, now);
         let evaluation_took = evaluation_started.elapsed();
@@ -135,14 +144,10 @@ impl Reconciler {
             name,
             &observed,
         );
-        announce(
-            &self.events,
-            &self.rules,
-            work,
-            state.node,
-            &plan,
-            leading_since,
-        );
+        announce(&self.events, &self.rules, work, state, &plan);
+        if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
+            work.memories = remembered.into();
+        }
         if let Some(recheck) = plan.recheck {
             work.wake_at(instant_of(recheck, now), name, &mut self.timers);
         }
@@ -195,7 +200,7 @@ impl Reconciler {
 
     /// Writes a node's published conditions, if there is still something to write.
     pub(super) fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
-        self.cache.select_rules(name);
+        self.cache.select_rules(name, now);
         let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
             return;
         };
@@ -214,12 +219,14 @@ impl Reconciler {
         });
     }
 
-    /// Counts what a write has done.
+    /// Counts what a write has done, save for rules that are gone: nothing would take their series away again.
     pub(super) fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
         let now = Timestamp::now();
-        for change in changes {
+        let is_there = |rule: &str| self.cache.rules().contains_key(rule);
+        for change in changes.iter().filter(|change| is_there(&change.rule_name)) {
             self.metrics.count_change(change, now);
         }
+        let completions = completions.iter().filter(|done| is_there(&done.rule));
         for Completion { rule, since } in completions {
             self.metrics
                 .bootstrap_completed
@@ -276,10 +283,6 @@ impl Reconciler {
                         ChangeKind::Added => ADD_TAINT_ERROR,
                         ChangeKind::Removed => REMOVE_TAINT_ERROR,
                     };
-                    self.metrics
-                        .failures
-                        .with_label_values(&[&change.rule_name, reason])
-                        .inc();
                     let failure = Failure {
                         reason,
                         message: message.clone(),
@@ -287,6 +290,10 @@ impl Reconciler {
                     let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
                         continue;
                     };
+                    self.metrics
+                        .failures
+                        .with_label_values(&[&change.rule_name, reason])
+                        .inc();
                     if rule.tally.fail(name, failure, now) {
                         rule.status_changed(&mut self.timers);
                     }
@@ -344,6 +351,12 @@ impl Reconciler {
             rule.cleaned_up(name);
         }
     }
+}
+
+/// Whether the node joined while this instance led. Times of creation are in whole seconds.
+fn is_new(node: &Node, leading_since: Timestamp) -> bool {
+    node.created
+        .is_none_or(|created| created.as_second() >= leading_since.as_second())
 }
 
 /// A plan, and how it came to be.
@@ -412,14 +425,10 @@ fn announce(
     events: &EventSink,
     rules: &HashMap<Arc<str>, RuleWork>,
     work: &mut NodeWork,
-    node: &Node,
+    state: NodeState<'_>,
     plan: &NodePlan<'_>,
-    leading_since: Timestamp,
 ) {
-    // Times of creation are in whole seconds.
-    let is_new_node = node
-        .created
-        .is_none_or(|created| created.as_second() >= leading_since.as_second());
+    let node = state.node;
     let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
         plan.outcomes
@@ -433,7 +442,7 @@ fn announce(
         }
         work.adopted_by.push(rule.uid.clone());
         // Where an earlier process knew both, it has told.
-        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || is_new_node) {
+        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || state.is_new) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             let note = format!(
                 "Taint '{}:{}' is now managed by rule '{}'",

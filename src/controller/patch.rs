@@ -77,8 +77,9 @@ pub fn node(node: &Node, plan: &NodePlan<'_>) -> Patch {
             .test(&ANNOTATIONS, Value::Null)
             .add(&ANNOTATIONS, json!(added));
     } else {
-        for key in &plan.absent {
-            operations = operations.test(&[ANNOTATIONS[0], ANNOTATIONS[1], key], Value::Null);
+        for key in &plan.relied_on {
+            let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
+            operations = operations.test(&path, json!(node.annotation(key)));
         }
         for (key, value) in annotations {
             let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
@@ -205,7 +206,7 @@ mod tests {
     fn a_node_is_not_gated_over_a_completion_that_was_not_seen() {
         let plan = NodePlan {
             annotations: BTreeMap::from([("n/owner".to_owned(), Some("v".to_owned()))]),
-            absent: vec!["n/completed".to_owned()],
+            relied_on: vec!["n/completed".to_owned()],
             ..NodePlan::default()
         };
         let test = |path: &str| json!({"op": "test", "path": path, "value": null});

@@ -16,10 +16,11 @@ use tracing::{info, warn};
 use super::cache::{Cache, Change};
 use super::events::EventSink;
 use super::health::Readiness;
-use super::metrics::{Metrics, Survey, gauge};
+use super::metrics::{Metrics, gauge};
 use super::nodes::{Completion, NodeWork};
 use super::retry::Retry;
 use super::rules::RuleWork;
+use super::scrape::Survey;
 use super::writer::{WriteError, Writer};
 use crate::object::{Node, RuleObject};
 use crate::rule::TaintChange;
@@ -30,6 +31,9 @@ const BATCH: usize = 512;
 const CONDITION_CONCURRENCY: usize = 8;
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// A timer that fires so much later than it should means that the whole process was paused.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether this instance may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,10 +203,11 @@ impl Reconciler {
                     }
                 }
                 Some(change) = inputs.changes.recv() => {
-                    self.cache.apply(change);
+                    let now = Timestamp::now();
+                    self.cache.apply(change, now);
                     for _ in 1..BATCH {
                         let Ok(change) = inputs.changes.try_recv() else { break };
-                        self.cache.apply(change);
+                        self.cache.apply(change, now);
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
@@ -296,6 +301,11 @@ impl Reconciler {
 
     fn fire_timers(&mut self) {
         let now = Instant::now();
+        let is_late = |(at, _): &(Instant, Timer)| now.duration_since(*at) > PAUSE;
+        if self.timers.first().is_some_and(is_late) {
+            // What the watches have to show of the time in between is still to be taken in.
+            self.cache.restart_heartbeats(Timestamp::now());
+        }
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             match self.timers.pop_first() {
                 Some((_, Timer::Node(name))) => {

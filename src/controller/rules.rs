@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::{Gauge, Histogram};
+use prometheus::{Gauge, Histogram, IntCounter};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::cache::{Cache, CachedRule};
 use super::events::{EventSink, Notice, Tone};
-use super::metrics::{Metrics, gauge};
+use super::metrics::{Metrics, gauge, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::retry::Retry;
@@ -19,6 +19,7 @@ use super::status::{self, About, Tally};
 use super::writer::WriteError;
 use crate::api::names::FINALIZER;
 use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
+use crate::condition::Source;
 use crate::object::RuleObject;
 use crate::rule::{Rule, ShutOut};
 
@@ -47,6 +48,7 @@ pub(super) struct RuleWork {
     status: StatusWork,
     evaluations: Histogram,
     last_evaluation: Gauge,
+    coalesced: IntCounter,
 }
 
 /// A write that is made again until it succeeds.
@@ -68,6 +70,7 @@ struct StatusWork {
 
 impl RuleWork {
     fn new(rule: &Rule, metrics: &Metrics) -> Self {
+        metrics.know_rule(&rule.name);
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
@@ -89,6 +92,7 @@ impl RuleWork {
             status: StatusWork::default(),
             evaluations: metrics.evaluation_duration.with_label_values(&[&rule.name]),
             last_evaluation: metrics.last_reconciliation.with_label_values(&[&rule.name]),
+            coalesced: metrics.status_coalesced.clone(),
         }
     }
 
@@ -117,7 +121,9 @@ impl RuleWork {
 
     /// Has the status looked at, together with what else changes within a moment.
     pub(super) fn status_changed(&mut self, timers: &mut Timers) {
-        if self.status.due.is_none() {
+        if self.status.due.is_some() {
+            self.coalesced.inc();
+        } else {
             let earliest = self
                 .status
                 .written_at
@@ -182,7 +188,9 @@ impl Reconciler {
 
     /// Brings the gauges about rules up to date.
     pub(super) fn survey_rules(&self) {
-        let mut synthesized: HashMap<(&str, &str), ConditionStatus> = HashMap::new();
+        let now = Timestamp::now();
+        let classes = self.cache.cluster().classes;
+        let mut synthesized: HashMap<(&str, &str, &str), ConditionStatus> = HashMap::new();
         for work in self.rules.values() {
             let Some(cached) = self.cache.rules().get(&work.name) else {
                 continue;
@@ -210,17 +218,26 @@ impl Reconciler {
             }
             let shut_out = self.metrics.shut_out.with_label_values(&[&*work.name]);
             shut_out.set(gauge(work.shut_out.len()));
+            let longest_held = self.metrics.longest_held.with_label_values(&[&*work.name]);
+            let since = work.tally.longest_closed_since();
+            longest_held.set(since.map_or(0.0, |since| seconds_between(since, now)));
             for (node, statuses) in work.tally.all_statuses() {
                 for (requirement, status) in spec.conditions.iter().zip(statuses) {
+                    let class = match requirement.source {
+                        Source::Class { class, .. } => &*classes[class].name,
+                        _ => "",
+                    };
                     if requirement.source.is_synthesized() {
-                        synthesized.insert((&*requirement.kind, node), *status);
+                        synthesized.insert((class, &*requirement.kind, node), *status);
                     }
                 }
             }
         }
-        for ((kind, _), status) in synthesized {
+        for ((class, kind, _), status) in synthesized {
             let gauges = &self.metrics.synthesized_conditions;
-            gauges.with_label_values(&[kind, status.as_str()]).inc();
+            gauges
+                .with_label_values(&[class, kind, status.as_str()])
+                .inc();
         }
     }
 

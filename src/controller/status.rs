@@ -83,6 +83,8 @@ pub struct Failure {
 pub struct Tally {
     nodes: BTreeMap<Arc<str>, (Record, Timestamp)>,
     failures: BTreeMap<Arc<str>, (Failure, Timestamp)>,
+    /// Since when nodes have been closed under the rule's taint, or are to be.
+    closed_since: BTreeMap<Arc<str>, Timestamp>,
 }
 
 impl Tally {
@@ -94,6 +96,11 @@ impl Tally {
             .is_some_and(|(known, _)| *known == record)
         {
             return false;
+        }
+        if record.tainted || record.is_held() {
+            self.closed_since.entry(node.clone()).or_insert(now);
+        } else {
+            self.closed_since.remove(node);
         }
         self.nodes.insert(node.clone(), (record, now));
         true
@@ -130,6 +137,11 @@ impl Tally {
         states
     }
 
+    /// Since when the node that has been closed longest has been closed, as far as this process has seen.
+    pub fn longest_closed_since(&self) -> Option<Timestamp> {
+        self.closed_since.values().min().copied()
+    }
+
     /// Whether a node is closed under the rule's taint: as decided, or as it is where that could not be carried out.
     fn is_held(&self, node: &str, record: &Record) -> bool {
         if self.failures.contains_key(node) {
@@ -162,6 +174,7 @@ impl Tally {
     /// whether that is news.
     pub fn forget(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
         let recovered = is_clean && self.recover(node);
+        self.closed_since.remove(node);
         self.nodes.remove(node).is_some() || recovered
     }
 }
@@ -609,6 +622,26 @@ mod tests {
             ..about(&rule, &first)
         };
         assert_eq!(build(&later, again), first);
+    }
+
+    #[test]
+    fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
+        let mut tally = Tally::default();
+        let mut see = |status: &str, tainted: bool, now: i64| {
+            let mut node = member("a").condition("Net", status);
+            if tainted {
+                node = node.taint(KEY, "NoSchedule");
+            }
+            let world = world(&node).rule(&gate());
+            let outcome = &world.plan().outcomes[0];
+            tally.record(&world.node.name, Record::from(outcome), at(now));
+            tally.longest_closed_since()
+        };
+        assert_eq!(see("True", false, 0), None);
+        assert_eq!(see("False", false, 10), Some(at(10)));
+        assert_eq!(see("Unknown", true, 20), Some(at(10)));
+        assert_eq!(see("True", true, 30), Some(at(10)), "not lifted yet");
+        assert_eq!(see("True", false, 40), None);
     }
 
     #[test]

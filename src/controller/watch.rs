@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::cache::{Change, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
+use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Namespaces};
 
 /// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
@@ -121,6 +122,11 @@ async fn feed<K>(
         .metrics
         .watch_failures
         .with_label_values(&[kind.name()]);
+    let restarts = feeder
+        .metrics
+        .watch_restarts
+        .with_label_values(&[kind.name()]);
+    let mut has_started = false;
     let pauses = ExponentialBuilder::new()
         .with_min_delay(Duration::from_millis(50))
         .with_max_delay(MAX_PAUSE)
@@ -133,6 +139,12 @@ async fn feed<K>(
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
+                // Also after a failure that is nothing to talk about.
+                if matches!(event, watcher::Event::Init)
+                    && std::mem::replace(&mut has_started, true)
+                {
+                    restarts.inc();
+                }
                 if matches!(event, watcher::Event::Init) && problem.is_some() {
                     // The list that follows may still fail.
                 } else if problem.take().is_some() {
@@ -154,6 +166,11 @@ async fn feed<K>(
                     problem = None;
                 }
                 failed_at = Some(Instant::now());
+                if kind == Watch::Nodes
+                    && feeder.changes.send(Change::NodesInterrupted).await.is_err()
+                {
+                    return;
+                }
                 let explained = explain(kind, &error, &feeder.server);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
@@ -223,19 +240,4 @@ fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> 
             with_causes(error)
         ),
     })
-}
-
-/// An error with what caused it, outermost first, leaving out what is said twice.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    // The client's word for whatever went wrong below it.
-    let mut text = error.to_string().replace("ServiceError: ", "");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -8,13 +8,21 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use super::metrics::Metrics;
-use super::watch::with_causes;
+use crate::causes::with_causes;
 use crate::object::{Node, NodeObject, RuleObject};
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records our writes.
 const FIELD_MANAGER: &str = "nodegate";
+
+/// What is written, as metrics call it: a node's taints and annotations...
+const NODE: &str = "node";
+/// ...and its conditions; a rule's finalizers...
+const CONDITIONS: &str = "conditions";
+const FINALIZERS: &str = "finalizers";
+/// ...and its status.
+const STATUS: &str = "status";
 
 /// Why a write did not happen, or may not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +79,9 @@ pub struct Writer {
 impl Writer {
     /// A writer that uses this client, whose own retries must be off.
     pub fn new(client: &Client, metrics: Metrics) -> Self {
+        for object in [NODE, CONDITIONS, FINALIZERS, STATUS] {
+            metrics.write_conflicts.with_label_values(&[object]);
+        }
         Self {
             nodes: Api::all(client.clone()),
             rules: Api::all(client.clone()),
@@ -100,7 +111,7 @@ impl Writer {
     /// Patches a node's taints and annotations; answers the node as it is then.
     pub async fn patch_node(&self, name: &str, patch: JsonPatch) -> Result<Node, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        self.counted("node", self.nodes.patch(name, &params(), &patch))
+        self.counted(NODE, self.nodes.patch(name, &params(), &patch))
             .await
             .map(Node::from)
     }
@@ -112,12 +123,9 @@ impl Writer {
         patch: Value,
     ) -> Result<Node, WriteError> {
         let patch = Patch::Strategic(patch);
-        self.counted(
-            "conditions",
-            self.nodes.patch_status(name, &params(), &patch),
-        )
-        .await
-        .map(Node::from)
+        self.counted(CONDITIONS, self.nodes.patch_status(name, &params(), &patch))
+            .await
+            .map(Node::from)
     }
 
     /// Reads a node.
@@ -128,7 +136,7 @@ impl Writer {
     /// Patches a rule's metadata; answers the rule as it is then.
     pub async fn patch_rule(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        self.counted("finalizers", self.rules.patch(name, &params(), &patch))
+        self.counted(FINALIZERS, self.rules.patch(name, &params(), &patch))
             .await
     }
 
@@ -139,7 +147,7 @@ impl Writer {
         patch: JsonPatch,
     ) -> Result<RuleObject, WriteError> {
         let patch = Patch::Json::<()>(patch);
-        self.counted("status", self.rules.patch_status(name, &params(), &patch))
+        self.counted(STATUS, self.rules.patch_status(name, &params(), &patch))
             .await
     }
 }

@@ -18,7 +18,7 @@ pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
 pub use karpenter::{NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version};
-pub use node::{Node, NodeCondition, NodeObject};
+pub use node::{Node, NodeCondition, NodeObject, Written};
 pub use pod::{Pod, PodObject, PodReady};
 pub use rule::RuleObject;
 pub use taint::{

@@ -42,6 +42,8 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
     /// Names of the extended resources of which the node has some to allocate.
     pub resources: BTreeSet<String>,
+    /// Identifies the boot that the node is in; empty before its kubelet has said.
+    pub boot_id: Arc<str>,
 }
 
 /// A condition of a node's status.
@@ -57,6 +59,17 @@ pub struct NodeCondition {
     pub message: String,
     /// When the status changed last.
     pub transition: Option<Timestamp>,
+}
+
+/// When a reporter says that it last wrote a condition.
+///
+/// This is not part of a [`Node`]: that it moves is no change of the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The condition's type.
+    pub kind: Arc<str>,
+    /// The later of its heartbeat and its transition.
+    pub at: Timestamp,
 }
 
 impl Node {
@@ -102,11 +115,20 @@ struct Spec {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default)]
     conditions: Option<Vec<ConditionObject>>,
     #[serde(default)]
     allocatable: Option<Allocatable>,
+    #[serde(default)]
+    node_info: NodeInfo,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct NodeInfo {
+    #[serde(default, rename = "bootID")]
+    boot_id: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -121,7 +143,32 @@ struct ConditionObject {
     #[serde(default)]
     message: String,
     #[serde(default)]
+    last_heartbeat_time: Option<Time>,
+    #[serde(default)]
     last_transition_time: Option<Time>,
+}
+
+impl NodeObject {
+    /// When each of these conditions was last written, as its reporter says.
+    #[must_use]
+    pub fn written(&self, kinds: &BTreeSet<Arc<str>>) -> Vec<Written> {
+        if kinds.is_empty() {
+            return Vec::new();
+        }
+        let conditions = self.status.conditions.iter().flatten();
+        conditions
+            .filter_map(|condition| {
+                let times = [
+                    &condition.last_heartbeat_time,
+                    &condition.last_transition_time,
+                ];
+                Some(Written {
+                    kind: kinds.get(condition.kind.as_str())?.clone(),
+                    at: times.into_iter().flatten().map(|time| time.0).max()?,
+                })
+            })
+            .collect()
+    }
 }
 
 /// The extended resources of a node of which there are some: those with a domain in their name.
@@ -190,6 +237,7 @@ impl From<NodeObject> for Node {
                 .map(NodeCondition::from)
                 .collect(),
             resources: object.status.allocatable.unwrap_or_default().0,
+            boot_id: object.status.node_info.boot_id.into(),
         }
     }
 }

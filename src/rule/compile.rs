@@ -9,15 +9,15 @@ use kube::api::ObjectMeta;
 use super::taint_key;
 use crate::api::names::FINALIZER;
 use crate::api::{
-    ConditionPolicy, ConditionStatus, EnforcementMode, NodeReadinessRuleSpec, Repair, TaintEffect,
-    TaintPolicy,
+    ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
+    Repair, TaintEffect, TaintPolicy,
 };
 use crate::condition::{CriticalComponentClass, Source};
 use crate::object::{self, Taint};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// A `NodeReadinessRule` as the engine sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// The rule's name.
     pub name: Arc<str>,
@@ -37,7 +37,7 @@ pub struct Rule {
 }
 
 /// A spec that can be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CompiledSpec {
     /// What is asked of a node's conditions.
     pub conditions: Vec<Requirement>,
@@ -57,6 +57,14 @@ pub struct CompiledSpec {
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
+    /// Whether a completed bootstrap counts only for the boot that it happened in.
+    pub regate_on_reboot: bool,
+    /// How long the reporter of a condition on the Node may be silent.
+    pub heartbeat_timeout: Option<Duration>,
+    /// How long the conditions must have been unmet before an open node is closed.
+    pub grace_period: Option<Duration>,
+    /// How fast open nodes may be closed.
+    pub disruption: Option<Disruption>,
     /// Fields of the spec that are set, but that this version does not act on.
     pub not_acted_on: Vec<&'static str>,
 }
@@ -174,13 +182,7 @@ impl CompiledSpec {
                 return Err(Rejection::DefaultStatusBootstrap(condition.type_.clone()));
             }
         }
-        let not_acted_on = [
-            ("regateOnReboot", spec.regate_on_reboot),
-            ("heartbeatTimeout", spec.heartbeat_timeout.is_some()),
-            ("gracePeriod", spec.grace_period.is_some()),
-            ("disruption", spec.disruption.is_some()),
-            ("repair", spec.repair.is_some()),
-        ];
+        let not_acted_on = [("repair", spec.repair.is_some())];
         Ok(Self {
             conditions: spec
                 .conditions
@@ -200,6 +202,10 @@ impl CompiledSpec {
             selector,
             repair: spec.repair,
             dry_run: spec.dry_run,
+            regate_on_reboot: spec.regate_on_reboot,
+            heartbeat_timeout: spec.heartbeat_timeout,
+            grace_period: spec.grace_period,
+            disruption: spec.disruption,
             not_acted_on: not_acted_on
                 .into_iter()
                 .filter_map(|(field, is_set)| is_set.then_some(field))

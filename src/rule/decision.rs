@@ -1,5 +1,9 @@
 //! The table: what a rule that governs a taint on a node does about it.
 
+use std::fmt;
+
+use jiff::Timestamp;
+
 use crate::api::{EnforcementMode, TaintPolicy};
 
 /// What one rule wants done to one node.
@@ -9,6 +13,8 @@ pub enum Decision {
     Hold,
     /// The conditions are not met and the taint is missing: put it on.
     Gate,
+    /// The conditions are not met and the taint is missing, and it is not time yet to put it on.
+    Wait(Held),
     /// The conditions are met and the taint is there: lift it.
     Release {
         /// Whether this completes the node's bootstrap under the rule.
@@ -19,6 +25,27 @@ pub enum Decision {
         /// Whether this completes the node's bootstrap under the rule.
         completes_bootstrap: bool,
     },
+}
+
+/// What holds a taint back that would close an open node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The conditions have not been unmet for long enough.
+    Grace {
+        /// When the grace period ends.
+        until: Timestamp,
+    },
+    /// The disruption guard has not let the node go yet.
+    Disruption,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grace { until } => write!(f, "the grace period lasts until {until:.0}"),
+            Self::Disruption => f.write_str("the disruption guard holds it back"),
+        }
+    }
 }
 
 impl Decision {
@@ -38,7 +65,7 @@ impl Decision {
             | Self::Open {
                 completes_bootstrap,
             } => completes_bootstrap,
-            Self::Hold | Self::Gate => false,
+            Self::Hold | Self::Gate | Self::Wait(_) => false,
         }
     }
 }
@@ -47,6 +74,7 @@ impl Decision {
 ///
 /// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever put it there. `completed`: the
 /// node's bootstrap under this rule is on record, which means one thing only: the taint is never added again.
+/// `held`: why the node may not be closed yet.
 #[must_use]
 pub fn decide(
     mode: EnforcementMode,
@@ -54,6 +82,7 @@ pub fn decide(
     met: bool,
     tainted: bool,
     completed: bool,
+    held: Option<Held>,
 ) -> Decision {
     let bootstrap = mode == EnforcementMode::BootstrapOnly;
     match (met, tainted) {
@@ -69,13 +98,13 @@ pub fn decide(
                 completes_bootstrap: false,
             }
         }
-        (false, false) => Decision::Gate,
+        (false, false) => held.map_or(Decision::Gate, Decision::Wait),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Decision::{Gate, Hold, Open, Release};
+    use super::Decision::{Gate, Hold, Open, Release, Wait};
     use super::*;
 
     #[test]
@@ -110,11 +139,23 @@ mod tests {
             (B, Lift, false, true, true, Hold),
             (B, Lift, false, false, false, open(false)),
         ] {
-            let decision = decide(mode, policy, met, tainted, completed);
-            assert_eq!(
-                decision, expected,
-                "{mode} {policy} met={met} tainted={tainted} completed={completed}"
+            let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
+            let decision = decide(mode, policy, met, tainted, completed, None);
+            assert_eq!(decision, expected, "{case}");
+            // What holds a node back only ever keeps it from being closed.
+            let held = decide(
+                mode,
+                policy,
+                met,
+                tainted,
+                completed,
+                Some(Held::Disruption),
             );
+            let expected = match expected {
+                Gate => Wait(Held::Disruption),
+                other => other,
+            };
+            assert_eq!(held, expected, "{case}, held back");
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Rules: compiled once, evaluated for a node, decided together, and put into one plan per node.
 //!
 //! [`Rule`] is a `NodeReadinessRule` made ready for use, [`RuleSet`] all of them in the order in which they
-//! govern, [`evaluate`] holds a rule's conditions against a node, [`decide`] is the table of what follows, and
-//! [`plan`] merges the decisions of all rules on one node. Pure: no client, no clock, no async.
+//! govern, [`evaluate`] holds a rule's conditions against a node, [`decide`] is the table of what follows,
+//! `patience` says whether an open node may be closed yet, and [`plan`] merges the decisions of all rules on one node.
+//! Pure: no client, no clock, no async.
 
 mod compile;
 mod conflict;
 mod decision;
 mod evaluate;
 mod ownership;
+mod patience;
 mod plan;
 mod set;
 mod taint_key;
@@ -17,9 +19,10 @@ mod tests;
 
 pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
 pub use conflict::Conflict;
-pub use decision::{Decision, decide};
+pub use decision::{Decision, Held, decide};
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
 pub use ownership::Ownership;
+pub use patience::Memory;
 pub use plan::{
     ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
     Standing, TaintChange, Waiting, plan,

@@ -21,6 +21,8 @@ pub struct Ownership {
     pub taint_key: String,
     /// Effect of the taint.
     pub taint_effect: TaintEffect,
+    /// Whether the node had never been open when the taint was added.
+    pub joining: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,6 +31,8 @@ struct OwnershipValue<'a> {
     rule_name: &'a str,
     taint_key: &'a str,
     taint_effect: TaintEffect,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    joining: bool,
 }
 
 impl Ownership {
@@ -51,6 +55,7 @@ impl Ownership {
                     rule_uid: rule_uid.into(),
                     taint_key: value.taint_key.into(),
                     taint_effect: value.taint_effect,
+                    joining: value.joining,
                 })
             })
     }
@@ -61,12 +66,13 @@ pub(super) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
 }
 
-/// Value of the annotation that says that this rule added its taint.
-pub(super) fn owner_value(rule: &Rule, spec: &CompiledSpec) -> String {
+/// Value of the annotation that says that this rule added its taint, and whether to a node that is still joining.
+pub(super) fn owner_value(rule: &Rule, spec: &CompiledSpec, joining: bool) -> String {
     let value = OwnershipValue {
         rule_name: &rule.name,
         taint_key: &spec.taint.key,
         taint_effect: spec.effect,
+        joining,
     };
     serde_json::to_string(&value).unwrap_or_default()
 }
@@ -77,14 +83,78 @@ pub(super) fn completion_keys(rule: &Rule) -> [String; 2] {
     [&rule.uid, &rule.name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}"))
 }
 
-/// Value of the completion annotation.
-pub(super) fn completion_value(rule: &Rule) -> String {
-    serde_json::json!({ "rule-name": &*rule.name }).to_string()
+/// Whether a node's bootstrap under a rule is on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completion<'a> {
+    /// It is not.
+    No,
+    /// It is, and counts.
+    Done,
+    /// It is and counts, but does not say for which boot, where the rule wants that known.
+    Unstamped,
+    /// It is, but happened in another boot.
+    Outdated {
+        /// The ID of that boot.
+        boot_id: &'a str,
+    },
 }
 
-/// Whether the node's bootstrap under this rule is on record.
-pub(super) fn is_completed(node: &Node, rule: &Rule) -> bool {
-    completion_keys(rule)
-        .iter()
-        .any(|key| node.annotation(key).is_some())
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct CompletionValue<'a> {
+    #[serde(default)]
+    rule_name: &'a str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    boot_id: &'a str,
+}
+
+impl<'a> Completion<'a> {
+    /// What is on record about this node's bootstrap under the rule.
+    pub(super) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
+        let [by_uid, by_name] = completion_keys(rule);
+        let Some(value) = node
+            .annotation(&by_uid)
+            .or_else(|| node.annotation(&by_name))
+        else {
+            return Self::No;
+        };
+        if !spec.regate_on_reboot || node.boot_id.is_empty() {
+            return Self::Done;
+        }
+        match serde_json::from_str::<CompletionValue>(value) {
+            Ok(value) if *value.boot_id == *node.boot_id => Self::Done,
+            Ok(value) if !value.boot_id.is_empty() => Self::Outdated {
+                boot_id: value.boot_id,
+            },
+            // Written by another controller, or before the rule asked for this.
+            _ => Self::Unstamped,
+        }
+    }
+
+    /// Whether the node is not to be gated again.
+    pub(super) fn counts(self) -> bool {
+        matches!(self, Self::Done | Self::Unstamped)
+    }
+
+    /// The boot on record, where the node is in another one.
+    pub(super) fn last_boot(self) -> Option<&'a str> {
+        match self {
+            Self::Outdated { boot_id } => Some(boot_id),
+            Self::No | Self::Done | Self::Unstamped => None,
+        }
+    }
+}
+
+/// Value of the completion annotation for the boot that the node is in.
+pub(super) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
+    let boot_id = if spec.regate_on_reboot {
+        &node.boot_id
+    } else {
+        ""
+    };
+    let value = CompletionValue {
+        rule_name: &rule.name,
+        boot_id,
+    };
+    serde_json::to_string(&value).unwrap_or_default()
 }

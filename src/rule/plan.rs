@@ -1,18 +1,22 @@
 //! One plan per node: the decisions of all rules that concern it, merged into the least that has to be written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::compile::{CompiledSpec, Rule};
-use super::decision::{Decision, decide};
+use super::decision::{Decision, Held, decide};
 use super::evaluate::{Evaluation, evaluate};
 use super::ownership::{
-    Ownership, completion_keys, completion_value, is_completed, owner_key, owner_value,
+    Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
+use super::patience::{Memory, held_back, unmet_since};
 use super::set::RuleSet;
 use crate::api::{ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{self, ClassFacts, CriticalComponentClass, Detail, Facts, Source};
+use crate::condition::{
+    self, ClassFacts, CriticalComponentClass, Detail, Facts, Sightings, Source, Trust,
+};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 
 /// What is the same for every node.
@@ -26,6 +30,8 @@ pub struct ClusterState<'a> {
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
+    /// Whether heartbeats can be seen at the moment. While they cannot, nobody's silence means anything.
+    pub sees_heartbeats: bool,
 }
 
 /// What is known about one node.
@@ -39,10 +45,18 @@ pub struct NodeState<'a> {
     pub pods: &'a [Vec<Pod>],
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
+    /// What this process has seen of the node over time.
+    pub sightings: &'a Sightings,
+    /// Whether the node joined while this process was in charge of it: if it was never gated, it has run nothing yet.
+    pub is_new: bool,
+    /// What this process remembers of continuous rules on the node.
+    pub memories: &'a [Memory],
+    /// UIDs of the rules whose disruption guard lets the node be closed now.
+    pub may_close: &'a [Arc<str>],
 }
 
 /// All that follows for one node: what to write, what to report, and when to look again.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan<'a> {
     /// What each rule that selects the node makes of it. A rule that is being deleted has no outcome.
     pub outcomes: Vec<Outcome<'a>>,
@@ -50,8 +64,8 @@ pub struct NodePlan<'a> {
     pub taints: Option<Vec<Taint>>,
     /// Annotations to set (`Some`) or to remove (`None`).
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Annotations that the plan relies on not being there: a completion that the evaluated state does not show yet.
-    pub absent: Vec<String>,
+    /// Annotations whose evaluated state the plan relies on: a completion that nobody may have written in between.
+    pub relied_on: Vec<String>,
     /// The changes behind `taints`, for events and metrics.
     pub changes: Vec<TaintChange>,
     /// Synthesized conditions to publish or withdraw.
@@ -83,7 +97,7 @@ impl NodePlan<'_> {
 }
 
 /// What one rule makes of one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<'a> {
     /// The rule.
     pub rule: &'a Rule,
@@ -95,10 +109,16 @@ pub struct Outcome<'a> {
     pub tainted: bool,
     /// Whether the rule holds a taint that it did not add.
     pub adopts: bool,
+    /// Whether the node has never been open under a continuous rule, so that closing it takes nothing away.
+    pub joining: bool,
+    /// Since when the conditions have been unmet, where the rule is continuous.
+    pub unmet_since: Option<Timestamp>,
+    /// When the node was seen to have rebooted, where the rule gates it again for that.
+    pub rebooted: Option<Timestamp>,
 }
 
 /// What a rule may do on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Standing<'a> {
     /// The rule governs its taint here: its decision is carried out.
     Governs(Decision),
@@ -238,7 +258,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         .collect();
     let mut draft = Draft {
         cluster,
-        selecting: state.selecting,
+        state,
         node: state.node,
         plan: NodePlan::default(),
     };
@@ -273,6 +293,8 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         node: state.node,
         csi_node: state.csi_node,
         classes: &classes,
+        sightings: state.sightings,
+        trust: Trust::default(),
         now,
     };
 
@@ -299,10 +321,18 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
     draft.plan
 }
 
+/// How a continuous rule that is not met on the node bears with it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Patience {
+    joining: bool,
+    unmet_since: Option<Timestamp>,
+    held: Option<Held>,
+}
+
 /// A plan in the making.
 struct Draft<'a> {
     cluster: ClusterState<'a>,
-    selecting: &'a [usize],
+    state: NodeState<'a>,
     node: &'a Node,
     plan: NodePlan<'a>,
 }
@@ -339,14 +369,27 @@ impl<'a> Draft<'a> {
         let mut decided = None;
         for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
             let Claim { rule, spec } = *claim;
-            let evaluation = evaluate(spec, facts);
-            let completed = is_completed(self.node, rule);
+            let completion = Completion::of(self.node, rule, spec);
+            let rebooted = self
+                .state
+                .sightings
+                .rebooted_at(completion.last_boot())
+                .filter(|_| spec.regate_on_reboot && !completion.counts());
+            let trust = Trust {
+                heartbeat_timeout: spec
+                    .heartbeat_timeout
+                    .filter(|_| self.cluster.sees_heartbeats),
+                rebooted,
+            };
+            let evaluation = evaluate(spec, &Facts { trust, ..*facts });
+            let patience = self.patience(*claim, &evaluation, tainted, owners, facts.now);
             let decision = decide(
                 spec.mode,
                 spec.taint_policy,
                 evaluation.met,
                 tainted,
-                completed,
+                completion.counts(),
+                patience.held,
             );
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
             let standing = match governing {
@@ -355,8 +398,15 @@ impl<'a> Draft<'a> {
                 _ => Standing::Governs(decision),
             };
             self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
+            if let Decision::Wait(Held::Grace { until }) = decision {
+                self.plan.recheck = earliest(self.plan.recheck, Some(until));
+            }
             if governs {
-                decided = Some((*claim, decision));
+                decided = Some((*claim, decision, patience.joining));
+                if completion == Completion::Unstamped {
+                    let [key, _] = completion_keys(rule);
+                    self.set_annotation(key, completion_value(self.node, rule, spec));
+                }
             }
             self.plan.outcomes.push(Outcome {
                 rule,
@@ -364,25 +414,67 @@ impl<'a> Draft<'a> {
                 evaluation,
                 tainted,
                 adopts: governs && decision == Decision::Hold && owners.is_empty(),
+                joining: patience.joining,
+                unmet_since: patience.unmet_since,
+                rebooted,
             });
         }
         match decided {
-            Some((claim, decision)) => self.carry_out(claim, decision, owners),
+            Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
             None => self.clean_up(key, effect, claims, owners),
         }
     }
 
+    /// Whether and why a continuous rule has to wait before it closes the node.
+    fn patience(
+        &self,
+        Claim { rule, spec }: Claim<'a>,
+        evaluation: &Evaluation<'_>,
+        tainted: bool,
+        owners: &[&Ownership],
+        now: Timestamp,
+    ) -> Patience {
+        if spec.mode == EnforcementMode::BootstrapOnly {
+            return Patience::default();
+        }
+        let memory = self
+            .state
+            .memories
+            .iter()
+            .find(|memory| memory.rule == rule.uid);
+        let was_met = evaluation.met || memory.is_some_and(|memory| memory.was_met);
+        let joining = match owners {
+            [] => tainted || (self.state.is_new && !was_met),
+            owners => owners.iter().any(|owner| owner.joining),
+        };
+        let unmet_since = unmet_since(spec, evaluation, memory, now);
+        let may_close = self.state.may_close.contains(&rule.uid);
+        Patience {
+            joining,
+            unmet_since,
+            held: unmet_since
+                .filter(|_| !joining)
+                .and_then(|since| held_back(spec, since, may_close, now)),
+        }
+    }
+
     /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
-    fn carry_out(&mut self, claim: Claim<'a>, decision: Decision, owners: &[&Ownership]) {
+    fn carry_out(
+        &mut self,
+        claim: Claim<'a>,
+        decision: Decision,
+        joining: bool,
+        owners: &[&Ownership],
+    ) {
         let Claim { rule, spec } = claim;
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(rule));
+            self.set_annotation(key, completion_value(self.node, rule, spec));
         }
         match decision {
             Decision::Gate => {
                 if spec.mode == EnforcementMode::BootstrapOnly {
-                    self.plan.absent.extend(completion_keys(rule));
+                    self.plan.relied_on.extend(completion_keys(rule));
                 }
                 self.taints().push(spec.taint.clone());
                 self.record(ChangeKind::Added, claim);
@@ -392,7 +484,7 @@ impl<'a> Draft<'a> {
                     .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
                 self.record(ChangeKind::Removed, claim);
             }
-            Decision::Hold | Decision::Open { .. } => {}
+            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
         }
         let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
         for owner in owners {
@@ -401,7 +493,7 @@ impl<'a> Draft<'a> {
             }
         }
         if owns {
-            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec));
+            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
         }
         if decision.holds() {
             self.note_waiting(rule);
@@ -488,7 +580,7 @@ impl<'a> Draft<'a> {
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
             None => true,
             Some(index) if rules[index].active().is_some() => {
-                rules[index].deleting || !self.selecting.contains(&index)
+                rules[index].deleting || !self.state.selecting.contains(&index)
             }
             Some(index) => rules[index].deleting,
         }

@@ -1,6 +1,6 @@
 //! All rules, in the order in which they govern.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Rule};
@@ -13,6 +13,8 @@ use crate::object::{Node, ObjectKey};
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
     passing: PassingTaints,
+    /// The condition types on Nodes of which some rule wants to know when they were written.
+    followed: BTreeSet<Arc<str>>,
 }
 
 /// A `DaemonSet` that a rule shuts out: it does not tolerate the taint of a rule that waits for its class.
@@ -39,13 +41,28 @@ impl RuleSet {
             .filter(|spec| !spec.dry_run)
             .map(|spec| (spec.taint.key.clone(), spec.effect))
             .collect();
+        let followed = rules
+            .iter()
+            .filter_map(|rule| rule.active())
+            .filter(|spec| spec.heartbeat_timeout.is_some() || spec.regate_on_reboot)
+            .flat_map(|spec| &spec.conditions)
+            .filter(|requirement| requirement.source == Source::Node)
+            .map(|requirement| requirement.kind.clone())
+            .collect();
         Self {
             rules,
             passing: PassingTaints {
                 configured: passing_taints,
                 managed,
             },
+            followed,
         }
+    }
+
+    /// The condition types on Nodes of which some rule wants to know when they were written.
+    #[must_use]
+    pub fn followed(&self) -> &BTreeSet<Arc<str>> {
+        &self.followed
     }
 
     /// All rules, those that govern first.

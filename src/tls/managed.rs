@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use super::Certificates;
 use super::certificate::{CertificateError, ServingCertificate};
 use super::issue::{Issued, issue};
-use crate::controller::with_causes;
+use crate::causes::with_causes;
 
 /// The Secret with the certificate.
 const SECRET: &str = "nrr-webhook-server-cert";

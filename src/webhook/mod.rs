@@ -15,16 +15,15 @@ mod server;
 mod surroundings;
 mod warnings;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::Client;
-use tokio::net::TcpListener;
 use tracing::{error, info};
 
+use crate::address::{BindAddress, ListenError, listen, parse_address};
 use crate::condition::CriticalComponentClass;
-use crate::controller::{BindAddress, own_namespace, parse_address};
+use crate::instance::own_namespace;
 use crate::tls::{CertificateFiles, FilesError, ManagedCertificate, serve_tls};
 
 /// The validation webhook.
@@ -54,15 +53,8 @@ pub struct Args {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its address cannot be listened on.
-    #[error(
-        "cannot listen on {address} for the webhook: {source} (choose another --webhook-bind-address)"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// It is to listen nowhere.
     #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
     NoAddress,
@@ -92,8 +84,7 @@ pub async fn start(
         let namespace = namespace.unwrap_or_else(own_namespace);
         ManagedCertificate::new(client, &namespace).follow()
     };
-    let listening = TcpListener::bind(address).await;
-    let listener = listening.map_err(|source| Error::Listen { address, source })?;
+    let listener = listen(address, "the webhook", "--webhook-bind-address").await?;
     info!(%address, "serving the webhook");
 
     let mut state = certificates.subscribe();

@@ -9,8 +9,8 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tracing::debug;
 
+use crate::causes::with_causes;
 use crate::condition::CriticalComponentClass;
-use crate::controller::with_causes;
 use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, Rule};
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use nodegate_e2e::binaries::Binaries;
-use nodegate_e2e::goplane::GoPlane;
+use nodegate_e2e::go_module::GoModule;
 use nodegate_e2e::{Cluster, ControllerManager, Options, install};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,7 +22,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Job {
     /// Build the components from their Go modules, unless they are in the cache already.
-    Build,
+    Build {
+        /// Build Prometheus and promtool instead.
+        #[arg(long)]
+        prometheus: bool,
+    },
     /// Run a cluster until Ctrl-C.
     ///
     /// Pods of `DaemonSets` and bare pods run on kwok's nodes. The annotation `nodegate-e2e/ready-after` on a node or pod
@@ -49,10 +53,14 @@ enum Job {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     match Cli::parse().job {
-        Job::Build => {
+        Job::Build { prometheus: true } => {
+            GoModule::prometheus()?.build()?;
+            Ok(())
+        }
+        Job::Build { prometheus: false } => {
             // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
             if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
-                GoPlane::read()?.build()?;
+                GoModule::control_plane()?.build()?;
             }
             Ok(())
         }

@@ -6,6 +6,7 @@ mod laws;
 mod orphans;
 mod plan;
 mod publishing;
+mod time;
 
 use crate::object::Taint;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, World, node, rule, world};

@@ -1,7 +1,8 @@
-//! The control plane's Go module (`e2e/controlplane`): its version, its place in the cache, and how it is built.
+//! The Go modules beside this crate (the control plane, Prometheus): their versions, their place in the cache, and how
+//! they are built.
 //!
-//! The cache folder is named after everything that decides what the binary is, so a changed source, Go version or flag
-//! is another folder, and nothing is ever rebuilt in place.
+//! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
+//! flag is another folder, and nothing is ever rebuilt in place.
 
 use std::env;
 use std::fs::{self, File};
@@ -20,104 +21,172 @@ use crate::binaries::Component;
 /// How often a build that takes minutes says that it is alive.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// The built binary's name in the cache folder; the components are symlinks to it.
-const BINARY: &str = "controlplane";
-
-/// The Go module and the folder that its binary belongs in.
+/// What is built from a module, and how.
 #[derive(Debug)]
-pub struct GoPlane {
-    /// Where `go.mod` and `main.go` are.
+struct Recipe {
+    /// The module's folder, here and in the cache.
+    folder: &'static str,
+    /// What it is called in messages.
+    name: &'static str,
+    /// The module that it pins, whose version is the one that counts.
+    pins: &'static str,
+    /// What `go build` is to build: a package, or `tool` for the tools of `go.mod`.
+    packages: &'static str,
+    /// Build tags.
+    tags: &'static str,
+    /// The binaries that come out.
+    binaries: &'static [&'static str],
+    /// Other names of the first binary.
+    links: fn() -> Vec<&'static str>,
+    linker_flags: fn(version: &str) -> String,
+    /// How long that takes on two cores.
+    takes: &'static str,
+}
+
+const CONTROL_PLANE: Recipe = Recipe {
+    folder: "controlplane",
+    name: "the Kubernetes control plane",
+    pins: "k8s.io/kubernetes",
+    packages: ".",
+    tags: "",
+    binaries: &["controlplane"],
+    links: || Component::ALL.map(Component::name).to_vec(),
+    linker_flags: kubernetes_linker_flags,
+    takes: "about 6 minutes",
+};
+
+const PROMETHEUS: Recipe = Recipe {
+    folder: "prometheus",
+    name: "Prometheus",
+    pins: "github.com/prometheus/prometheus",
+    packages: "tool",
+    // Targets are given in a file: no cloud has to be asked for them.
+    tags: "remove_all_sd",
+    binaries: &["prometheus", "promtool"],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".into(),
+    takes: "about 4 minutes",
+};
+
+/// A Go module and the folder that its binaries belong in.
+#[derive(Debug)]
+pub struct GoModule {
+    recipe: &'static Recipe,
+    /// Where `go.mod` is.
     source: PathBuf,
-    /// The Kubernetes version of `go.mod`, such as `v1.36.3`.
+    /// The version of what it pins, such as `v1.36.3`.
     version: String,
     /// The cache folder for exactly this source, Go version and flags.
     folder: PathBuf,
 }
 
-impl GoPlane {
-    /// Reads the module and asks Go for its version.
+impl GoModule {
+    /// etcd, the Kubernetes components and kwok.
     ///
     /// # Errors
     ///
     /// When there is no `go` on the `PATH`, or the module cannot be read.
-    pub fn read() -> Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
+    pub fn control_plane() -> Result<Self> {
+        Self::read(&CONTROL_PLANE)
+    }
+
+    /// Prometheus and promtool.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::control_plane`].
+    pub fn prometheus() -> Result<Self> {
+        Self::read(&PROMETHEUS)
+    }
+
+    fn read(recipe: &'static Recipe) -> Result<Self> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(recipe.folder);
         let read = |name: &str| {
             let path = source.join(name);
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
         };
         let module = read("go.mod")?;
-        let version = kubernetes_version(&module)
-            .context("go.mod of the control plane requires no k8s.io/kubernetes")?;
-        let key = fingerprint(&[
-            &module,
-            &read("go.sum")?,
-            &read("main.go")?,
-            &go_version(&source)?,
-            &linker_flags(&version),
-        ]);
-        let folder = cache_root()?.join(key);
+        let version = pinned_version(&module, recipe.pins)
+            .with_context(|| format!("{}/go.mod requires no {}", recipe.folder, recipe.pins))?;
+        let mut parts = vec![module, read("go.sum")?];
+        if recipe.packages == "." {
+            parts.push(read("main.go")?);
+        }
+        parts.push(go_version(&source)?);
+        parts.push((recipe.linker_flags)(&version));
+        if !recipe.tags.is_empty() {
+            parts.push(recipe.tags.to_owned());
+        }
+        let folder = cache_root()?.join(recipe.folder).join(fingerprint(&parts));
         Ok(Self {
+            recipe,
             source,
             version,
             folder,
         })
     }
 
-    /// The folder with the built binary and its symlinks, where it has been built.
+    /// The folder with the built binaries, where they have been built.
     #[must_use]
     pub fn built(&self) -> Option<&Path> {
-        self.folder
-            .join(BINARY)
-            .is_file()
+        let mut binaries = self.recipe.binaries.iter();
+        binaries
+            .all(|binary| self.folder.join(binary).is_file())
             .then_some(self.folder.as_path())
     }
 
-    /// Builds the binary unless it is in the cache, and returns its folder. Builds side by side wait for each other.
+    /// Builds the binaries unless they are in the cache, and returns their folder. Builds side by side wait for each
+    /// other.
     ///
     /// # Errors
     ///
     /// When the build fails, with what Go said.
     pub fn build(&self) -> Result<&Path> {
+        let name = self.recipe.name;
         fs::create_dir_all(&self.folder)
             .with_context(|| format!("creating {}", self.folder.display()))?;
         let lock = File::create(self.folder.join("lock")).context("creating the build lock")?;
         if lock.try_lock().is_err() {
-            eprintln!("another build of the control plane is under way: waiting for it");
+            eprintln!("another build of {name} is under way: waiting for it");
             lock.lock().context("waiting for the other build")?;
         }
         if let Some(folder) = self.built() {
             return Ok(folder);
         }
         eprintln!(
-            "building Kubernetes {} control plane from Go modules into {}: about 6 minutes the first time, then cached",
+            "building {name} {} from Go modules into {}: {} the first time, then cached",
             self.version,
-            self.folder.display()
+            self.folder.display(),
+            self.recipe.takes
         );
         let started = Instant::now();
-        let unfinished = self.folder.join("controlplane.unfinished");
+        let unfinished = self.folder.join("unfinished");
         self.compile(&unfinished)?;
-        for component in Component::ALL {
-            let link = self.folder.join(component.name());
+        for link in (self.recipe.links)() {
+            let link = self.folder.join(link);
             if fs::symlink_metadata(&link).is_err() {
-                symlink(BINARY, &link).with_context(|| format!("linking {}", link.display()))?;
+                symlink(self.recipe.binaries[0], &link)
+                    .with_context(|| format!("linking {}", link.display()))?;
             }
         }
-        fs::rename(&unfinished, self.folder.join(BINARY)).context("naming the built binary")?;
-        eprintln!(
-            "built the control plane in {} s",
-            started.elapsed().as_secs()
-        );
+        for binary in self.recipe.binaries {
+            fs::rename(unfinished.join(binary), self.folder.join(binary))
+                .with_context(|| format!("go build made no {binary}"))?;
+        }
+        // An empty folder that cannot be removed is in nobody's way.
+        let _ = fs::remove_dir(&unfinished);
+        eprintln!("built {name} in {} s", started.elapsed().as_secs());
         Ok(&self.folder)
     }
 
     fn compile(&self, output: &Path) -> Result<()> {
+        fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
         let mut go = Command::new("go")
-            .args(["build", "-trimpath", "-ldflags"])
-            .arg(linker_flags(&self.version))
+            .args(["build", "-trimpath", "-tags", self.recipe.tags, "-ldflags"])
+            .arg((self.recipe.linker_flags)(&self.version))
             .arg("-o")
             .arg(output)
-            .arg(".")
+            .arg(self.recipe.packages)
             .current_dir(&self.source)
             .env("CGO_ENABLED", "0")
             .stdin(Stdio::null())
@@ -147,7 +216,8 @@ impl GoPlane {
         });
         ensure!(
             status.context("waiting for go build")?.success(),
-            "building the control plane failed:\n{}",
+            "building {} failed:\n{}",
+            self.recipe.name,
             errors.join("\n")
         );
         Ok(())
@@ -173,7 +243,7 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
 }
 
 /// The version is stamped in: without it the API server calls itself v0.0.0 and refuses some features.
-fn linker_flags(version: &str) -> String {
+fn kubernetes_linker_flags(version: &str) -> String {
     let package = "k8s.io/component-base/version";
     let mut numbers = version.trim_start_matches('v').split('.');
     let major = numbers.next().unwrap_or_default();
@@ -184,10 +254,11 @@ fn linker_flags(version: &str) -> String {
     )
 }
 
-fn kubernetes_version(module: &str) -> Option<String> {
-    module
+/// The version at which a `go.mod` requires a module.
+fn pinned_version(go_mod: &str, module: &str) -> Option<String> {
+    go_mod
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
+        .filter_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '))
         .find_map(|rest| rest.split_whitespace().next())
         .map(str::to_owned)
 }
@@ -197,7 +268,7 @@ fn go_version(source: &Path) -> Result<String> {
         .args(["env", "GOVERSION"])
         .current_dir(source)
         .output()
-        .context("no `go` on the PATH: the control plane is built with Go 1.26 or newer (https://go.dev/dl)")?;
+        .context("no `go` on the PATH: what the tests run is built with Go 1.26 or newer (https://go.dev/dl)")?;
     if !output.status.success() {
         bail!(
             "go env GOVERSION: {}",
@@ -212,15 +283,15 @@ fn cache_root() -> Result<PathBuf> {
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
-        .context("neither XDG_CACHE_HOME nor HOME is set: no place to keep the control plane")?;
-    Ok(cache.join("nodegate").join("controlplane"))
+        .context("neither XDG_CACHE_HOME nor HOME is set: no place to keep what is built")?;
+    Ok(cache.join("nodegate"))
 }
 
 /// FNV-1a, 64 bits: the same for every Rust version, which the standard library's hasher does not promise.
-fn fingerprint(parts: &[&str]) -> String {
+fn fingerprint(parts: &[impl AsRef<str>]) -> String {
     let hash = parts
         .iter()
-        .flat_map(|part| part.bytes().chain([0]))
+        .flat_map(|part| part.as_ref().bytes().chain([0]))
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -232,15 +303,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kubernetes_version_is_the_one_of_go_mod() {
-        let module = "require (\n\tk8s.io/kubectl v0.0.0\n\tk8s.io/kubernetes v1.2.3 // why\n)\n";
-        assert_eq!(kubernetes_version(module).as_deref(), Some("v1.2.3"));
-        assert_eq!(kubernetes_version("module x"), None);
+    fn the_version_is_the_one_of_go_mod() {
+        let go_mod =
+            "require (\n\tk8s.io/kubernetes-x v0.0.0\n\tk8s.io/kubernetes v1.2.3 // why\n)\n";
+        let version = |go_mod| pinned_version(go_mod, "k8s.io/kubernetes");
+        assert_eq!(version(go_mod).as_deref(), Some("v1.2.3"));
+        assert_eq!(version("tool (\n\tk8s.io/kubernetes/cmd/x\n)\n"), None);
     }
 
     #[test]
     fn the_version_is_stamped_into_the_binary() {
-        let flags = linker_flags("v1.36.3");
+        let flags = kubernetes_linker_flags("v1.36.3");
         assert!(flags.contains("gitVersion=v1.36.3"), "{flags}");
         assert!(flags.contains("gitMinor=36"), "{flags}");
     }
