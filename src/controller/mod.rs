@@ -7,6 +7,8 @@
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
 //! | `nodes` | the loop's care for nodes: evaluation, writes, events |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `repairs` | the loop's care for nodes that are not ready in time |
+//! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
 //! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
@@ -20,11 +22,13 @@
 mod cache;
 mod events;
 mod health;
+mod karpenter;
 mod lease;
 mod metrics;
 mod nodes;
 mod patch;
 mod reconcile;
+mod repairs;
 mod retry;
 mod rules;
 mod scrape;
@@ -95,6 +99,12 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
+
+    /// Watch Karpenter's NodeClaims and NodePools, so that rules can delete the NodeClaims of nodes that do not get
+    /// ready (`repair.action: DeleteNodeClaim`); needs the RBAC of config/karpenter
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_karpenter: bool,
 
     /// Metrics.
     #[command(flatten)]
@@ -185,6 +195,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
         server: server.clone(),
     };
     watch::spawn_all(&client, &classes, &feeder);
+    if args.enable_karpenter {
+        watch::spawn_karpenter(&client, &feeder);
+    }
     drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
@@ -194,7 +207,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
         is_busy,
         metrics.events_dropped.clone(),
     );
-    let cache = Cache::new(classes, config.passing_taints, args.publish_conditions);
+    let cache = Cache::new(
+        classes,
+        config.passing_taints,
+        args.publish_conditions,
+        args.enable_karpenter,
+    );
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),

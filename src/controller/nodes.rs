@@ -12,14 +12,15 @@ use super::events::{EventSink, Notice, Tone};
 use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::repairs::{Told, Tools};
 use super::retry::Retry;
 use super::rules::RuleWork;
 use super::status::{Failure, Record, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, Memory, NodePlan, NodeState, Outcome, Rule, Standing,
-    TaintChange,
+    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, Rule,
+    Standing, TaintChange,
 };
 
 /// A published condition of which only the message changes is written at most this often on one node.
@@ -46,6 +47,8 @@ pub(super) struct NodeWork {
     adopted_by: Vec<Arc<str>>,
     /// The reason of the last event about missing critical components.
     waiting: Option<&'static str>,
+    /// What has been told about the node's repair.
+    told: Vec<Told>,
     conditions: ConditionWork,
 }
 
@@ -124,15 +127,34 @@ impl Reconciler {
         let state = NodeState {
             is_new: is_new(state.node, leading_since),
             memories: &memories,
+            watching_since: leading_since,
             ..state
         };
         let evaluation_started = Instant::now();
         let plan = rule::plan(self.cache.cluster(), state, now);
         let evaluation_took = evaluation_started.elapsed();
+        let tools = Tools {
+            cache: &self.cache,
+            events: &self.events,
+            metrics: &self.metrics,
+        };
+        let follows = self
+            .repairs
+            .consequences(tools, state, &plan, &mut work.told, now);
+        let plan = if follows.given_up_by.is_empty() {
+            plan
+        } else {
+            let state = NodeState {
+                given_up_by: &follows.given_up_by,
+                ..state
+            };
+            rule::plan(self.cache.cluster(), state, now)
+        };
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
             plan: &plan,
+            would_repair: &follows.would_repair,
             now,
             took: evaluation_took,
         };
@@ -195,6 +217,13 @@ impl Reconciler {
                     fresh,
                 }
             });
+        }
+        let deletion = follows.deletion;
+        let turn = deletion.and_then(|deletion| self.delete_claim(deletion));
+        if let Some(at) = follows.look_again.into_iter().chain(turn).min()
+            && let Some(work) = self.nodes.get_mut(name)
+        {
+            work.wake_at(at, name, &mut self.timers);
         }
     }
 
@@ -362,6 +391,8 @@ fn is_new(node: &Node, leading_since: Timestamp) -> bool {
 /// A plan, and how it came to be.
 struct Observed<'a> {
     plan: &'a NodePlan<'a>,
+    /// UIDs of the dry-run rules that would repair the node.
+    would_repair: &'a [Arc<str>],
     now: Timestamp,
     took: Duration,
 }
@@ -375,7 +406,12 @@ fn record_outcomes(
     name: &Arc<str>,
     observed: &Observed<'_>,
 ) {
-    let Observed { plan, now, took } = *observed;
+    let Observed {
+        plan,
+        would_repair,
+        now,
+        took,
+    } = *observed;
     // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
     // failure stays on record.
     let is_clean = !plan.writes_node();
@@ -396,7 +432,8 @@ fn record_outcomes(
         };
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
-        let is_news = rule.tally.record(name, Record::from(outcome), now);
+        let record = Record::new(outcome, would_repair.contains(&outcome.rule.uid));
+        let is_news = rule.tally.record(name, record, now);
         let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
@@ -489,6 +526,13 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
     info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
     let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
     events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
+    if change.gave_up {
+        let note =
+            format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
+        let reason = "NodeReleasedUnready";
+        let notice = Notice::on_node(node, Tone::Warning, reason, "RemoveTaint", note);
+        events.send(notice);
+    }
     if change.components_ready {
         let note = "every critical component is ready on this node".into();
         let reason = "NodeCriticalComponentsReady";
@@ -505,6 +549,8 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
 /// The bootstraps that this plan completes.
 fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
     let completes = |outcome: &&Outcome<'_>| match outcome.standing {
+        // A node that is given up does not count as one that got ready.
+        Standing::Governs(Decision::GiveUp) => false,
         Standing::Governs(decision) => decision.completes_bootstrap(),
         _ => false,
     };

@@ -14,6 +14,7 @@ use super::events::{EventSink, Notice, Tone};
 use super::metrics::{Metrics, gauge, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::repairs;
 use super::retry::Retry;
 use super::status::{self, About, Tally};
 use super::writer::WriteError;
@@ -42,6 +43,8 @@ pub(super) struct RuleWork {
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
     pending: Option<HashSet<Arc<str>>>,
     shut_out: Vec<ShutOut>,
+    /// What keeps the rule from repairing any node, as it was told last.
+    obstacle: Option<String>,
     /// The generation whose rejection has been told.
     rejected: Option<i64>,
     finalizers: Write,
@@ -87,6 +90,7 @@ impl RuleWork {
             tally: Tally::default(),
             pending: None,
             shut_out: Vec::new(),
+            obstacle: None,
             rejected: None,
             finalizers: Write::default(),
             status: StatusWork::default(),
@@ -346,9 +350,18 @@ impl Reconciler {
             return;
         }
         look_for_shut_out(&self.cache, &self.events, work, rule);
+        let obstacle = repairs::obstacle(&self.cache, rule);
+        if let Some(obstacle) = &obstacle
+            && work.obstacle != Some(obstacle.clone())
+        {
+            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
+        }
+        work.obstacle.clone_from(&obstacle);
         let about = About {
             rule,
             shut_out: &work.shut_out,
+            prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
+            obstacle: obstacle.as_deref(),
             node_limit: self.settings.status_node_limit,
             previous: work.status.last.as_ref().unwrap_or(&cached.status),
             now: Timestamp::now(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::repairs::Prospects;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, EnforcementMode, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, TaintStatus,
@@ -26,6 +27,8 @@ pub struct Record {
     statuses: Vec<ConditionStatus>,
     tainted: bool,
     misses_a_condition: bool,
+    /// Whether the rule would repair the node if it were no dry run and not too many others were unhealthy.
+    would_repair: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +38,9 @@ enum Role {
     DryRun(Decision),
 }
 
-impl From<&Outcome<'_>> for Record {
-    fn from(outcome: &Outcome<'_>) -> Self {
+impl Record {
+    /// What a rule does on a node, and whether it would repair it if it were no dry run.
+    pub fn new(outcome: &Outcome<'_>, would_repair: bool) -> Self {
         Self {
             role: match outcome.standing {
                 Standing::Governs(decision) => Role::Governs {
@@ -55,11 +59,10 @@ impl From<&Outcome<'_>> for Record {
                 .collect(),
             tainted: outcome.tainted,
             misses_a_condition: outcome.evaluation.misses_a_condition(),
+            would_repair,
         }
     }
-}
 
-impl Record {
     /// Whether the node is closed under the rule's taint, once what was decided is done.
     fn is_held(&self) -> bool {
         match self.role {
@@ -165,6 +168,17 @@ impl Tally {
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))
     }
 
+    /// Whether the rule, a dry run, would repair some node.
+    pub fn would_repair_any(&self) -> bool {
+        self.nodes.values().any(|(record, _)| record.would_repair)
+    }
+
+    /// Whether the rule, a dry run, would repair this node.
+    pub fn would_repair(&self, node: &str) -> bool {
+        let record = self.nodes.get(node);
+        record.is_some_and(|(record, _)| record.would_repair)
+    }
+
     /// Whether the rule could not be carried out somewhere.
     pub fn has_failures(&self) -> bool {
         !self.failures.is_empty()
@@ -197,6 +211,10 @@ pub struct About<'a> {
     pub rule: &'a Rule,
     /// The `DaemonSet`s that the rule's taint shuts out.
     pub shut_out: &'a [ShutOut],
+    /// What the rule would do about nodes that are not ready in time, if it is a dry run.
+    pub prospects: Prospects,
+    /// What keeps the rule from repairing any node at all.
+    pub obstacle: Option<&'a str>,
     /// How many nodes each list may name.
     pub node_limit: usize,
     /// The status that was written last, from which times are kept where nothing else changed.
@@ -224,7 +242,7 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     status.released_nodes = Some(count(tally.nodes.len() - held));
     status.failed_node_count = Some(count(tally.failures.len()));
     if spec.dry_run {
-        status.dry_run_results = Some(dry_run_results(tally));
+        status.dry_run_results = Some(dry_run_results(tally, about.prospects));
     }
     fill_lists(&mut status, spec, tally, about);
     status
@@ -324,7 +342,7 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(tally: &Tally) -> DryRunResults {
+fn dry_run_results(tally: &Tally, prospects: Prospects) -> DryRunResults {
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
@@ -345,6 +363,17 @@ fn dry_run_results(tally: &Tally) -> DryRunResults {
         (adds, format!("would add {adds} taints")),
         (removes, format!("would remove {removes} taints")),
         (risky, format!("{risky} nodes have missing conditions")),
+        (
+            prospects.repaired,
+            format!("would repair {} nodes", prospects.repaired),
+        ),
+        (
+            prospects.blocked,
+            format!(
+                "would not repair {} nodes while so many are unhealthy",
+                prospects.blocked
+            ),
+        ),
     ]
     .into_iter()
     .filter_map(|(number, text)| (number > 0).then_some(text))
@@ -429,15 +458,12 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         );
         condition("Conflicted", true, "TaintGovernedByAnotherRule", message)
     });
-    if !spec.not_acted_on.is_empty() {
-        let message = format!(
-            "accepted, but this version of the controller does not act on: {}",
-            spec.not_acted_on.join(", ")
-        );
+    if let Some(obstacle) = about.obstacle {
+        let message = format!("no node can be repaired: {obstacle}");
         conditions.push(condition(
-            "FieldsNotActedOn",
+            "RepairUnavailable",
             true,
-            "NotImplemented",
+            "NoNodeClaims",
             message,
         ));
     }
@@ -518,7 +544,7 @@ mod tests {
         for node in nodes {
             let world = world(node).rule(rule);
             for outcome in world.plan().outcomes {
-                tally.record(&world.node.name, Record::from(&outcome), at(0));
+                tally.record(&world.node.name, Record::new(&outcome, false), at(0));
             }
         }
         (tally, world(&nodes[0]).rule(rule).rules()[0].clone())
@@ -528,6 +554,8 @@ mod tests {
         About {
             rule,
             shut_out: &[],
+            prospects: Prospects::default(),
+            obstacle: None,
             node_limit: 100,
             previous,
             now: at(60),
@@ -634,7 +662,7 @@ mod tests {
             }
             let world = world(&node).rule(&gate());
             let outcome = &world.plan().outcomes[0];
-            tally.record(&world.node.name, Record::from(outcome), at(now));
+            tally.record(&world.node.name, Record::new(outcome, false), at(now));
             tally.longest_closed_since()
         };
         assert_eq!(see("True", false, 0), None);

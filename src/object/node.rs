@@ -87,6 +87,16 @@ impl Node {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
 
+    /// Whether this is another look at the same state, as far as decisions go.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        *self
+            == Self {
+                version: self.version,
+                ..other.clone()
+            }
+    }
+
     /// The value of one of our annotations.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {

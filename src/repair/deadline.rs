@@ -66,6 +66,12 @@ impl Deadline {
         }
     }
 
+    /// UIDs of the rules under which the node has a deadline on record.
+    pub fn rules(node: &Node) -> impl Iterator<Item = &str> {
+        let keys = node.annotations.iter().flatten();
+        keys.filter_map(|(key, _)| key.strip_prefix(READY_DEADLINE_PREFIX))
+    }
+
     /// The annotation's value, in whole seconds, rounded up.
     #[must_use]
     pub fn value(self) -> String {

@@ -15,12 +15,20 @@ use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
 
 /// The nodes that a limit is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Group<'a> {
     /// All nodes of the `NodePool` of this name.
     Pool(&'a str),
     /// The nodes of this rule that belong to no pool.
     Rule(&'a Rule),
+}
+
+impl<'a> Group<'a> {
+    /// The group of a node that a rule gates, by the name of its pool if it has one.
+    #[must_use]
+    pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
+        pool.map_or(Self::Rule(rule), Self::Pool)
+    }
 }
 
 impl fmt::Display for Group<'_> {
@@ -66,26 +74,31 @@ impl Census {
     ///
     /// A node is past its deadline whichever rule it is that still gates it; within its time it is not unhealthy, so a
     /// large scale-up does not trip the limit. Nodes that are on their way out count until they are gone, so that
-    /// repairs under way use up the limit.
+    /// repairs under way use up the limit. `would_be_overdue` tells of nodes that are past the deadline of a dry run,
+    /// which leaves nothing on record.
     #[must_use]
     pub fn take<'a>(
         nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
         rules: &[Arc<Rule>],
+        would_be_overdue: impl Fn(&Node) -> bool,
         now: Timestamp,
     ) -> Self {
         let repairing: Vec<_> = rules
             .iter()
-            .filter_map(|rule| Some((rule, rule.live()?)))
-            .filter(|(_, spec)| spec.repair.is_some())
+            .filter_map(|rule| Some((rule, rule.active()?)))
+            .filter(|(rule, spec)| spec.repair.is_some() && !rule.deleting)
             .collect();
         let mut census = Self::default();
         for (node, pool) in nodes {
             let is_past_deadline = || {
-                repairing.iter().any(|(rule, _)| {
-                    Deadline::recorded(node, &rule.uid).is_some_and(|time| time.has_passed(now))
+                repairing.iter().any(|(rule, spec)| {
+                    !spec.dry_run
+                        && Deadline::recorded(node, &rule.uid)
+                            .is_some_and(|time| time.has_passed(now))
                 })
             };
-            let is_unhealthy = has_stopped_being_ready(node) || is_past_deadline();
+            let is_unhealthy =
+                has_stopped_being_ready(node) || is_past_deadline() || would_be_overdue(node);
             if let Some(pool) = pool {
                 let count = match census.pools.get_mut(pool) {
                     Some(count) => count,

@@ -31,7 +31,7 @@ pub struct Case<'a> {
 }
 
 /// What is to be done about a node now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
     /// Its time is not up.
     Early,
@@ -70,7 +70,7 @@ pub enum Spared<'a> {
 }
 
 /// The limit that holds repair back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blocked<'a> {
     /// The nodes that were counted.
     pub group: Group<'a>,
@@ -125,8 +125,7 @@ impl<'a> Case<'a> {
     /// The nodes among which unhealthy ones are counted: those of the node's pool, else those of the rule.
     #[must_use]
     pub fn group(&self) -> Group<'a> {
-        pool_name(self.node, self.karpenter.claim().ok())
-            .map_or(Group::Rule(self.rule), Group::Pool)
+        Group::of(pool_name(self.node, self.karpenter.claim().ok()), self.rule)
     }
 
     /// Why the node is left alone whatever the rule asks for, if it is.

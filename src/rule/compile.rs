@@ -65,8 +65,6 @@ pub struct CompiledSpec {
     pub grace_period: Option<Duration>,
     /// How fast open nodes may be closed.
     pub disruption: Option<Disruption>,
-    /// Fields of the spec that are set, but that this version does not act on.
-    pub not_acted_on: Vec<&'static str>,
 }
 
 /// One condition that a rule asks for.
@@ -182,7 +180,6 @@ impl CompiledSpec {
                 return Err(Rejection::DefaultStatusBootstrap(condition.type_.clone()));
             }
         }
-        let not_acted_on = [("repair", spec.repair.is_some())];
         Ok(Self {
             conditions: spec
                 .conditions
@@ -206,10 +203,6 @@ impl CompiledSpec {
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,
-            not_acted_on: not_acted_on
-                .into_iter()
-                .filter_map(|(field, is_set)| is_set.then_some(field))
-                .collect(),
         })
     }
 }

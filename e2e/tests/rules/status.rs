@@ -82,28 +82,6 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
 }
 
 #[tokio::test]
-async fn a_field_that_is_not_acted_on_is_named() -> Result<()> {
-    let client = client().await?;
-    let rule = continuous("fields").with(&json!({"gracePeriod": "1m", "disruption": {}}));
-    rule.create(&client).await?;
-    let condition = rule::eventually_says(&client, "fields", "FieldsNotActedOn", "True").await?;
-    let message = condition["message"].as_str().context("a message")?;
-    assert!(message.ends_with("gracePeriod, disruption"), "{message}");
-    rule::change(
-        &client,
-        "fields",
-        json!({"gracePeriod": null, "disruption": null}),
-    )
-    .await?;
-    let rule = rule::eventually_observed(&client, "fields").await?;
-    assert_eq!(
-        rule::condition_of(&rule.data["status"], "FieldsNotActedOn"),
-        None
-    );
-    Ok(())
-}
-
-#[tokio::test]
 async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     let cluster = super::cluster().await?;
     let client = cluster.client().await?;

@@ -72,7 +72,7 @@ impl Cluster {
             .nodes
             .iter()
             .map(|node| (node, pool_name(node, self.claims.find(node).ok())));
-        Census::take(nodes, std::slice::from_ref(&self.rule), now)
+        Census::take(nodes, std::slice::from_ref(&self.rule), |_| false, now)
     }
 
     fn case(&self, index: usize, now: Timestamp) -> Case<'_> {
@@ -381,7 +381,7 @@ fn a_record_of_a_rule_that_is_gone_or_does_not_repair_counts_for_nothing() {
         let rule = compiled(&rule);
         let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
         let counted = nodes.iter().map(|node| (node, Some("a")));
-        let census = Census::take(counted, &[rule], at(900));
+        let census = Census::take(counted, &[rule], |_| false, at(900));
         assert_eq!(
             census.of(Group::Pool("a")),
             Count {
