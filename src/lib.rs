@@ -16,6 +16,7 @@
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
 //! | [`repair`] | what happens to a node that does not get ready in time (pure) |
+//! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | `access` | who may read what is served |
@@ -32,6 +33,7 @@ mod causes;
 pub mod condition;
 pub mod config;
 pub mod controller;
+pub mod guard;
 mod instance;
 pub mod object;
 pub mod repair;

@@ -11,6 +11,7 @@ use prometheus::{
 };
 
 use crate::api::RepairAction;
+use crate::guard::Report;
 use crate::rule::{ChangeKind, TaintChange};
 
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
@@ -65,6 +66,10 @@ pub struct Metrics {
     pub repairs_blocked: IntCounterVec,
     /// Repairs that the API server refused.
     pub repair_failures: IntCounterVec,
+    /// Nodes that a rule's disruption guard holds back, by zone.
+    pub disruption_waiting: IntGaugeVec,
+    /// 1 for the state that a zone is in for a rule's disruption guard.
+    pub disruption_zone_state: IntGaugeVec,
     /// Nodes that wait to be evaluated.
     pub queue_depth: IntGauge,
     /// Writes under way.
@@ -208,6 +213,16 @@ impl Metrics {
                 "Nodes by class, synthesized condition and status.",
                 &["class", "type", "status"],
             ),
+            disruption_waiting: to.gauges(
+                "nodegate_disruption_waiting",
+                "Nodes that a rule's disruption guard holds back.",
+                &["rule", "zone"],
+            ),
+            disruption_zone_state: to.gauges(
+                "nodegate_disruption_zone_state",
+                "1 for the state that a zone is in for a rule's disruption guard.",
+                &["rule", "zone", "state"],
+            ),
             shut_out: to.gauges(
                 "nodegate_rule_daemon_sets_shut_out",
                 "DaemonSets that a rule does not wait for because they do not tolerate its taint.",
@@ -331,12 +346,27 @@ impl Metrics {
             &self.rule_nodes,
             &self.synthesized_conditions,
             &self.shut_out,
+            &self.disruption_waiting,
+            &self.disruption_zone_state,
             &self.cache_objects,
         ];
         for gauge in gauges {
             gauge.reset();
         }
         self.longest_held.reset();
+    }
+
+    /// Brings the gauges about the zones of a rule's disruption guard up to date.
+    pub fn survey_zones(&self, rule: &str, report: &Report) {
+        for zone in &report.zones {
+            let name = zone.zone.to_string();
+            self.disruption_waiting
+                .with_label_values(&[rule, &name])
+                .set(gauge(zone.waiting));
+            self.disruption_zone_state
+                .with_label_values(&[rule, &name, zone.state.as_str()])
+                .set(1);
+        }
     }
 
     /// Counts a taint change that has been made.

@@ -9,6 +9,7 @@
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
 //! | `repairs` | the loop's care for nodes that are not ready in time |
 //! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
+//! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
 //! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
@@ -20,6 +21,7 @@
 //! | `lease` | leader election |
 
 mod cache;
+mod disruption;
 mod events;
 mod health;
 mod karpenter;
@@ -49,6 +51,7 @@ use tracing::info;
 use crate::address::{BindAddress, ListenError, listen, parse_address};
 use crate::causes::with_causes;
 use crate::config::{Config, ConfigError};
+use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::webhook;
 use cache::Cache;
@@ -100,8 +103,8 @@ pub struct Args {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
 
-    /// Watch Karpenter's NodeClaims and NodePools, so that rules can delete the NodeClaims of nodes that do not get
-    /// ready (`repair.action: DeleteNodeClaim`); needs the RBAC of config/karpenter
+    /// Watch Karpenter's `NodeClaim`s and `NodePool`s, so that rules can delete the claims of nodes that do not get
+    /// ready (`repair.action: DeleteNodeClaim`); needs the permissions of `config/karpenter`
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_karpenter: bool,
@@ -109,6 +112,10 @@ pub struct Args {
     /// Metrics.
     #[command(flatten)]
     pub metrics: scrape::Args,
+
+    /// The limits for what a rule's spec.disruption leaves out.
+    #[command(flatten)]
+    pub guard: guard::Args,
 
     /// The validation webhook.
     #[command(flatten)]
@@ -216,6 +223,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
+        disruption_limits: Limits::from(&args.guard),
     };
     let writer = Writer::new(&client, metrics.clone());
     let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);
@@ -224,7 +232,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         leadership,
         surveys,
     };
-    let run = reconciler.run(inputs, shutdown);
+    let run = Box::pin(reconciler.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
         let mut election = Election::new(client, &namespace, instance.unique);

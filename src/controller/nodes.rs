@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -15,7 +16,7 @@ use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::repairs::{Told, Tools};
 use super::retry::Retry;
 use super::rules::RuleWork;
-use super::status::{Failure, Record, Tally};
+use super::status::{Failure, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
@@ -53,6 +54,25 @@ pub(super) struct NodeWork {
 }
 
 impl NodeWork {
+    /// Starts anew if this is another node than before.
+    fn is_about(&mut self, node: &Node) {
+        if self.uid == node.uid {
+            return;
+        }
+        *self = Self {
+            uid: node.uid.clone(),
+            wake: self.wake,
+            recorded_by: std::mem::take(&mut self.recorded_by),
+            // What is under way for the earlier node ends in its own time.
+            conditions: ConditionWork {
+                queued: self.conditions.queued,
+                writing: self.conditions.writing,
+                ..ConditionWork::default()
+            },
+            ..Self::default()
+        };
+    }
+
     /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
     fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
         if self.wake.is_some_and(|wake| wake <= at) {
@@ -104,30 +124,19 @@ impl Reconciler {
             self.forget(name);
             return;
         };
+        let may_close = self.may_close(name, state.selecting);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.writing {
             // Evaluated again when the write has ended.
             return;
         }
-        if work.uid != state.node.uid {
-            *work = NodeWork {
-                uid: state.node.uid.clone(),
-                wake: work.wake,
-                recorded_by: std::mem::take(&mut work.recorded_by),
-                // What is under way for the earlier node ends in its own time.
-                conditions: ConditionWork {
-                    queued: work.conditions.queued,
-                    writing: work.conditions.writing,
-                    ..ConditionWork::default()
-                },
-                ..NodeWork::default()
-            };
-        }
+        work.is_about(state.node);
         let memories = work.memories.clone();
         let state = NodeState {
             is_new: is_new(state.node, leading_since),
             memories: &memories,
             watching_since: leading_since,
+            may_close: &may_close,
             ..state
         };
         let evaluation_started = Instant::now();
@@ -153,6 +162,7 @@ impl Reconciler {
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
+            node: state.node,
             plan: &plan,
             would_repair: &follows.would_repair,
             now,
@@ -163,7 +173,6 @@ impl Reconciler {
             &mut self.timers,
             &self.metrics,
             work,
-            name,
             &observed,
         );
         announce(&self.events, &self.rules, work, state, &plan);
@@ -199,32 +208,44 @@ impl Reconciler {
             }
         } else {
             work.writing = true;
-            self.node_writes += 1;
             let patch = patch::node(state.node, &plan);
             let completions = completions(state.node, &plan);
-            let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
-            self.in_flight.spawn(async move {
-                let result = writer.patch_node(&name, patch).await;
-                let fresh = match result {
-                    Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
-                    _ => None,
-                };
-                Done::Node {
-                    name,
-                    changes,
-                    completions,
-                    result,
-                    fresh,
-                }
-            });
+            let changes = plan.changes;
+            self.write_node(name.clone(), patch, changes, completions);
         }
-        let deletion = follows.deletion;
-        let turn = deletion.and_then(|deletion| self.delete_claim(deletion));
+        let turn = follows
+            .deletion
+            .and_then(|deletion| self.delete_claim(deletion));
         if let Some(at) = follows.look_again.into_iter().chain(turn).min()
             && let Some(work) = self.nodes.get_mut(name)
         {
             work.wake_at(at, name, &mut self.timers);
         }
+    }
+
+    fn write_node(
+        &mut self,
+        name: Arc<str>,
+        patch: JsonPatch,
+        changes: Vec<TaintChange>,
+        completions: Vec<Completion>,
+    ) {
+        self.node_writes += 1;
+        let writer = self.writer.clone();
+        self.in_flight.spawn(async move {
+            let result = writer.patch_node(&name, patch).await;
+            let fresh = match result {
+                Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
+                _ => None,
+            };
+            Done::Node {
+                name,
+                changes,
+                completions,
+                result,
+                fresh,
+            }
+        });
     }
 
     /// Writes a node's published conditions, if there is still something to write.
@@ -366,7 +387,7 @@ impl Reconciler {
             }
             for uid in &work.recorded_by {
                 if let Some(rule) = self.rules.get_mut(uid)
-                    && rule.tally.forget(name, true)
+                    && rule.forget_node(name, true)
                 {
                     rule.status_changed(&mut self.timers);
                 }
@@ -390,6 +411,7 @@ fn is_new(node: &Node, leading_since: Timestamp) -> bool {
 
 /// A plan, and how it came to be.
 struct Observed<'a> {
+    node: &'a Node,
     plan: &'a NodePlan<'a>,
     /// UIDs of the dry-run rules that would repair the node.
     would_repair: &'a [Arc<str>],
@@ -403,15 +425,16 @@ fn record_outcomes(
     timers: &mut Timers,
     metrics: &Metrics,
     work: &mut NodeWork,
-    name: &Arc<str>,
     observed: &Observed<'_>,
 ) {
     let Observed {
+        node,
         plan,
         would_repair,
         now,
         took,
     } = *observed;
+    let name = &node.name;
     // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
     // failure stays on record.
     let is_clean = !plan.writes_node();
@@ -419,7 +442,7 @@ fn record_outcomes(
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
         if let Some(rule) = rules.get_mut(uid)
-            && rule.tally.forget(name, is_clean)
+            && rule.forget_node(name, is_clean)
         {
             rule.status_changed(timers);
         }
@@ -432,8 +455,8 @@ fn record_outcomes(
         };
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
-        let record = Record::new(outcome, would_repair.contains(&outcome.rule.uid));
-        let is_news = rule.tally.record(name, record, now);
+        let would_repair = would_repair.contains(&outcome.rule.uid);
+        let is_news = rule.record(node, outcome, would_repair, now);
         let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
@@ -565,6 +588,6 @@ fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
 }
 
 /// The instant at which the wall clock will show `at`, given that it shows `now`.
-fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
+pub(super) fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
     Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }

@@ -23,6 +23,7 @@ use super::retry::Retry;
 use super::rules::RuleWork;
 use super::scrape::Survey;
 use super::writer::{WriteError, Writer};
+use crate::guard::Limits;
 use crate::object::{Node, RuleObject};
 use crate::rule::TaintChange;
 
@@ -73,6 +74,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// How many nodes each list of a rule's status may name.
     pub status_node_limit: usize,
+    /// The limits of disruption guards, where a rule does not say.
+    pub disruption_limits: Limits,
 }
 
 /// The reconcile loop's state.
@@ -90,6 +93,8 @@ pub struct Reconciler {
     pub(super) node_writes: usize,
     pub(super) condition_queue: VecDeque<Arc<str>>,
     pub(super) condition_writes: usize,
+    /// When a disruption guard may let another node go.
+    pub(super) next_closure: Option<Instant>,
     busy: watch::Sender<bool>,
     readiness: watch::Sender<Readiness>,
     /// Since when this instance leads; `None` while it does not.
@@ -171,6 +176,7 @@ impl Reconciler {
             node_writes: 0,
             condition_queue: VecDeque::new(),
             condition_writes: 0,
+            next_closure: None,
             busy,
             readiness,
             leading_since: None,
@@ -201,7 +207,10 @@ impl Reconciler {
             self.start_work();
             let outage = self.outage.not_before.filter(|_| self.outage.is_waiting());
             let timer = self.timers.first().map(|(at, _)| *at);
-            let next_timer = timer.into_iter().chain(outage).min();
+            let next_timer = [timer, outage, self.next_closure]
+                .into_iter()
+                .flatten()
+                .min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -290,11 +299,17 @@ impl Reconciler {
         };
         let allowed = during_outage(self.settings.concurrency);
         let allowed_conditions = during_outage(CONDITION_CONCURRENCY);
-        while self.node_writes < allowed {
-            let Some(name) = self.cache.next_dirty() else {
+        self.next_closure = None;
+        loop {
+            while self.node_writes < allowed {
+                let Some(name) = self.cache.next_dirty() else {
+                    break;
+                };
+                self.consider(&name, now, leading_since);
+            }
+            if self.cache.has_dirty() || self.outage.is_on() || !self.grant_closures(now) {
                 break;
-            };
-            self.consider(&name, now, leading_since);
+            }
         }
         self.finish_deletions();
         let is_busy = self.node_writes > 0 || self.cache.has_dirty();

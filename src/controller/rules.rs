@@ -10,19 +10,20 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::cache::{Cache, CachedRule};
+use super::disruption::Disruption;
 use super::events::{EventSink, Notice, Tone};
 use super::metrics::{Metrics, gauge, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::repairs;
 use super::retry::Retry;
-use super::status::{self, About, Tally};
+use super::status::{self, About, Record, Tally};
 use super::writer::WriteError;
 use crate::api::names::FINALIZER;
 use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
 use crate::condition::Source;
-use crate::object::RuleObject;
-use crate::rule::{Rule, ShutOut};
+use crate::object::{Node, RuleObject};
+use crate::rule::{Outcome, Rule, ShutOut};
 
 /// The status of a rule is written at most this often.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,6 +46,7 @@ pub(super) struct RuleWork {
     shut_out: Vec<ShutOut>,
     /// What keeps the rule from repairing any node, as it was told last.
     obstacle: Option<String>,
+    pub(super) disruption: Option<Disruption>,
     /// The generation whose rejection has been told.
     rejected: Option<i64>,
     finalizers: Write,
@@ -91,6 +93,7 @@ impl RuleWork {
             pending: None,
             shut_out: Vec::new(),
             obstacle: None,
+            disruption: None,
             rejected: None,
             finalizers: Write::default(),
             status: StatusWork::default(),
@@ -104,6 +107,29 @@ impl RuleWork {
     pub(super) fn count_evaluation(&self, took: Duration, now: Timestamp) {
         self.evaluations.observe(took.as_secs_f64());
         self.last_evaluation.set(now.as_duration().as_secs_f64());
+    }
+
+    /// Notes what the rule makes of a node, and whether it would repair it if it were no dry run; answers whether that
+    /// is news.
+    pub(super) fn record(
+        &mut self,
+        node: &Node,
+        outcome: &Outcome<'_>,
+        would_repair: bool,
+        now: Timestamp,
+    ) -> bool {
+        let guarded = self.disruption.as_mut();
+        let counts_anew = guarded.is_some_and(|disruption| disruption.observe(node, outcome));
+        let record = Record::new(outcome, would_repair);
+        self.tally.record(&node.name, record, now) || counts_anew
+    }
+
+    /// Notes that the rule has nothing to do with a node any more, and whether the node is clean of it; answers whether
+    /// that is news.
+    pub(super) fn forget_node(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
+        let guarded = self.disruption.as_mut();
+        let counted = guarded.is_some_and(|disruption| disruption.forget(node));
+        self.tally.forget(node, is_clean) || counted
     }
 
     /// The rule's UID.
@@ -166,6 +192,11 @@ impl Reconciler {
                 .rules
                 .entry(rule.uid.clone())
                 .or_insert_with(|| RuleWork::new(rule, &self.metrics));
+            work.disruption = Disruption::for_spec(
+                rule.active().filter(|_| !rule.deleting),
+                work.disruption.take(),
+                self.settings.disruption_limits,
+            );
             if rule.deleting && work.pending.is_none() {
                 info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
                 work.pending = Some(self.cache.node_names().cloned().collect());
@@ -222,6 +253,9 @@ impl Reconciler {
             }
             let shut_out = self.metrics.shut_out.with_label_values(&[&*work.name]);
             shut_out.set(gauge(work.shut_out.len()));
+            if let Some(disruption) = &work.disruption {
+                self.metrics.survey_zones(&work.name, &disruption.report());
+            }
             let longest_held = self.metrics.longest_held.with_label_values(&[&*work.name]);
             let since = work.tally.longest_closed_since();
             longest_held.set(since.map_or(0.0, |since| seconds_between(since, now)));
@@ -357,9 +391,14 @@ impl Reconciler {
             warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
         }
         work.obstacle.clone_from(&obstacle);
+        if let Some(disruption) = &mut work.disruption {
+            disruption.tell(&self.events, rule);
+        }
+        let disruption = work.disruption.as_ref().map(Disruption::report);
         let about = About {
             rule,
             shut_out: &work.shut_out,
+            disruption: disruption.as_ref(),
             prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
             obstacle: obstacle.as_deref(),
             node_limit: self.settings.status_node_limit,

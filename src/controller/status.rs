@@ -13,7 +13,8 @@ use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, EnforcementMode, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, TaintStatus,
 };
-use crate::rule::{CompiledSpec, Decision, Outcome, Rule, ShutOut, Standing};
+use crate::guard::Report;
+use crate::rule::{CompiledSpec, Decision, Held, Outcome, Rule, ShutOut, Standing};
 
 /// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
 const LIST_BUDGET: usize = 40_000;
@@ -215,6 +216,8 @@ pub struct About<'a> {
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node at all.
     pub obstacle: Option<&'a str>,
+    /// How the zones of the rule's nodes do, where it has a disruption guard.
+    pub disruption: Option<&'a Report>,
     /// How many nodes each list may name.
     pub node_limit: usize,
     /// The status that was written last, from which times are kept where nothing else changed.
@@ -242,7 +245,7 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     status.released_nodes = Some(count(tally.nodes.len() - held));
     status.failed_node_count = Some(count(tally.failures.len()));
     if spec.dry_run {
-        status.dry_run_results = Some(dry_run_results(tally, about.prospects));
+        status.dry_run_results = Some(dry_run_results(tally, about));
     }
     fill_lists(&mut status, spec, tally, about);
     status
@@ -342,7 +345,12 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(tally: &Tally, prospects: Prospects) -> DryRunResults {
+fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
+    let About {
+        disruption,
+        prospects,
+        ..
+    } = about;
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
@@ -352,7 +360,10 @@ fn dry_run_results(tally: &Tally, prospects: Prospects) -> DryRunResults {
             .filter(|(record, _)| matches(record))
             .count()
     };
-    let adds = counting(|decision| decision == Decision::Gate);
+    let adds =
+        counting(|decision| matches!(decision, Decision::Gate | Decision::Wait(Held::Disruption)));
+    let in_grace = counting(|decision| matches!(decision, Decision::Wait(Held::Grace { .. })));
+    let held_back = disruption.filter(|report| report.waiting > 0);
     let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
     let risky = tally
         .nodes
@@ -361,6 +372,14 @@ fn dry_run_results(tally: &Tally, prospects: Prospects) -> DryRunResults {
         .count();
     let parts: Vec<_> = [
         (adds, format!("would add {adds} taints")),
+        (
+            held_back.map_or(0, |report| report.waiting),
+            held_back.map_or_else(String::new, Report::to_string),
+        ),
+        (
+            in_grace,
+            format!("{in_grace} nodes are within their grace period"),
+        ),
         (removes, format!("would remove {removes} taints")),
         (risky, format!("{risky} nodes have missing conditions")),
         (
@@ -467,6 +486,20 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             message,
         ));
     }
+    if let Some(report) = about.disruption {
+        let limits = report.waiting > 0;
+        let reason = match limits {
+            true if report.all_zones_disrupted => "AllZonesDisrupted",
+            true => "NodesHeldBack",
+            false => "NoNodeHeldBack",
+        };
+        conditions.push(condition(
+            "DisruptionLimited",
+            limits,
+            reason,
+            report.to_string(),
+        ));
+    }
     if !about.shut_out.is_empty() {
         conditions.push(condition(
             "DaemonSetsShutOut",
@@ -556,6 +589,7 @@ mod tests {
             shut_out: &[],
             prospects: Prospects::default(),
             obstacle: None,
+            disruption: None,
             node_limit: 100,
             previous,
             now: at(60),

@@ -10,7 +10,7 @@ use nodegate_e2e::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
 use super::requests::writes;
-use super::rule::{self, continuous};
+use super::rule::{self, bootstrap, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
 /// A status without its times.

@@ -1,0 +1,242 @@
+//! How fast nodes may be closed, and when a zone is disrupted. The numbers, their names and their defaults are those of
+//! the Kubernetes node lifecycle controller.
+
+use super::ZoneState;
+use crate::api::Disruption;
+
+/// The controller's own limits, for what a rule's `spec.disruption` leaves out. The flags are those of
+/// kube-controller-manager.
+#[derive(Debug, Clone, clap::Args)]
+#[group(id = "guard")]
+pub struct Args {
+    /// Nodes a second that a rule with spec.disruption closes in a healthy zone
+    #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate, value_parser = parse_rate)]
+    pub node_eviction_rate: f64,
+
+    /// Nodes a second that it closes in a large zone that is partially disrupted; 0 stops it there
+    #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.secondary_eviction_rate,
+          value_parser = parse_secondary_rate)]
+    pub secondary_node_eviction_rate: f64,
+
+    /// Share of a zone's nodes with unmet conditions from which the zone is partially disrupted, if more than 2
+    #[arg(long, value_name = "SHARE", default_value_t = Limits::DEFAULT.unhealthy_zone_threshold,
+          value_parser = parse_threshold)]
+    pub unhealthy_zone_threshold: f64,
+
+    /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is closed
+    #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
+    pub large_cluster_size_threshold: usize,
+}
+
+/// How fast nodes may be closed, and when a zone is disrupted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Nodes a second in a zone that is not partially disrupted.
+    pub eviction_rate: f64,
+    /// Nodes a second in a large zone that is partially disrupted.
+    pub secondary_eviction_rate: f64,
+    /// From which share of unmet nodes a zone is partially disrupted; 0 to 1.
+    pub unhealthy_zone_threshold: f64,
+    /// Up to how many nodes a zone is small.
+    pub large_cluster_size_threshold: usize,
+}
+
+impl Limits {
+    /// The defaults of kube-controller-manager.
+    const DEFAULT: Self = Self {
+        eviction_rate: 0.1,
+        secondary_eviction_rate: 0.01,
+        unhealthy_zone_threshold: 0.55,
+        large_cluster_size_threshold: 50,
+    };
+
+    /// The limits of a rule; `defaults` are the controller's, for what the rule leaves out.
+    #[must_use]
+    pub fn of(spec: &Disruption, defaults: Self) -> Self {
+        Self {
+            eviction_rate: spec.eviction_rate.unwrap_or(defaults.eviction_rate),
+            secondary_eviction_rate: spec
+                .secondary_eviction_rate
+                .unwrap_or(defaults.secondary_eviction_rate),
+            unhealthy_zone_threshold: spec
+                .unhealthy_zone_threshold
+                .unwrap_or(defaults.unhealthy_zone_threshold),
+            large_cluster_size_threshold: spec
+                .large_cluster_size_threshold
+                .map_or(defaults.large_cluster_size_threshold, |nodes| {
+                    usize::try_from(nodes).unwrap_or_default()
+                }),
+        }
+    }
+
+    /// Nodes a second that may be closed in a zone of this state and with this many nodes, as long as not every zone is
+    /// fully disrupted (`setLimiterInZone`, `ReducedQPSFunc` and `HealthyQPSFunc` of
+    /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`). Never below 0.
+    #[must_use]
+    pub fn rate(&self, state: ZoneState, nodes: usize) -> f64 {
+        let rate = match state {
+            ZoneState::Normal | ZoneState::FullDisruption => self.eviction_rate,
+            ZoneState::PartialDisruption if nodes > self.large_cluster_size_threshold => {
+                self.secondary_eviction_rate
+            }
+            ZoneState::PartialDisruption => 0.0,
+        };
+        // In this order a number that is none becomes 0.
+        rate.max(0.0)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl From<&Args> for Limits {
+    fn from(args: &Args) -> Self {
+        Self {
+            eviction_rate: args.node_eviction_rate,
+            secondary_eviction_rate: args.secondary_node_eviction_rate,
+            unhealthy_zone_threshold: args.unhealthy_zone_threshold,
+            large_cluster_size_threshold: args.large_cluster_size_threshold,
+        }
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    number(text)
+        .filter(|&rate| rate > 0.0)
+        .ok_or_else(|| "must be above 0 nodes a second, for example 0.1".into())
+}
+
+fn parse_secondary_rate(text: &str) -> Result<f64, String> {
+    number(text).filter(|&rate| rate >= 0.0).ok_or_else(|| {
+        "must be nodes a second, for example 0.01, or 0 to close no node in a zone that is partially disrupted".into()
+    })
+}
+
+fn parse_threshold(text: &str) -> Result<f64, String> {
+    number(text)
+        .filter(|&share| share > 0.0 && share <= 1.0)
+        .ok_or_else(|| "must be above 0 and at most 1, for example 0.55".into())
+}
+
+/// A finite number.
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(flags: &[&str]) -> Result<Limits, String> {
+        Cli::try_parse_from([&["nodegate"], flags].concat())
+            .map(|cli| Limits::from(&cli.args))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_flags_the_limits_are_those_of_kubernetes() {
+        assert_eq!(parse(&[]).unwrap(), Limits::default());
+    }
+
+    #[test]
+    fn each_flag_sets_its_limit() {
+        let limits = parse(&[
+            "--node-eviction-rate=2",
+            "--secondary-node-eviction-rate=0",
+            "--unhealthy-zone-threshold=1",
+            "--large-cluster-size-threshold=0",
+        ]);
+        let expected = Limits {
+            eviction_rate: 2.0,
+            secondary_eviction_rate: 0.0,
+            unhealthy_zone_threshold: 1.0,
+            large_cluster_size_threshold: 0,
+        };
+        assert_eq!(limits.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_flag_that_cannot_be_is_refused_with_what_to_write() {
+        for (flag, remedy) in [
+            ("--node-eviction-rate=0", "above 0 nodes a second"),
+            ("--node-eviction-rate=-1", "above 0 nodes a second"),
+            ("--node-eviction-rate=inf", "above 0 nodes a second"),
+            ("--node-eviction-rate=NaN", "above 0 nodes a second"),
+            ("--node-eviction-rate=fast", "for example 0.1"),
+            (
+                "--secondary-node-eviction-rate=-0.1",
+                "or 0 to close no node",
+            ),
+            ("--unhealthy-zone-threshold=0", "above 0 and at most 1"),
+            ("--unhealthy-zone-threshold=55", "above 0 and at most 1"),
+            ("--large-cluster-size-threshold=-1", "invalid digit"),
+        ] {
+            let error = parse(&[flag]).unwrap_err();
+            let name = flag.split('=').next().unwrap();
+            assert!(error.contains(remedy) && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_leaves_out_is_the_controllers() {
+        let defaults = Limits {
+            eviction_rate: 5.0,
+            secondary_eviction_rate: 4.0,
+            unhealthy_zone_threshold: 0.3,
+            large_cluster_size_threshold: 2,
+        };
+        assert_eq!(Limits::of(&Disruption::default(), defaults), defaults);
+        let one = Disruption {
+            secondary_eviction_rate: Some(0.0),
+            ..Disruption::default()
+        };
+        let expected = Limits {
+            secondary_eviction_rate: 0.0,
+            ..defaults
+        };
+        assert_eq!(Limits::of(&one, defaults), expected);
+        let all = Disruption {
+            eviction_rate: Some(0.1),
+            secondary_eviction_rate: Some(0.01),
+            unhealthy_zone_threshold: Some(0.55),
+            large_cluster_size_threshold: Some(50),
+        };
+        assert_eq!(Limits::of(&all, defaults), Limits::default());
+    }
+
+    #[test]
+    fn the_rate_follows_the_state_and_the_size_of_the_zone() {
+        use ZoneState::{FullDisruption, Normal, PartialDisruption};
+        for (state, nodes, rate) in [
+            (Normal, 3, 0.1),
+            (Normal, 1000, 0.1),
+            (PartialDisruption, 3, 0.0),
+            (PartialDisruption, 50, 0.0),
+            (PartialDisruption, 51, 0.01),
+            (FullDisruption, 1, 0.1),
+            (FullDisruption, 1000, 0.1),
+        ] {
+            let found = Limits::default().rate(state, nodes);
+            assert!(
+                (found - rate).abs() < f64::EPSILON,
+                "{state} {nodes}: {found}"
+            );
+        }
+        let nonsense = Limits {
+            eviction_rate: f64::NAN,
+            ..Limits::default()
+        };
+        assert!(nonsense.rate(Normal, 1).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,206 @@
+//! The nodes of one zone: how many there are, who waits, and whose turn it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::bucket::Bucket;
+use super::{Limits, Member, ZoneState, zone_state};
+
+/// How long a node whose turn it is keeps the others waiting, should its taint not get written.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The nodes of one zone.
+///
+/// At most one node at a time is granted. So the last token taken is always the granted node's, and while nothing can
+/// be written, grants do not pile up to be used all at once.
+#[derive(Debug, Clone)]
+pub(super) struct ZoneNodes {
+    /// How many nodes meet their conditions.
+    pub met: usize,
+    /// How many do not: those that are closed, those that wait and the one that is granted.
+    pub unmet: usize,
+    /// Those that wait, without the one that is granted.
+    waiting: BTreeSet<Turn>,
+    granted: Option<Grant>,
+    /// When nodes among those that wait had their turn without being closed.
+    missed: BTreeMap<Arc<str>, Timestamp>,
+    bucket: Bucket,
+}
+
+/// A place in the queue: those who had their turn already come last, else whoever has waited longest comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    missed: Option<Timestamp>,
+    since: Timestamp,
+    node: Arc<str>,
+}
+
+#[derive(Debug, Clone)]
+struct Grant {
+    node: Arc<str>,
+    since: Timestamp,
+    at: Timestamp,
+}
+
+impl ZoneNodes {
+    pub fn new() -> Self {
+        Self {
+            met: 0,
+            unmet: 0,
+            waiting: BTreeSet::new(),
+            granted: None,
+            missed: BTreeMap::new(),
+            bucket: Bucket::new(),
+        }
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.met + self.unmet
+    }
+
+    /// Whether there is nothing to remember: no nodes, and a bucket as good as new.
+    pub fn is_forgettable(&self) -> bool {
+        self.len() == 0 && self.bucket.is_full()
+    }
+
+    pub fn state(&self, limits: &Limits) -> ZoneState {
+        zone_state(self.met, self.unmet, limits.unhealthy_zone_threshold)
+    }
+
+    /// Nodes a second that may be closed here; `halted` when every zone is fully disrupted.
+    pub fn rate(&self, limits: &Limits, halted: bool) -> f64 {
+        if halted {
+            0.0
+        } else {
+            limits.rate(self.state(limits), self.len())
+        }
+    }
+
+    /// Whether this node may be closed at this rate.
+    pub fn may_close(&self, node: &str, rate: f64) -> bool {
+        rate > 0.0 && self.is_granted(node)
+    }
+
+    /// How many nodes wait that may not be closed at this rate.
+    pub fn held(&self, rate: f64) -> usize {
+        self.waiting.len() + usize::from(self.granted.is_some() && rate <= 0.0)
+    }
+
+    pub fn add(&mut self, node: &Arc<str>, member: Member) {
+        match member {
+            Member::Met => self.met += 1,
+            Member::Closed => self.unmet += 1,
+            Member::Waiting { since } => {
+                self.unmet += 1;
+                self.waiting.insert(self.turn(node, since));
+            }
+        }
+    }
+
+    /// Takes out a node that was added as this; `closed` when it has been closed, which is what its token was for.
+    pub fn remove(&mut self, node: &Arc<str>, member: Member, closed: bool) {
+        match member {
+            Member::Met => self.met -= 1,
+            Member::Closed => self.unmet -= 1,
+            Member::Waiting { since } => {
+                self.unmet -= 1;
+                if self.is_granted(node) {
+                    self.granted = None;
+                    if !closed {
+                        self.bucket.give_back();
+                    }
+                } else {
+                    self.waiting.remove(&self.turn(node, since));
+                }
+                self.missed.remove(node);
+            }
+        }
+    }
+
+    /// Notes that a node that waits has done so since another time than was thought.
+    pub fn correct(&mut self, node: &Arc<str>, was: Timestamp, since: Timestamp) {
+        match &mut self.granted {
+            Some(grant) if grant.node == *node => grant.since = since,
+            _ => {
+                self.waiting.remove(&self.turn(node, was));
+                self.waiting.insert(self.turn(node, since));
+            }
+        }
+    }
+
+    /// Answers the node that may be closed from now on, where there is one more, with its place in the queue.
+    pub fn grant(&mut self, now: Timestamp, rate: f64) -> Option<(Timestamp, Arc<str>)> {
+        self.bucket.settle(now, rate);
+        if rate <= 0.0 {
+            self.withdraw();
+            return None;
+        }
+        if let Some(grant) = &mut self.granted {
+            // Should the clock have gone backwards, time goes on from there.
+            grant.at = grant.at.min(now);
+            if self.waiting.is_empty() || now < patience_ends(grant.at) || !self.bucket.is_full() {
+                return None;
+            }
+            self.pass_over(now);
+        }
+        if self.waiting.is_empty() || !self.bucket.take() {
+            return None;
+        }
+        let Turn { since, node, .. } = self.waiting.pop_first()?;
+        self.granted = Some(Grant {
+            node: node.clone(),
+            since,
+            at: now,
+        });
+        Some((since, node))
+    }
+
+    /// When [`Self::grant`] may have something to give although nothing changes.
+    pub fn next_grant(&self, now: Timestamp, rate: f64) -> Option<Timestamp> {
+        if self.waiting.is_empty() || rate <= 0.0 {
+            return None;
+        }
+        let token = self.bucket.next_token(now, rate)?;
+        Some(match &self.granted {
+            Some(grant) => token.max(patience_ends(grant.at.min(now))),
+            None => token,
+        })
+    }
+
+    fn is_granted(&self, node: &str) -> bool {
+        self.granted
+            .as_ref()
+            .is_some_and(|grant| *grant.node == *node)
+    }
+
+    fn turn(&self, node: &Arc<str>, since: Timestamp) -> Turn {
+        Turn {
+            missed: self.missed.get(node).copied(),
+            since,
+            node: node.clone(),
+        }
+    }
+
+    /// Has the granted node wait again, in its old place, with the token back in the bucket.
+    fn withdraw(&mut self) {
+        if let Some(Grant { node, since, .. }) = self.granted.take() {
+            self.bucket.give_back();
+            self.waiting.insert(self.turn(&node, since));
+        }
+    }
+
+    /// Has the granted node wait again, behind the others.
+    fn pass_over(&mut self, now: Timestamp) {
+        if let Some(Grant { node, since, .. }) = self.granted.take() {
+            self.missed.insert(node.clone(), now);
+            self.waiting.insert(self.turn(&node, since));
+        }
+    }
+}
+
+fn patience_ends(granted: Timestamp) -> Timestamp {
+    granted.checked_add(PATIENCE).unwrap_or(Timestamp::MAX)
+}

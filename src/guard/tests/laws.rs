@@ -1,0 +1,365 @@
+//! What holds whatever happens: random observations, times, limits and grants, beside a model that counts by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{waiting, zone};
+use crate::guard::{Guard, Limits, Member, Report, ZoneState, zone_state};
+use crate::testing::at;
+
+const ZONES: [&str; 3] = ["", "a", "b"];
+const NODES: usize = 14;
+
+const LIMITS: [Limits; 3] = [
+    Limits {
+        eviction_rate: 0.1,
+        secondary_eviction_rate: 0.01,
+        unhealthy_zone_threshold: 0.55,
+        large_cluster_size_threshold: 5,
+    },
+    Limits {
+        eviction_rate: 3.0,
+        secondary_eviction_rate: 0.7,
+        unhealthy_zone_threshold: 0.3,
+        large_cluster_size_threshold: 0,
+    },
+    Limits {
+        eviction_rate: 0.3,
+        secondary_eviction_rate: 0.0,
+        unhealthy_zone_threshold: 1.0,
+        large_cluster_size_threshold: 50,
+    },
+];
+
+type Seen = (&'static str, Option<Member>);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Observe(usize, Seen),
+    /// Time passes, or the clock is set back, and what may be closed is asked for.
+    Grant(i64),
+    /// The next grant is waited for.
+    Wait,
+    /// What was granted is closed.
+    Close,
+    Limits(Limits),
+}
+
+fn any_member() -> impl Strategy<Value = Option<Member>> {
+    prop_oneof![
+        1 => Just(None),
+        3 => Just(Some(Member::Met)),
+        1 => Just(Some(Member::Closed)),
+        4 => (0..20_i64).prop_map(|since| Some(waiting(since))),
+    ]
+}
+
+fn any_seen() -> impl Strategy<Value = Seen> {
+    (select(&ZONES[..]), any_member())
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (0..NODES, any_seen()).prop_map(|(node, seen)| Step::Observe(node, seen)),
+        4 => (-2_000..20_000_i64).prop_map(Step::Grant),
+        2 => Just(Step::Wait),
+        3 => Just(Step::Close),
+        1 => select(&LIMITS[..]).prop_map(Step::Limits),
+    ]
+}
+
+fn name(node: usize) -> Arc<str> {
+    format!("node-{node}").into()
+}
+
+/// What there is, counted by hand.
+struct Model {
+    limits: Limits,
+    nodes: BTreeMap<Arc<str>, (&'static str, Member)>,
+}
+
+impl Model {
+    fn count(&self, zone: &str, is: impl Fn(Member) -> bool) -> usize {
+        let nodes = self.nodes.values();
+        nodes
+            .filter(|(of, member)| *of == zone && is(*member))
+            .count()
+    }
+
+    fn met(&self, zone: &str) -> usize {
+        self.count(zone, |member| member == Member::Met)
+    }
+
+    fn unmet(&self, zone: &str) -> usize {
+        self.count(zone, |member| member != Member::Met)
+    }
+
+    fn state(&self, zone: &str) -> ZoneState {
+        let threshold = self.limits.unhealthy_zone_threshold;
+        zone_state(self.met(zone), self.unmet(zone), threshold)
+    }
+
+    fn rate(&self, zone: &str) -> f64 {
+        let mut states = ZONES
+            .iter()
+            .filter(|zone| self.met(zone) + self.unmet(zone) > 0)
+            .map(|zone| self.state(zone))
+            .peekable();
+        if states.peek().is_some() && states.all(|state| state == ZoneState::FullDisruption) {
+            return 0.0;
+        }
+        self.limits
+            .rate(self.state(zone), self.met(zone) + self.unmet(zone))
+    }
+}
+
+/// A guard and its model, and what each zone has granted.
+struct Run {
+    guard: Guard,
+    model: Model,
+    now: Timestamp,
+    /// How many tokens have come into each zone's bucket so far, and the rate at which they do, as of the last grant.
+    inflow: BTreeMap<&'static str, (f64, f64)>,
+    granted: Vec<Granted>,
+}
+
+struct Granted {
+    node: Arc<str>,
+    zone: &'static str,
+    /// Tokens that had come in by then.
+    inflow: f64,
+    open: bool,
+    given_back: bool,
+}
+
+impl Run {
+    fn new() -> Self {
+        Self {
+            guard: Guard::new(LIMITS[0]),
+            model: Model {
+                limits: LIMITS[0],
+                nodes: BTreeMap::new(),
+            },
+            now: at(0),
+            inflow: ZONES.map(|zone| (zone, (0.0, 0.0))).into(),
+            granted: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Observe(node, seen) => self.observe(&name(*node), *seen),
+            Step::Grant(milliseconds) => {
+                let then = self.now + SignedDuration::from_millis(*milliseconds);
+                self.grant(then);
+            }
+            Step::Wait => {
+                self.grant(self.now);
+                if let Some(then) = self.guard.next_grant(self.now) {
+                    assert_ne!(self.grant(then), 0, "nothing at the time told");
+                } else {
+                    let later = self.now + SignedDuration::from_hours(1);
+                    assert_eq!(self.grant(later), 0, "a grant that was not told of");
+                }
+            }
+            Step::Close => {
+                let open = self.granted.iter().filter(|granted| granted.open);
+                let open: Vec<_> = open.map(|open| (open.node.clone(), open.zone)).collect();
+                for (node, zone) in open {
+                    if self.guard.may_close(&node) {
+                        self.observe(&node, (zone, Some(Member::Closed)));
+                    }
+                }
+            }
+            Step::Limits(limits) => {
+                self.guard.set_limits(*limits);
+                self.model.limits = *limits;
+            }
+        }
+        self.check();
+    }
+
+    fn observe(&mut self, node: &Arc<str>, (in_zone, member): Seen) {
+        let seen = member.map(|member| (in_zone, member));
+        let before = match seen {
+            Some(seen) => self.model.nodes.insert(node.clone(), seen),
+            None => self.model.nodes.remove(node),
+        };
+        let changed = self.guard.observe(node, zone(in_zone), member);
+        assert_eq!(changed, before != seen, "{node}");
+        for granted in &mut self.granted {
+            let waits_still =
+                matches!(seen, Some((zone, Member::Waiting { .. })) if zone == granted.zone);
+            if granted.open && granted.node == *node && !waits_still {
+                granted.open = false;
+                granted.given_back = member != Some(Member::Closed);
+            }
+        }
+    }
+
+    /// Asks for grants at this time; answers how many there were.
+    fn grant(&mut self, then: Timestamp) -> usize {
+        let passed = then.duration_since(self.now).as_secs_f64().max(0.0);
+        self.now = then;
+        for (zone, (total, rate)) in &mut self.inflow {
+            *total += passed * *rate;
+            *rate = self.model.rate(zone);
+        }
+        let nodes = self.guard.grant(then);
+        for granted in self.granted.iter_mut().filter(|granted| granted.open) {
+            if !self.guard.may_close(&granted.node) || nodes.contains(&granted.node) {
+                granted.open = false;
+                granted.given_back = self.model.rate(granted.zone) <= 0.0;
+            }
+        }
+        let mut turns = Vec::new();
+        for node in &nodes {
+            let (zone, Member::Waiting { since }) = self.model.nodes[node] else {
+                panic!("{node} does not wait");
+            };
+            assert!(self.model.rate(zone) > 0.0, "a grant at rate 0");
+            assert!(self.guard.may_close(node));
+            turns.push((since, node));
+            self.granted.push(Granted {
+                node: node.clone(),
+                zone,
+                inflow: self.inflow[zone].0,
+                open: true,
+                given_back: false,
+            });
+        }
+        assert!(turns.is_sorted(), "{turns:?}");
+        nodes.len()
+    }
+
+    fn check(&self) {
+        let Report {
+            zones,
+            met,
+            unmet,
+            waiting,
+            all_zones_disrupted,
+        } = self.guard.report();
+        let held = |zone: Option<&str>| {
+            let nodes = self.model.nodes.iter();
+            nodes
+                .filter(|(_, (of, _))| zone.is_none_or(|zone| zone == *of))
+                .filter(|(node, (_, member))| {
+                    matches!(member, Member::Waiting { .. }) && !self.guard.may_close(node)
+                })
+                .count()
+        };
+        let found: Vec<_> = zones
+            .iter()
+            .map(|found| {
+                let counts = (found.met, found.unmet, found.waiting);
+                (found.zone.clone(), found.state, found.rate, counts)
+            })
+            .collect();
+        let expected: Vec<_> = ZONES
+            .iter()
+            .filter(|name| self.model.met(name) + self.model.unmet(name) > 0)
+            .map(|name| {
+                let counts = (
+                    self.model.met(name),
+                    self.model.unmet(name),
+                    held(Some(name)),
+                );
+                (
+                    zone(name),
+                    self.model.state(name),
+                    self.model.rate(name),
+                    counts,
+                )
+            })
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(met + unmet, self.model.nodes.len());
+        assert_eq!(
+            met,
+            ZONES.iter().map(|zone| self.model.met(zone)).sum::<usize>()
+        );
+        assert_eq!(waiting, held(None));
+        assert_eq!(all_zones_disrupted, met == 0 && unmet > 0);
+        for (node, (zone, member)) in &self.model.nodes {
+            let waits = matches!(member, Member::Waiting { .. });
+            let may_close = self.guard.may_close(node);
+            assert_eq!(
+                self.guard.held(node).is_some(),
+                waits && !may_close,
+                "{node}"
+            );
+            assert!(
+                !may_close || (waits && self.model.rate(zone) > 0.0),
+                "{node}"
+            );
+        }
+    }
+
+    /// In no span of time has a zone closed more nodes than its burst of one and what came in meanwhile.
+    fn check_rates(&self) {
+        for zone in ZONES {
+            let kept: Vec<f64> = self
+                .granted
+                .iter()
+                .filter(|granted| granted.zone == zone && !granted.given_back)
+                .map(|granted| granted.inflow)
+                .collect();
+            for (first, start) in kept.iter().enumerate() {
+                for (more, end) in kept[first..].iter().enumerate() {
+                    #[expect(clippy::cast_precision_loss, reason = "a few")]
+                    let more = more as f64;
+                    assert!(more <= end - start + 1e-6, "{more} in {}", end - start);
+                }
+            }
+        }
+    }
+}
+
+/// What a guard that has seen these nodes says, and whom it lets be closed when.
+fn verdict(seen: &[(usize, Seen)]) -> (Report, Vec<(Timestamp, Arc<str>)>) {
+    let mut guard = Guard::new(LIMITS[0]);
+    for (node, (in_zone, member)) in seen {
+        guard.observe(&name(*node), zone(in_zone), *member);
+    }
+    let report = guard.report();
+    let mut granted = Vec::new();
+    let mut now = at(0);
+    for _ in 0..NODES {
+        for node in guard.grant(now) {
+            let (in_zone, _) = seen.iter().rfind(|(of, _)| name(*of) == node).unwrap().1;
+            guard.observe(&node, zone(in_zone), Some(Member::Closed));
+            granted.push((now, node));
+        }
+        now = guard.next_grant(now).unwrap_or(now);
+    }
+    (report, granted)
+}
+
+proptest! {
+    #[test]
+    fn counts_are_exact_and_rates_are_kept(steps in prop::collection::vec(any_step(), 0..80)) {
+        let mut run = Run::new();
+        for step in &steps {
+            run.step(step);
+        }
+        run.check_rates();
+    }
+
+    #[test]
+    fn the_order_of_observations_does_not_matter(
+        (seen, shuffled) in prop::collection::vec(any_seen(), NODES).prop_flat_map(|seen| {
+            let seen: Vec<_> = seen.into_iter().enumerate().collect();
+            (Just(seen.clone()), Just(seen).prop_shuffle())
+        }),
+        history in prop::collection::vec((0..NODES, any_seen()), 0..30),
+    ) {
+        let known = verdict(&seen);
+        prop_assert_eq!(&verdict(&shuffled), &known);
+        prop_assert_eq!(&verdict(&[history, seen].concat()), &known, "nor what was before");
+    }
+}

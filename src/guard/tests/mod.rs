@@ -1,0 +1,73 @@
+//! Tests of the guard: named cases, sequences, and laws over random ones.
+
+mod cases;
+mod laws;
+mod sequences;
+mod wording;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Guard, Limits, Member, Zone};
+use crate::testing::at;
+
+/// A zone by its name; `""` is that of nodes without one.
+fn zone(name: &str) -> Zone {
+    Zone::of(&BTreeMap::from([(
+        "topology.kubernetes.io/zone".to_owned(),
+        name.to_owned(),
+    )]))
+}
+
+/// So many nodes of a zone.
+struct Nodes {
+    zone: &'static str,
+    met: usize,
+    closed: usize,
+    waiting: usize,
+}
+
+fn nodes(zone: &'static str, met: usize, closed: usize, waiting: usize) -> Nodes {
+    Nodes {
+        zone,
+        met,
+        closed,
+        waiting,
+    }
+}
+
+/// A guard that has seen these nodes. Those that wait are called `<zone>-waiting-<number>` and have waited the longer
+/// the lower their number is.
+fn guard(limits: Limits, zones: &[Nodes]) -> Guard {
+    let mut guard = Guard::new(limits);
+    for nodes in zones {
+        let mut add = |kind: &str, count: usize, member: &dyn Fn(i64) -> Member| {
+            for number in 0..count {
+                let node = format!("{}-{kind}-{number}", nodes.zone).into();
+                let number = i64::try_from(number).unwrap();
+                guard.observe(&node, zone(nodes.zone), Some(member(number)));
+            }
+        };
+        add("met", nodes.met, &|_| Member::Met);
+        add("closed", nodes.closed, &|_| Member::Closed);
+        add("waiting", nodes.waiting, &waiting);
+    }
+    guard
+}
+
+fn waiting(since: i64) -> Member {
+    Member::Waiting { since: at(since) }
+}
+
+impl Guard {
+    /// What is granted at this moment, by name.
+    fn granted(&mut self, now: Timestamp) -> Vec<String> {
+        self.grant(now).iter().map(ToString::to_string).collect()
+    }
+
+    fn see(&mut self, node: &str, in_zone: &str, member: Member) -> bool {
+        self.observe(&Arc::from(node), zone(in_zone), Some(member))
+    }
+}

@@ -1,0 +1,111 @@
+//! What people read.
+
+use super::{guard, nodes};
+use crate::guard::Limits;
+use crate::testing::at;
+
+#[test]
+fn a_node_that_is_held_back_says_why() {
+    for (zones, node, expected) in [
+        (
+            vec![nodes("a", 8, 0, 12)],
+            "a-waiting-3",
+            Some(
+                "held back by the disruption limit: zone a PartialDisruption (12 of 20 nodes unmet), nothing more is \
+                 tainted there until it recovers",
+            ),
+        ),
+        (
+            vec![nodes("a", 20, 0, 40)],
+            "a-waiting-3",
+            Some(
+                "held back by the disruption limit: zone a PartialDisruption (40 of 60 nodes unmet), at most 0.01 nodes \
+                 a second are tainted there",
+            ),
+        ),
+        (
+            vec![nodes("", 8, 0, 2)],
+            "-waiting-1",
+            Some(
+                "held back by the disruption limit: (no zone) Normal (2 of 10 nodes unmet), at most 0.1 nodes a second \
+                 are tainted there",
+            ),
+        ),
+        (
+            vec![nodes("a", 0, 1, 2), nodes("b", 0, 0, 1)],
+            "b-waiting-0",
+            Some(
+                "held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
+                 tainted until one recovers",
+            ),
+        ),
+        (vec![nodes("a", 8, 0, 2)], "a-waiting-0", None),
+        (vec![nodes("a", 8, 1, 2)], "a-met-0", None),
+        (vec![nodes("a", 8, 1, 2)], "a-closed-0", None),
+        (vec![nodes("a", 8, 1, 2)], "nobody", None),
+    ] {
+        let mut guard = guard(Limits::default(), &zones);
+        guard.granted(at(0));
+        let held = guard.held(node).map(|held| held.to_string());
+        assert_eq!(held.as_deref(), expected);
+    }
+}
+
+#[test]
+fn a_report_is_one_line_that_names_the_worst_zones() {
+    for (zones, expected) in [
+        (
+            vec![nodes("a", 9, 0, 1)],
+            "no node is held back by the disruption limit",
+        ),
+        (
+            vec![nodes("a", 9, 0, 2)],
+            "1 node held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
+             are tainted there",
+        ),
+        (
+            vec![
+                nodes("a", 9, 0, 6),
+                nodes("b", 8, 3, 9),
+                nodes("c", 9, 2, 0),
+            ],
+            "14 nodes held back by the disruption limit: zone b PartialDisruption (12 of 20 nodes unmet), nothing more \
+             is tainted there until it recovers; zone a Normal (6 of 15 nodes unmet), at most 0.1 nodes a second are \
+             tainted there",
+        ),
+        (
+            vec![nodes("a", 0, 0, 2), nodes("b", 0, 0, 2)],
+            "4 nodes held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
+             tainted until one recovers",
+        ),
+        (
+            ["a", "b", "c", "d", "e"]
+                .map(|zone| nodes(zone, 9, 0, 2))
+                .into(),
+            "5 nodes held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
+             are tainted there; zone b Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are tainted there; zone \
+             c Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are tainted there; and 2 more zones",
+        ),
+    ] {
+        let mut guard = guard(Limits::default(), &zones);
+        guard.granted(at(0));
+        assert_eq!(guard.report().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_report_fits_into_the_note_of_an_event() {
+    let limits = Limits {
+        eviction_rate: 1.0 / 7.0,
+        ..Limits::default()
+    };
+    let zones = (0..40).map(|index| {
+        let name = format!("{index:0>63}");
+        nodes(String::leak(name), 4000, 0, 1000)
+    });
+    let mut guard = guard(limits, &zones.collect::<Vec<_>>());
+    guard.granted(at(0));
+    let report = guard.report().to_string();
+    // Each zone might have a region of 63 characters and a slash too.
+    assert!(report.len() + 3 * 64 <= 1024, "{}", report.len());
+}
