@@ -20,6 +20,7 @@
 //! witness      every state of the nodes, for what must not happen in between
 //! audit        who wrote what, by the API server's audit log
 //! wait         "this happens within...", "this does not happen for..."
+//! karpenter    Karpenter's resource definitions in a cluster
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! demo         the story that `make demo` shows
@@ -39,6 +40,7 @@ pub mod fixtures;
 mod folder;
 pub mod go_module;
 pub mod install;
+pub mod karpenter;
 mod kubeconfig;
 mod kubectl;
 pub mod kwok;

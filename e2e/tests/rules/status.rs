@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use nodegate_e2e::changes::{patch_node_status, set_node_condition};
@@ -10,7 +10,7 @@ use nodegate_e2e::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
 use super::requests::writes;
-use super::rule::{self, bootstrap, continuous};
+use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
 /// A status without its times.
