@@ -2,13 +2,14 @@
 
 use anyhow::{Result, ensure};
 use nodegate_e2e::changes::set_node_condition;
-use nodegate_e2e::fixtures::RuleBuilder;
-use nodegate_e2e::{never, sights};
+use nodegate_e2e::fixtures::{self, RuleBuilder};
+use nodegate_e2e::{eventually, never, sights};
 use serde_json::json;
 
 use super::{
-    A_WHILE, READY, are_left_alone, claim, client, deadline_key, eventually_deleted,
-    eventually_open, eventually_told, in_seconds, key, living_claim, node, rule,
+    A_WHILE, READY, SOON, are_left_alone, claim, client, deadline, deadline_key,
+    eventually_deleted, eventually_open, eventually_told, in_seconds, key, living_claim, node,
+    rule,
 };
 
 /// A rule with the limit that rules have unless they say otherwise.
@@ -28,11 +29,12 @@ async fn no_claim_is_deleted_while_too_many_nodes_of_the_pool_are_late() -> Resu
             .create(&client)
             .await?;
     }
+    let due = in_seconds(5);
     for name in ["many-late", "many-late-too"] {
         claim(TEST, name).create(&client).await?;
         node(TEST, name)
             .taint(&key(TEST), "NoSchedule")
-            .annotation(&deadline_key(&rule), &in_seconds(3))
+            .annotation(&deadline_key(&rule), &due)
             .create(&client)
             .await?;
     }
@@ -75,7 +77,8 @@ async fn nodes_that_have_stopped_being_ready_count_and_those_within_their_time_d
             .await?;
     }
     for index in 0..3 {
-        pool(&format!("down-broken-{index}"), "down")
+        fixtures::node(&format!("down-broken-{index}"))
+            .label("karpenter.sh/nodepool", "down")
             .label("karpenter.sh/initialized", "true")
             .condition("Ready", "Unknown")
             .create(&client)
@@ -105,14 +108,15 @@ async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
     let client = client().await?;
     let rule = careful(TEST, "Release").create(&client).await?;
     let bare = |name: &str| {
-        nodegate_e2e::fixtures::node(name)
+        fixtures::node(name)
             .label(super::TEST, TEST)
             .condition("Ready", "True")
     };
+    let due = in_seconds(5);
     for name in ["bare-late", "bare-late-too"] {
         bare(name)
             .taint(&key(TEST), "NoSchedule")
-            .annotation(&deadline_key(&rule), &in_seconds(3))
+            .annotation(&deadline_key(&rule), &due)
             .create(&client)
             .await?;
     }
@@ -123,4 +127,33 @@ async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
         "open"
     );
     Ok(())
+}
+
+#[tokio::test]
+async fn nodes_are_not_opened_one_after_another_while_those_before_are_not_ready() -> Result<()> {
+    const TEST: &str = "trickle";
+    let client = client().await?;
+    let rule = careful(TEST, "Release").create(&client).await?;
+    let late = async |name: &str, seconds: i64| {
+        node(TEST, name)
+            .taint(&key(TEST), "NoSchedule")
+            .annotation(&deadline_key(&rule), &in_seconds(seconds))
+            .create(&client)
+            .await
+    };
+    late("trickle-first", -5).await?;
+    eventually_open(&client, TEST, "trickle-first").await?;
+    late("trickle-second", -5).await?;
+    let note = eventually_told(&client, "trickle-second", "NodeRepairBlocked").await?;
+    ensure!(
+        note.contains("2 of 2 nodes of NodePool 'trickle'"),
+        "{note}"
+    );
+    set_node_condition(&client, "trickle-first", READY, "True").await?;
+    eventually("the first one is not late any more", SOON, async || {
+        Ok(deadline(&client, &rule, "trickle-first").await?.is_none())
+    })
+    .await?;
+    set_node_condition(&client, "trickle-second", "example.com/Other", "True").await?;
+    eventually_open(&client, TEST, "trickle-second").await
 }

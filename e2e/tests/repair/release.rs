@@ -4,12 +4,12 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use nodegate_e2e::changes::set_node_condition;
-use nodegate_e2e::{Witness, eventually_eq, never, sights};
+use nodegate_e2e::{Witness, eventually, eventually_eq, never, sights};
 use serde_json::json;
 
 use super::{
-    A_WHILE, READY, SOON, TTL, are_left_alone, claim, client, deadline_key, eventually_gated,
-    eventually_told, eventually_told_within, in_seconds, key, node, notes, rule,
+    A_WHILE, READY, SOON, TTL, are_left_alone, claim, client, deadline, deadline_key,
+    eventually_gated, eventually_told, eventually_told_within, in_seconds, key, node, notes, rule,
 };
 
 pub(super) async fn a_node_that_is_not_ready_in_time_is_opened() -> Result<()> {
@@ -38,15 +38,16 @@ pub(super) async fn a_node_that_is_not_ready_in_time_is_opened() -> Result<()> {
         "{:?}",
         node.annotations()
     );
-    ensure!(
-        !node.annotations().contains_key(&deadline_key(&rule)),
-        "{:?}",
-        node.annotations()
-    );
-    // It is left alone from now on.
+    // It is left alone from now on, and counts as late until it is ready.
     set_node_condition(&client, TEST, READY, "False").await?;
     never("it is closed again", A_WHILE, async || {
         sights::has_taint(&client, TEST, &key(TEST)).await
+    })
+    .await?;
+    ensure!(deadline(&client, &rule, TEST).await?.is_some(), "not late");
+    set_node_condition(&client, TEST, READY, "True").await?;
+    eventually("it is not late any more", SOON, async || {
+        Ok(deadline(&client, &rule, TEST).await?.is_none())
     })
     .await
 }
@@ -81,7 +82,7 @@ async fn a_node_is_opened_and_completed_in_one_write() -> Result<()> {
     ensure!(
         states
             .iter()
-            .all(|state| [(1, false, true), (0, true, false)].contains(state)),
+            .all(|state| [(1, false, true), (0, true, true)].contains(state)),
         "{states:?}"
     );
     Ok(())

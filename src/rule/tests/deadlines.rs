@@ -258,7 +258,6 @@ fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
         writes(&world),
         [
             "-gate:NoSchedule",
-            "-ready-deadline-r-uid",
             "-taint-added-by-r-uid",
             "+bootstrap-completed-r-uid",
         ]
@@ -277,6 +276,15 @@ fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
         "its time is up; NetworkReady is not reported (counts as Unknown, must be True)"
     );
     assert!(!world.carried_out().plan().writes_node(), "it stays open");
+}
+
+#[test]
+fn a_node_that_was_given_up_is_past_its_time_until_it_is_ready() {
+    let given_up = |node: NodeBuilder| due(node.completed("r-uid"), 900);
+    let waiting = world(&given_up(unmet())).rule(&repairing("r"));
+    assert_eq!(writes(&waiting), [""; 0]);
+    let ready = world(&given_up(met())).rule(&repairing("r"));
+    assert_eq!(writes(&ready), ["-ready-deadline-r-uid"]);
 }
 
 #[test]
