@@ -103,6 +103,9 @@ impl World {
             is_new: false,
             memories: &[],
             may_close: &[],
+            karpenter: nodegate::repair::Karpenter::Disabled,
+            watching_since: self.now,
+            given_up_by: &[],
         };
         plan(cluster, state, self.now)
     }

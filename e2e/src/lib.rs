@@ -23,6 +23,7 @@
 //! certificate  a serving certificate in a folder
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
+//! karpenter    Karpenter's resource definitions in a cluster
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
@@ -49,6 +50,7 @@ pub mod fixtures;
 mod folder;
 pub mod go_module;
 pub mod install;
+pub mod karpenter;
 mod kubeconfig;
 pub mod kwok;
 pub mod options;

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use kube::Resource;
 use kube::runtime::watcher;
 
+use super::karpenter::{Concerned, KarpenterCache, Mention};
 use crate::api::NodeReadinessRuleStatus;
 use crate::condition::{CriticalComponentClass, Sightings};
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
-    PodObject, RuleObject, Version,
+    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeObject,
+    NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Version,
 };
 use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 
@@ -36,6 +37,14 @@ pub enum Change {
     DaemonSet(usize, watcher::Event<DaemonSetObject>),
     /// A rule.
     Rule(watcher::Event<RuleObject>),
+    /// A Karpenter `NodeClaim`.
+    NodeClaim(watcher::Event<NodeClaimObject>),
+    /// The cluster has no `NodeClaim`s.
+    NoNodeClaims,
+    /// A Karpenter `NodePool`.
+    NodePool(watcher::Event<NodePoolObject>),
+    /// The cluster has no `NodePool`s.
+    NoNodePools,
 }
 
 /// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
@@ -51,6 +60,10 @@ pub enum Watch {
     DaemonSets(usize),
     /// Rules.
     Rules,
+    /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
+    NodeClaims,
+    /// Karpenter's `NodePool`s. Nothing but repair waits for them.
+    NodePools,
 }
 
 /// What one rule's object says beyond its compiled form.
@@ -82,25 +95,25 @@ struct Entry {
 
 /// The names seen since a relist began, while one is under way.
 #[derive(Debug)]
-struct Relist<K>(Option<HashSet<K>>);
+pub(super) struct Relist<K>(Option<HashSet<K>>);
 
 impl<K: Hash + Eq> Relist<K> {
-    const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.0 = Some(HashSet::new());
     }
 
-    fn saw(&mut self, key: K) {
+    pub(super) fn saw(&mut self, key: K) {
         if let Some(seen) = &mut self.0 {
             seen.insert(key);
         }
     }
 
     /// Ends the relist; what answers `true` was not in it and is gone.
-    fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
+    pub(super) fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
         let seen = self.0.take().unwrap_or_default();
         move |key| !seen.contains(key)
     }
@@ -125,6 +138,7 @@ pub struct Cache {
     dirty: VecDeque<Arc<str>>,
     is_dirty: HashSet<Arc<str>>,
     rules_changed: bool,
+    karpenter: KarpenterCache,
     /// Whether the watch of nodes has failed and not shown anything since.
     nodes_interrupted: bool,
 }
@@ -139,11 +153,12 @@ struct Relists {
 }
 
 impl Cache {
-    /// An empty cache, which has not synced.
+    /// An empty cache, which has not synced. Karpenter's objects are only waited for where they are watched.
     pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
         publish_conditions: bool,
+        karpenter_is_watched: bool,
     ) -> Self {
         let count = classes.len();
         let unsynced = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
@@ -171,6 +186,7 @@ impl Cache {
             dirty: VecDeque::new(),
             is_dirty: HashSet::new(),
             rules_changed: false,
+            karpenter: KarpenterCache::new(karpenter_is_watched),
             nodes_interrupted: false,
         }
     }
@@ -208,8 +224,9 @@ impl Cache {
     /// remembers of it is not known here.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.entries.get(name)?;
+        let node = entry.node.as_ref()?;
         Some(NodeState {
-            node: entry.node.as_ref()?,
+            node,
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
             selecting: &entry.selecting,
@@ -217,6 +234,9 @@ impl Cache {
             is_new: false,
             memories: &[],
             may_close: &[],
+            karpenter: self.karpenter.of(node),
+            watching_since: Timestamp::MAX,
+            given_up_by: &[],
         })
     }
 
@@ -234,8 +254,13 @@ impl Cache {
             .filter_map(|entry| entry.node.as_ref())
     }
 
+    /// What is known of Karpenter's objects.
+    pub fn karpenter(&self) -> &KarpenterCache {
+        &self.karpenter
+    }
+
     /// How many objects of each kind there are.
-    pub fn sizes(&self) -> [(&'static str, usize); 5] {
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let with_csi_node = self
             .entries
             .values()
@@ -250,6 +275,8 @@ impl Cache {
             ),
             ("rules", self.rules.len()),
         ]
+        .into_iter()
+        .chain(self.karpenter.sizes())
     }
 
     /// How many nodes wait to be evaluated.
@@ -303,6 +330,52 @@ impl Cache {
             Change::Pod(class, event) => self.apply_pod(class, event),
             Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
             Change::Rule(event) => self.apply_rule(event),
+            Change::NodeClaim(event) => {
+                let concerned = self.karpenter.apply_claim(event);
+                self.mark_concerned(concerned);
+            }
+            Change::NoNodeClaims => {
+                let concerned = self.karpenter.no_claims();
+                self.mark_concerned(concerned);
+            }
+            Change::NodePool(event) => {
+                let concerned = self.karpenter.apply_pool(event);
+                self.mark_concerned(concerned);
+            }
+            Change::NoNodePools => {
+                let concerned = self.karpenter.no_pools();
+                self.mark_concerned(concerned);
+            }
+        }
+    }
+
+    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
+    fn mark_concerned(&mut self, concerned: Concerned) {
+        let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
+        if !self.rule_set.rules().iter().any(repairs) {
+            return;
+        }
+        match concerned {
+            Concerned::Nobody => {}
+            Concerned::Everybody => {
+                self.rules_changed = true;
+                self.mark_all();
+            }
+            Concerned::Nodes(mentions) => {
+                let is_meant = |node: &&Node| {
+                    let pool = self.karpenter.pool_name(node);
+                    let mut mentions = mentions.iter();
+                    mentions.any(|mention: &Mention| mention.is_of(node, pool))
+                };
+                let names: Vec<_> = self
+                    .nodes()
+                    .filter(is_meant)
+                    .map(|node| node.name.clone())
+                    .collect();
+                for name in names {
+                    self.mark(&name);
+                }
+            }
         }
     }
 
@@ -645,6 +718,6 @@ fn entry<'a>(
 }
 
 /// Whether a state that a watch shows is older than the one that is known from the answer to a write.
-fn is_stale(known: Version, shown: Version) -> bool {
+pub(super) fn is_stale(known: Version, shown: Version) -> bool {
     shown != 0 && shown < known
 }

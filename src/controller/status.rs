@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::repairs::Prospects;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, EnforcementMode, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, TaintStatus,
@@ -27,6 +28,8 @@ pub struct Record {
     statuses: Vec<ConditionStatus>,
     tainted: bool,
     misses_a_condition: bool,
+    /// Whether the rule would repair the node if it were no dry run and not too many others were unhealthy.
+    would_repair: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +39,9 @@ enum Role {
     DryRun(Decision),
 }
 
-impl From<&Outcome<'_>> for Record {
-    fn from(outcome: &Outcome<'_>) -> Self {
+impl Record {
+    /// What a rule does on a node, and whether it would repair it if it were no dry run.
+    pub fn new(outcome: &Outcome<'_>, would_repair: bool) -> Self {
         Self {
             role: match outcome.standing {
                 Standing::Governs(decision) => Role::Governs {
@@ -56,11 +60,10 @@ impl From<&Outcome<'_>> for Record {
                 .collect(),
             tainted: outcome.tainted,
             misses_a_condition: outcome.evaluation.misses_a_condition(),
+            would_repair,
         }
     }
-}
 
-impl Record {
     /// Whether the node is closed under the rule's taint, once what was decided is done.
     fn is_held(&self) -> bool {
         match self.role {
@@ -166,6 +169,17 @@ impl Tally {
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))
     }
 
+    /// Whether the rule, a dry run, would repair some node.
+    pub fn would_repair_any(&self) -> bool {
+        self.nodes.values().any(|(record, _)| record.would_repair)
+    }
+
+    /// Whether the rule, a dry run, would repair this node.
+    pub fn would_repair(&self, node: &str) -> bool {
+        let record = self.nodes.get(node);
+        record.is_some_and(|(record, _)| record.would_repair)
+    }
+
     /// Whether the rule could not be carried out somewhere.
     pub fn has_failures(&self) -> bool {
         !self.failures.is_empty()
@@ -198,6 +212,10 @@ pub struct About<'a> {
     pub rule: &'a Rule,
     /// The `DaemonSet`s that the rule's taint shuts out.
     pub shut_out: &'a [ShutOut],
+    /// What the rule would do about nodes that are not ready in time, if it is a dry run.
+    pub prospects: Prospects,
+    /// What keeps the rule from repairing any node at all.
+    pub obstacle: Option<&'a str>,
     /// How the zones of the rule's nodes do, where it has a disruption guard.
     pub disruption: Option<&'a Report>,
     /// The rules that come before this one on any node that both select.
@@ -229,7 +247,7 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
     status.released_nodes = Some(count(tally.nodes.len() - held));
     status.failed_node_count = Some(count(tally.failures.len()));
     if spec.dry_run {
-        status.dry_run_results = Some(dry_run_results(tally, about.disruption));
+        status.dry_run_results = Some(dry_run_results(tally, about));
     }
     fill_lists(&mut status, spec, tally, about);
     status
@@ -329,7 +347,12 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(tally: &Tally, disruption: Option<&Report>) -> DryRunResults {
+fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
+    let About {
+        disruption,
+        prospects,
+        ..
+    } = about;
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
@@ -361,6 +384,17 @@ fn dry_run_results(tally: &Tally, disruption: Option<&Report>) -> DryRunResults 
         ),
         (removes, format!("would remove {removes} taints")),
         (risky, format!("{risky} nodes have missing conditions")),
+        (
+            prospects.repaired,
+            format!("would repair {} nodes", prospects.repaired),
+        ),
+        (
+            prospects.blocked,
+            format!(
+                "would not repair {} nodes while so many are unhealthy",
+                prospects.blocked
+            ),
+        ),
     ]
     .into_iter()
     .filter_map(|(number, text)| (number > 0).then_some(text))
@@ -427,15 +461,12 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             "no other rule governs the same taint".into(),
         ),
     });
-    if !spec.not_acted_on.is_empty() {
-        let message = format!(
-            "accepted, but this version of the controller does not act on: {}",
-            spec.not_acted_on.join(", ")
-        );
+    if let Some(obstacle) = about.obstacle {
+        let message = format!("no node can be repaired: {obstacle}");
         conditions.push(condition(
-            "FieldsNotActedOn",
+            "RepairUnavailable",
             true,
-            "NotImplemented",
+            "NoNodeClaims",
             message,
         ));
     }
@@ -567,7 +598,7 @@ mod tests {
         for node in nodes {
             let world = world(node).rule(rule);
             for outcome in world.plan().outcomes {
-                tally.record(&world.node.name, Record::from(&outcome), at(0));
+                tally.record(&world.node.name, Record::new(&outcome, false), at(0));
             }
         }
         (tally, world(&nodes[0]).rule(rule).rules()[0].clone())
@@ -577,6 +608,8 @@ mod tests {
         About {
             rule,
             shut_out: &[],
+            prospects: Prospects::default(),
+            obstacle: None,
             disruption: None,
             governors: &[],
             node_limit: 100,
@@ -685,7 +718,7 @@ mod tests {
             }
             let world = world(&node).rule(&gate());
             let outcome = &world.plan().outcomes[0];
-            tally.record(&world.node.name, Record::from(outcome), at(now));
+            tally.record(&world.node.name, Record::new(outcome, false), at(now));
             tally.longest_closed_since()
         };
         assert_eq!(see("True", false, 0), None);

@@ -18,6 +18,7 @@ use crate::condition::{
     self, ClassFacts, CriticalComponentClass, Detail, Facts, Sightings, Source, Trust,
 };
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
+use crate::repair::{Deadline, Karpenter, NoTtl, ReadinessTtl, has_been_open, in_force};
 
 /// What is the same for every node.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +54,12 @@ pub struct NodeState<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard lets the node be closed now.
     pub may_close: &'a [Arc<str>],
+    /// What Karpenter has to say about the node.
+    pub karpenter: Karpenter<'a>,
+    /// Since when this process has been in charge of nodes.
+    pub watching_since: Timestamp,
+    /// UIDs of the rules that release the node now although their conditions are not met: its time is up.
+    pub given_up_by: &'a [Arc<str>],
 }
 
 /// All that follows for one node: what to write, what to report, and when to look again.
@@ -90,9 +97,14 @@ impl NodePlan<'_> {
         self.changes
             .iter()
             .any(|change| change.rule_uid == *rule.uid)
-            || [by_uid, by_name, owner_key(&rule.uid)]
-                .iter()
-                .any(|key| self.annotations.contains_key(key))
+            || [
+                by_uid,
+                by_name,
+                owner_key(&rule.uid),
+                Deadline::key(&rule.uid),
+            ]
+            .iter()
+            .any(|key| self.annotations.contains_key(key))
     }
 }
 
@@ -115,6 +127,9 @@ pub struct Outcome<'a> {
     pub unmet_since: Option<Timestamp>,
     /// When the node was seen to have rebooted, where the rule gates it again for that.
     pub rebooted: Option<Timestamp>,
+    /// When the node's time is up, or why nobody can say, where the rule gates a node that has never been open and says
+    /// what happens to it then.
+    pub deadline: Option<Result<Deadline, NoTtl>>,
 }
 
 /// What a rule may do on a node.
@@ -150,6 +165,8 @@ pub struct TaintChange {
     pub why: String,
     /// Whether the rule waited for critical components, which are ready now.
     pub components_ready: bool,
+    /// Whether the node's time was up, and its conditions are not met.
+    pub gave_up: bool,
 }
 
 /// What happens to a taint.
@@ -317,6 +334,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         draft.settle(key, effect, &claims, &owners, &facts);
     }
     draft.forget_deleted_rules();
+    draft.forget_deadlines();
     draft.publish();
     draft.plan
 }
@@ -391,7 +409,13 @@ impl<'a> Draft<'a> {
                 completion.counts(),
                 patience.held,
             );
+            let decision = if self.state.given_up_by.contains(&rule.uid) {
+                decision.given_up()
+            } else {
+                decision
+            };
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
+            let deadline = self.deadline(*claim, decision, facts.now);
             let standing = match governing {
                 _ if spec.dry_run => Standing::DryRun(decision),
                 Some(with) if !governs => Standing::Conflicted { with: with.rule },
@@ -401,7 +425,19 @@ impl<'a> Draft<'a> {
             if let Decision::Wait(Held::Grace { until }) = decision {
                 self.plan.recheck = earliest(self.plan.recheck, Some(until));
             }
+            if let Some(Ok(Deadline::At(at))) = deadline
+                && at > facts.now
+            {
+                self.plan.recheck = earliest(self.plan.recheck, Some(at));
+            }
             if governs {
+                let key = Deadline::key(&rule.uid);
+                if let Some(Ok(deadline)) = &deadline {
+                    self.set_annotation(key, deadline.value());
+                } else if evaluation.met {
+                    // Not before: a node that was given up is past its time for as long as it is not ready.
+                    self.remove_annotation(key);
+                }
                 decided = Some((*claim, decision, patience.joining));
                 if completion == Completion::Unstamped {
                     let [key, _] = completion_keys(rule);
@@ -417,6 +453,7 @@ impl<'a> Draft<'a> {
                 joining: patience.joining,
                 unmet_since: patience.unmet_since,
                 rebooted,
+                deadline,
             });
         }
         match decided {
@@ -458,6 +495,60 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// When the time of a node is up that the rule gates and has never opened: what is on record, or what is to be.
+    fn deadline(
+        &self,
+        Claim { rule, spec }: Claim<'a>,
+        decision: Decision,
+        now: Timestamp,
+    ) -> Option<Result<Deadline, NoTtl>> {
+        let repair = spec.repair.as_ref().filter(|_| {
+            spec.mode == EnforcementMode::BootstrapOnly
+                && decision.holds()
+                && !has_been_open(self.node, rule)
+        })?;
+        if let Some(recorded) = Deadline::recorded(self.node, &rule.uid) {
+            return Some(Ok(recorded));
+        }
+        let joined = self.node.created.max(rule.created);
+        let ttl = in_force(repair, self.node, self.state.karpenter);
+        Some(ttl.map(|ttl| match ttl {
+            // A dry run leaves nothing on record, so that it counts from the same moment each time.
+            ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
+            ttl => Deadline::first(joined, self.state.watching_since, now, ttl),
+        }))
+    }
+
+    /// Drops the deadlines that mean nothing any more: their rule is gone, or is about other nodes now, or repairs
+    /// none, or another one governs. A rule that may not act yet, or is a dry run, keeps them.
+    fn forget_deadlines(&mut self) {
+        let rules = self.cluster.rules.rules();
+        let is_kept = |uid: &str| {
+            let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
+                return false;
+            };
+            let rule = &rules[index];
+            let may_act = |spec: &CompiledSpec| {
+                let mut outcomes = self.plan.outcomes.iter();
+                let is_governed_by_another = outcomes.any(|outcome| {
+                    outcome.rule.uid == rule.uid
+                        && matches!(outcome.standing, Standing::Conflicted { .. })
+                });
+                spec.repair.is_some()
+                    && self.state.selecting.contains(&index)
+                    && !is_governed_by_another
+            };
+            !rule.deleting && rule.active().is_none_or(may_act)
+        };
+        let meaningless: Vec<String> = Deadline::rules(self.node)
+            .filter(|uid| !is_kept(uid))
+            .map(Deadline::key)
+            .collect();
+        for key in meaningless {
+            self.remove_annotation(key);
+        }
+    }
+
     /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
     fn carry_out(
         &mut self,
@@ -479,7 +570,7 @@ impl<'a> Draft<'a> {
                 self.taints().push(spec.taint.clone());
                 self.record(ChangeKind::Added, claim);
             }
-            Decision::Release { .. } => {
+            Decision::Release { .. } | Decision::GiveUp => {
                 self.taints()
                     .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
                 self.record(ChangeKind::Removed, claim);
@@ -551,6 +642,7 @@ impl<'a> Draft<'a> {
                 transition: None,
                 why: why.into(),
                 components_ready: false,
+                gave_up: false,
             });
         }
     }
@@ -688,22 +780,27 @@ impl<'a> Draft<'a> {
         let waits_for_class = |spec: &CompiledSpec| {
             (0..self.cluster.classes.len()).any(|class| spec.waits_for_class(class))
         };
+        let unmet = || {
+            let whys = evaluation.unmet().map(super::ConditionResult::why);
+            whys.collect::<Vec<_>>().join("; ")
+        };
+        let gave_up = kind == ChangeKind::Removed && !evaluation.met;
         let change = TaintChange {
             kind,
             rule_name: claim.rule.name.to_string(),
             rule_uid: claim.rule.uid.to_string(),
             key: claim.spec.taint.key.clone(),
             effect: claim.spec.effect,
-            transition: evaluation.latest_transition(),
+            transition: evaluation.latest_transition().filter(|_| !gave_up),
             why: match kind {
-                ChangeKind::Added => evaluation
-                    .unmet()
-                    .map(super::ConditionResult::why)
-                    .collect::<Vec<_>>()
-                    .join("; "),
+                ChangeKind::Added => unmet(),
+                ChangeKind::Removed if gave_up => format!("its time is up; {}", unmet()),
                 ChangeKind::Removed => "the conditions are met".into(),
             },
-            components_ready: kind == ChangeKind::Removed && waits_for_class(claim.spec),
+            components_ready: kind == ChangeKind::Removed
+                && !gave_up
+                && waits_for_class(claim.spec),
+            gave_up,
         };
         self.plan.changes.push(change);
     }
