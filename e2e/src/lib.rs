@@ -26,6 +26,8 @@
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
+//! reporter     the same binary as a reporter
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
 //! outage       the story that `make demo-outage` shows
 //! ```
@@ -33,6 +35,7 @@
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod certificate;
 pub mod changes;
@@ -53,6 +56,7 @@ pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;
+pub mod reporter;
 pub mod shared;
 pub mod sights;
 pub mod stage;
@@ -64,6 +68,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
 pub use witness::Witness;
