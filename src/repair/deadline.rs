@@ -42,8 +42,11 @@ impl Deadline {
         now: Timestamp,
         ttl: ReadinessTtl,
     ) -> Self {
-        let was_watched =
-            |joined: &Timestamp| *joined >= watching_since && now.duration_since(*joined) <= PROMPT;
+        // Times of creation are in whole seconds.
+        let was_watched = |joined: &Timestamp| {
+            joined.as_second() >= watching_since.as_second()
+                && now.duration_since(*joined) <= PROMPT
+        };
         let since = joined.filter(was_watched).unwrap_or(now);
         match ttl {
             ReadinessTtl::For(ttl) => Self::after(since, ttl),
@@ -103,9 +106,17 @@ mod tests {
 
     #[test]
     fn time_runs_from_when_the_node_joined_if_it_was_watched() {
+        let half = at(0).checked_add(Duration::from_millis(500)).unwrap();
         for (name, joined, watching_since, now, expected) in [
             ("seen at once", Some(at(0)), at(-100), at(2), at(900)),
             ("seen late", Some(at(0)), at(-100), at(31), at(931)),
+            (
+                "in the second of the start",
+                Some(at(0)),
+                half,
+                at(2),
+                at(900),
+            ),
             (
                 "joined before the start",
                 Some(at(0)),
