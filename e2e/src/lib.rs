@@ -12,7 +12,7 @@
 //! components   the command line of each component
 //! cluster      all of that, started and stopped as one
 //! shared       one cluster for all tests of a test binary
-//! kubectl      the real `kubectl` against a cluster
+//! tool         runs a command line tool, such as the real `kubectl`
 //! kwok         what plays the kubelets, and how a test tells it when things get ready
 //! fixtures     builders for nodes, `DaemonSet`s, pods, `CSINode`s and rules
 //! changes      what a test changes: node conditions, pod readiness
@@ -21,34 +21,48 @@
 //! audit        who wrote what, by the API server's audit log
 //! wait         "this happens within...", "this does not happen for..."
 //! karpenter    Karpenter's resource definitions in a cluster
+//! certificate  a serving certificate in a folder
+//! fetch        what a process serves over HTTP and HTTPS
+//! prometheus   a real Prometheus, and promtool
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
+//! stage        what demos are told with: screen, watches, checks
+//! reporter     the same binary as a reporter
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
+//! outage       the story that `make demo-outage` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
+pub mod certificate;
 pub mod changes;
 pub mod cluster;
 mod components;
 pub mod controller;
 mod credentials;
 pub mod demo;
+pub mod fetch;
 pub mod fixtures;
 mod folder;
 pub mod go_module;
 pub mod install;
 pub mod karpenter;
 mod kubeconfig;
-mod kubectl;
 pub mod kwok;
 pub mod options;
+pub mod outage;
 pub mod ports;
 pub mod process;
+pub mod prometheus;
+pub mod reporter;
 pub mod shared;
 pub mod sights;
+pub mod stage;
+mod tool;
 pub mod wait;
 pub mod witness;
 
@@ -56,6 +70,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
 pub use witness::Witness;

@@ -4,7 +4,6 @@
 //! manifest's.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ use nodegate_e2e::controller::binary;
 use nodegate_e2e::fixtures::{daemon_set, node};
 use nodegate_e2e::install::{NAMESPACE, SERVICE_ACCOUNT, config};
 use nodegate_e2e::process::{Lifetime, Process};
-use nodegate_e2e::{Cluster, Controller, Options, eventually, ports};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use nodegate_e2e::{Cluster, Controller, Options, certificate, eventually, ports};
+use rcgen::KeyPair;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
@@ -473,21 +472,6 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
     until_reviewed(&cluster).await
 }
 
-/// A CA, and `tls.crt` and `tls.key` under it in a folder.
-fn write_certificate(folder: &Path) -> Result<String> {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate()?;
-    let ca = authority.self_signed(&authority_key)?;
-    let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new(["127.0.0.1".to_owned()])?
-        .signed_by(&key, &Issuer::new(authority, authority_key))?;
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join("tls.crt"), certificate.pem())?;
-    fs::write(folder.join("tls.key"), key.serialize_pem())?;
-    Ok(ca.pem())
-}
-
 #[tokio::test]
 async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()> {
     let (_turn, cluster) = own_cluster().await?;
@@ -502,14 +486,14 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
         Ok(status == 503 && text.contains("tls.crt is not there"))
     })
     .await?;
-    trust(&cluster, &write_certificate(&folder)?).await?;
+    trust(&cluster, &certificate::write(&folder)?).await?;
     eventually("the controller is ready", SOON, async || {
         Ok(controller.is_ready().await)
     })
     .await?;
     until_reviewed(&cluster).await?;
 
-    trust(&cluster, &write_certificate(&folder)?).await?;
+    trust(&cluster, &certificate::write(&folder)?).await?;
     until_reviewed(&cluster).await?;
 
     let good = fs::read(folder.join("tls.key"))?;
@@ -534,7 +518,7 @@ async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -
     let cluster = &reviewed().await?.cluster;
     let folder = |name: &str| cluster.folder().join(name);
     for name in ["mismatched", "unreadable", "keyless"] {
-        write_certificate(&folder(name))?;
+        certificate::write(&folder(name))?;
     }
     fs::write(
         folder("mismatched").join("tls.key"),

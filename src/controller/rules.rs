@@ -395,12 +395,14 @@ impl Reconciler {
             disruption.tell(&self.events, rule);
         }
         let disruption = work.disruption.as_ref().map(Disruption::report);
+        let governors = self.cache.cluster().rules.governors_of(rule);
         let about = About {
             rule,
             shut_out: &work.shut_out,
             disruption: disruption.as_ref(),
             prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
             obstacle: obstacle.as_deref(),
+            governors: &governors,
             node_limit: self.settings.status_node_limit,
             previous: work.status.last.as_ref().unwrap_or(&cached.status),
             now: Timestamp::now(),

@@ -218,6 +218,8 @@ pub struct About<'a> {
     pub obstacle: Option<&'a str>,
     /// How the zones of the rule's nodes do, where it has a disruption guard.
     pub disruption: Option<&'a Report>,
+    /// The rules that come before this one on any node that both select.
+    pub governors: &'a [Arc<str>],
     /// How many nodes each list may name.
     pub node_limit: usize,
     /// The status that was written last, from which times are kept where nothing else changed.
@@ -450,32 +452,14 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         "the rule is in force".into(),
     )];
 
-    let governors: Vec<&Arc<str>> = tally
-        .nodes
-        .values()
-        .filter_map(|(record, _)| match &record.role {
-            Role::Conflicted { with } => Some(with),
-            _ => None,
-        })
-        .collect();
-    let names: BTreeSet<&str> = governors.iter().map(|name| &***name).collect();
-    conditions.push(if governors.is_empty() {
-        condition(
+    conditions.push(match conflict(tally, spec, about.governors) {
+        Some((reason, message)) => condition("Conflicted", true, reason, message),
+        None => condition(
             "Conflicted",
             false,
             "NoConflict",
             "no other rule governs the same taint".into(),
-        )
-    } else {
-        let names = enumerated(names.into_iter().map(|name| format!("'{name}'")));
-        let message = format!(
-            "{} of {} nodes have taint {}:{} governed by an earlier rule: {names}",
-            governors.len(),
-            tally.nodes.len(),
-            spec.taint.key,
-            spec.effect,
-        );
-        condition("Conflicted", true, "TaintGovernedByAnotherRule", message)
+        ),
     });
     if let Some(obstacle) = about.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
@@ -509,6 +493,43 @@ fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         ));
     }
     conditions
+}
+
+/// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:
+/// as reason and message.
+fn conflict(
+    tally: &Tally,
+    spec: &CompiledSpec,
+    governors: &[Arc<str>],
+) -> Option<(&'static str, String)> {
+    let governed: Vec<&Arc<str>> = tally
+        .nodes
+        .values()
+        .filter_map(|(record, _)| match &record.role {
+            Role::Conflicted { with } => Some(with),
+            _ => None,
+        })
+        .collect();
+    let (key, effect) = (&spec.taint.key, spec.effect);
+    let quoted = |name: &Arc<str>| format!("'{name}'");
+    if !governed.is_empty() {
+        let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
+        let message = format!(
+            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            governed.len(),
+            tally.nodes.len(),
+            enumerated(names.into_iter().map(quoted)),
+        );
+        Some(("TaintGovernedByAnotherRule", message))
+    } else if !governors.is_empty() {
+        let message = format!(
+            "an earlier rule governs taint {key}:{effect} on every node that both select, though there is none now: {}",
+            enumerated(governors.iter().map(quoted)),
+        );
+        Some(("SelectorsOverlap", message))
+    } else {
+        None
+    }
 }
 
 /// Says which critical `DaemonSet`s a rule does not wait for, and what to do about it.
@@ -590,6 +611,7 @@ mod tests {
             prospects: Prospects::default(),
             obstacle: None,
             disruption: None,
+            governors: &[],
             node_limit: 100,
             previous,
             now: at(60),

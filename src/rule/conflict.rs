@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Rule};
+use super::set::RuleSet;
 use crate::api::TaintEffect;
 
 /// Two rules that may both want to decide about the same taint on the same node.
@@ -36,5 +37,25 @@ impl CompiledSpec {
             key: self.taint.key.clone(),
             effect: self.effect,
         })
+    }
+}
+
+impl RuleSet {
+    /// Names of the rules that come before this one on any node that both select, whether or not there is such a
+    /// node: of the same taint, with an overlapping selector, and in force. None for a rule that is not in force.
+    #[must_use]
+    pub fn governors_of(&self, rule: &Rule) -> Vec<Arc<str>> {
+        let Some(spec) = rule.live() else {
+            return Vec::new();
+        };
+        let earlier = self
+            .rules()
+            .iter()
+            .take_while(|other| other.uid != rule.uid);
+        earlier
+            .filter(|other| other.live().is_some())
+            .filter_map(|other| spec.conflict_with(other))
+            .map(|conflict| conflict.with)
+            .collect()
     }
 }

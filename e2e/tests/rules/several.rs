@@ -26,8 +26,16 @@ async fn of_two_rules_on_one_taint_the_older_governs_and_the_other_says_so() -> 
     younger("elder").create(&client).await?;
     node("elder", "elder").create(&client).await?;
     eventually_gated(&client, "elder", "elder").await?;
-    let conflicted = rule::eventually_says(&client, "elder-younger", "Conflicted", "True").await?;
-    assert_eq!(conflicted["reason"], "TaintGovernedByAnotherRule");
+    let conflicted = eventually(
+        "the younger one says that a node is not its",
+        SOON,
+        async || {
+            let said =
+                rule::eventually_says(&client, "elder-younger", "Conflicted", "True").await?;
+            Ok((said["reason"] == "TaintGovernedByAnotherRule").then_some(said))
+        },
+    )
+    .await?;
     let message = conflicted["message"].as_str().context("a message")?;
     assert!(message.contains("'elder'"), "{message}");
     rule::eventually_says(&client, "elder", "Conflicted", "False").await?;
@@ -96,4 +104,20 @@ async fn a_rule_that_becomes_a_dry_run_lets_the_next_one_govern() -> Result<()> 
     eventually_open(&client, "yields", "yields").await?;
     rule::change(&client, "yields", json!({"dryRun": false})).await?;
     eventually_gated(&client, "yields", "yields").await
+}
+
+#[tokio::test]
+async fn a_rule_that_will_conflict_says_so_before_there_is_a_node() -> Result<()> {
+    let client = client().await?;
+    continuous("overlap").create(&client).await?;
+    younger("overlap").create(&client).await?;
+    let conflicted =
+        rule::eventually_says(&client, "overlap-younger", "Conflicted", "True").await?;
+    assert_eq!(conflicted["reason"], "SelectorsOverlap");
+    let message = conflicted["message"].as_str().context("a message")?;
+    assert!(message.contains("'overlap'"), "{message}");
+    rule::eventually_says(&client, "overlap", "Conflicted", "False").await?;
+    rule::delete(&client, "overlap").await?;
+    rule::eventually_says(&client, "overlap-younger", "Conflicted", "False").await?;
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! What rules make of a node, in tables of named cases, and the laws that every plan keeps.
 
 mod compile;
+mod conflict;
 mod deadlines;
 mod evaluation;
 mod laws;

@@ -1,6 +1,7 @@
-//! Runs the real `kubectl` without blocking the test's runtime.
+//! Runs a command line tool, such as the real `kubectl`, without blocking the test's runtime.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -12,6 +13,9 @@ use anyhow::{Context, Result, ensure};
 /// When it fails; the message is its standard error.
 pub async fn run(mut command: Command, input: &str) -> Result<String> {
     let input = input.to_owned();
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or_default();
+    let program = program.to_string_lossy().into_owned();
     let arguments: Vec<_> = command
         .get_args()
         .map(|argument| argument.to_string_lossy().into_owned())
@@ -23,17 +27,17 @@ pub async fn run(mut command: Command, input: &str) -> Result<String> {
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A kubectl that fails early closes its end; its own message is the one to show.
+            // A tool that fails early closes its end; its own message is the one to show.
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output()
     })
     .await
-    .context("running kubectl")?
-    .context("running kubectl")?;
+    .context("running a tool")?
+    .with_context(|| format!("running {program}"))?;
     ensure!(
         output.status.success(),
-        "kubectl {}: {}",
+        "{program} {}: {}",
         arguments.join(" "),
         String::from_utf8_lossy(&output.stderr).trim()
     );

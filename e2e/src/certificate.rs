@@ -1,0 +1,31 @@
+//! A serving certificate in a folder, as somebody else's tooling would put it there.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// Writes `tls.crt` and `tls.key` for 127.0.0.1 into the folder, and answers with their new CA.
+///
+/// # Errors
+///
+/// When the folder cannot be written.
+pub fn write(folder: &Path) -> Result<String> {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate()?;
+    let ca = authority.self_signed(&authority_key)?;
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(["127.0.0.1".to_owned()])?
+        .signed_by(&key, &Issuer::new(authority, authority_key))?;
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    for (name, content) in [
+        ("tls.crt", certificate.pem()),
+        ("tls.key", key.serialize_pem()),
+    ] {
+        let path = folder.join(name);
+        fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(ca.pem())
+}

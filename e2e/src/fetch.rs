@@ -1,0 +1,85 @@
+//! Requests to what a process under test serves, over HTTP or HTTPS, whatever the answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http::Request;
+use http::header::AUTHORIZATION;
+use kube::client::Body;
+use kube::{Client, Config};
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Who asks, and whom it trusts.
+#[derive(Debug, Clone, Default)]
+pub struct Fetch {
+    token: Option<String>,
+    ca: Option<PathBuf>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The body.
+    pub text: String,
+}
+
+impl Fetch {
+    /// Somebody without a token, who trusts any certificate.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self::default()
+    }
+
+    /// Somebody with this token.
+    #[must_use]
+    pub fn with_token(token: &str) -> Self {
+        Self {
+            token: Some(token.to_owned()),
+            ca: None,
+        }
+    }
+
+    /// Trusts only what is signed by the CA in this file.
+    #[must_use]
+    pub fn trusting(mut self, ca: PathBuf) -> Self {
+        self.ca = Some(ca);
+        self
+    }
+
+    /// Gets this URL.
+    ///
+    /// # Errors
+    ///
+    /// When no answer comes.
+    pub async fn get(&self, url: &str) -> Result<Answer> {
+        tokio::time::timeout(TIMEOUT, self.ask(url))
+            .await
+            .with_context(|| format!("{url} did not answer within {TIMEOUT:?}"))?
+            .with_context(|| format!("getting {url}"))
+    }
+
+    async fn ask(&self, url: &str) -> Result<Answer> {
+        let uri: http::Uri = url.parse()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        // The cluster's client is an HTTP client like another.
+        let mut config = Config::new(url[..url.len() - path.len()].parse()?);
+        config.accept_invalid_certs = self.ca.is_none();
+        config.root_cert_file.clone_from(&self.ca);
+        config.default_retry = false;
+        let mut request = Request::get(path);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let client = Client::try_from(config).context("making a client")?;
+        let response = client.send(request.body(Body::empty())?).await?;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect_bytes().await?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Answer { status, text })
+    }
+}

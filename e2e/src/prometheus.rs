@@ -1,0 +1,145 @@
+//! A real Prometheus beside a cluster, and promtool.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::fetch::Fetch;
+use crate::go_module::GoModule;
+use crate::process::Process;
+use crate::wait::eventually;
+use crate::{ports, tool};
+
+/// How long it may take to come up.
+const STARTUP: Duration = Duration::from_secs(60);
+
+/// A running Prometheus. Killed when dropped.
+#[derive(Debug)]
+pub struct Prometheus {
+    process: Process,
+    url: String,
+}
+
+impl Prometheus {
+    /// Starts it with this configuration, in the cluster's folder, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it has not been built, or does not get ready.
+    pub async fn start(cluster: &Cluster, configuration: &str) -> Result<Self> {
+        let port = ports::free()?;
+        let folder = cluster.folder().join(format!("prometheus-{port}"));
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let file = folder.join("prometheus.yaml");
+        fs::write(&file, configuration).context("writing Prometheus's configuration")?;
+        let mut command = Command::new(binary("prometheus")?);
+        command
+            .current_dir(&folder)
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("data").display()
+            ))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"));
+        let log = folder.join("prometheus.log");
+        let process = Process::start("prometheus", command, log, cluster.lifetime())?;
+        let mut prometheus = Self {
+            process,
+            url: format!("http://127.0.0.1:{port}"),
+        };
+        let url = format!("{}/-/ready", prometheus.url);
+        eventually("Prometheus is ready", STARTUP, async || {
+            prometheus.process.ensure_running()?;
+            Ok(Fetch::anonymous().get(&url).await?.status == 200)
+        })
+        .await?;
+        Ok(prometheus)
+    }
+
+    /// What an expression yields now: one object for each series, with `metric` and `value`.
+    ///
+    /// # Errors
+    ///
+    /// When Prometheus does not take it, with what it says.
+    pub async fn query(&self, expression: &str) -> Result<Vec<Value>> {
+        let parameters = format!("?query={}", encoded(expression));
+        let answer = self.get("query", &parameters).await;
+        let result = answer.with_context(|| expression.to_owned())?;
+        match result["result"].as_array() {
+            Some(series) => Ok(series.clone()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What it scrapes: one object for each target, with `labels`, `health` and `lastError`.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn targets(&self) -> Result<Vec<Value>> {
+        let data = self.get("targets", "").await?;
+        Ok(data["activeTargets"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default())
+    }
+
+    /// The alerting rules it has loaded: one object for each, with `name`, `health`, `lastError` and `state`.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn alerting_rules(&self) -> Result<Vec<Value>> {
+        let data = self.get("rules", "?type=alert").await?;
+        let groups = data["groups"].as_array().cloned().unwrap_or_default();
+        Ok(groups
+            .iter()
+            .filter_map(|group| group["rules"].as_array())
+            .flatten()
+            .cloned()
+            .collect())
+    }
+
+    async fn get(&self, what: &str, parameters: &str) -> Result<Value> {
+        let url = format!("{}/api/v1/{what}{parameters}", self.url);
+        let answer = Fetch::anonymous().get(&url).await?;
+        let mut body: Value = serde_json::from_str(&answer.text)
+            .with_context(|| format!("Prometheus answered {}", answer.text))?;
+        ensure!(answer.status == 200, "{}", body["error"]);
+        Ok(body["data"].take())
+    }
+}
+
+/// Runs promtool and returns what it printed.
+///
+/// # Errors
+///
+/// When it has not been built, or finds fault; the message is what it said.
+pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
+    let mut command = Command::new(binary("promtool")?);
+    command.args(arguments);
+    tool::run(command, input).await
+}
+
+fn binary(name: &str) -> Result<PathBuf> {
+    let module = GoModule::prometheus()?;
+    let folder = module
+        .built()
+        .context("Prometheus has not been built yet; type: make prometheus")?;
+    Ok(folder.join(name))
+}
+
+/// For a URL: every byte that might mean something there is escaped.
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}
