@@ -10,7 +10,6 @@ use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::repair::Karpenter;
 use nodegate::rule::{ClusterState, NodePlan, NodeState, Rule, RuleSet, plan};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -104,7 +103,7 @@ impl World {
             is_new: false,
             memories: &[],
             may_close: &[],
-            karpenter: Karpenter::Disabled,
+            karpenter: nodegate::repair::Karpenter::Disabled,
             watching_since: self.now,
             given_up_by: &[],
         };

@@ -20,10 +20,10 @@
 //! witness      every state of the nodes, for what must not happen in between
 //! audit        who wrote what, by the API server's audit log
 //! wait         "this happens within...", "this does not happen for..."
-//! karpenter    Karpenter's resource definitions in a cluster
 //! certificate  a serving certificate in a folder
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
+//! karpenter    Karpenter's resource definitions in a cluster
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks

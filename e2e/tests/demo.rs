@@ -39,7 +39,7 @@ fn the_outage_is_told_with_and_without_a_limit_and_everything_in_it_really_happe
             "node-b-01  closed by rule limited",
             "node-a-03  closed by rule limited",
             "a     0    10     ",
-            "at most 0.5 nodes a second are tainted there",
+            "0.5 nodes a second are tainted there",
             "all zones FullDisruption (30 of 30 nodes unmet), nothing more is tainted until one recovers",
             "ok   rule unlimited had all 30 nodes closed at a time",
             "ok   rule limited closed no zone's nodes faster than one at once and 0.5 a second",

@@ -49,6 +49,19 @@ pub enum WriteError {
     Failed(String),
 }
 
+/// What the API server says where it forbids a write, and what to do about it; an admission policy has said so itself.
+fn with_remedy(message: String) -> String {
+    if message.contains("ValidatingAdmissionPolicy") {
+        return message;
+    }
+    let rbac = if message.contains("karpenter.sh") {
+        KARPENTER_RBAC
+    } else {
+        RBAC
+    };
+    format!("{message} (grant it with `kubectl apply -k {rbac}`)")
+}
+
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
@@ -67,15 +80,7 @@ impl From<kube::Error> for WriteError {
             404 => Self::Gone,
             409 => Self::Conflict,
             422 if names_nothing => Self::Conflict,
-            403 => Self::Failed(format!(
-                "{} (grant it with `kubectl apply -k {}`)",
-                status.message,
-                if status.message.contains("karpenter.sh") {
-                    KARPENTER_RBAC
-                } else {
-                    RBAC
-                }
-            )),
+            403 => Self::Failed(with_remedy(status.message)),
             _ => Self::Failed(status.message),
         }
     }
