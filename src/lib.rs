@@ -15,11 +15,13 @@
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | `access` | who may read what is served |
 //! | [`webhook`] | what the API server asks before it takes a rule |
+//! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
@@ -35,6 +37,8 @@ pub mod controller;
 pub mod guard;
 mod instance;
 pub mod object;
+pub mod repair;
+pub mod reporter;
 pub mod rule;
 pub mod selector;
 #[cfg(test)]

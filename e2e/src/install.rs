@@ -16,6 +16,9 @@ pub const NAMESPACE: &str = "nrr-system";
 /// The service account that the controller runs as.
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
+/// The user that this makes the controller.
+pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
+
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 
 impl Cluster {
@@ -79,6 +82,14 @@ impl Cluster {
             .context("installing the RBAC")?;
         Ok(())
     }
+}
+
+/// A folder of this repository's `examples/`.
+#[must_use]
+pub fn example(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../examples")
+        .join(folder)
 }
 
 /// A folder of this repository's `config/`.

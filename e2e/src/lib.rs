@@ -24,15 +24,21 @@
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
 //! helm         a real Helm, and this repository's chart
+//! karpenter    Karpenter's resource definitions in a cluster
 //! install      this repository's CRD and RBAC in a cluster
 //! deployment   the installed Deployment, run as a process
 //! controller   the `nodegate` binary under test, as its own service account
+//! stage        what demos are told with: screen, watches, checks
+//! reporter     the same binary as a reporter
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
+//! outage       the story that `make demo-outage` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod certificate;
 pub mod changes;
@@ -48,14 +54,18 @@ mod folder;
 pub mod go_module;
 pub mod helm;
 pub mod install;
+pub mod karpenter;
 mod kubeconfig;
 pub mod kwok;
 pub mod options;
+pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;
+pub mod reporter;
 pub mod shared;
 pub mod sights;
+pub mod stage;
 mod tool;
 pub mod wait;
 pub mod witness;
@@ -64,6 +74,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
 pub use witness::Witness;

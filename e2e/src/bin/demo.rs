@@ -3,14 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
-use nodegate_e2e::demo::{Show, tell};
-use nodegate_e2e::{Cluster, Controller, ControllerManager, Options, note_failure};
-use tokio::signal::unix::{SignalKind, signal};
-
-/// How many lines of the controller's log a failure shows.
-const TAIL: usize = 15;
+use nodegate_e2e::stage::{Play, perform};
+use nodegate_e2e::{ControllerManager, Options, demo};
 
 /// How often the kubelets beat. The node lifecycle controller is there, which gives up on a node after 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -40,93 +36,22 @@ struct Cli {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let code = tokio::select! {
-        _ = interrupt.recv() => None,
-        _ = terminate.recv() => None,
-        code = run(&cli) => Some(code?),
+    let play = Play {
+        opening: "A Kubernetes control plane starts: etcd, API server, controller manager and scheduler are real, kwok plays \
+                  the kubelets.",
+        cluster: Options {
+            controller_manager: ControllerManager::Complete,
+            kwok: Some(HEARTBEAT),
+            ..Options::full()
+        },
+        keep: cli.keep,
+        look: "kubectl get nodereadinessrules,nodes,pods -A -o wide",
+        point_on: "To try it on a cluster of yours: README.md. Rules for your case: examples/.\n\
+                   An incident, with and without a limit: make demo-outage",
     };
-    Ok(code.unwrap_or_else(|| {
-        eprintln!("\ninterrupted; the cluster is gone");
-        ExitCode::from(130)
-    }))
-}
-
-async fn run(cli: &Cli) -> Result<ExitCode> {
-    let show = Show::new();
-    show.say(
-        "A Kubernetes control plane starts: etcd, API server, controller manager and scheduler are real, kwok plays the \
-         kubelets.",
-    )?;
-    let options = Options {
-        controller_manager: ControllerManager::Complete,
-        kwok: Some(HEARTBEAT),
-        detachable: cli.keep,
-        ..Options::full()
-    };
-    let cluster = Cluster::start(options).await?;
-    // Declared after the cluster: it goes first.
-    let mut controller = None;
-    let told = tell(&show, &cluster, &mut controller, cli.nodes.into()).await;
-    let all_happened = match told {
-        Ok(ending) => show.sum_up(&ending)?,
-        Err(error) => {
-            show.break_off()?;
-            drop(show);
-            eprintln!("\nThe demo failed: {error:#}");
-            false
-        }
-    };
-    if all_happened {
-        point_on(cli.keep);
-    } else {
-        note_failure();
-        if let Some(controller) = &mut controller {
-            eprint_end_of_log(controller);
-        }
-    }
-    if cli.keep
-        && let Some(controller) = controller
-    {
-        keep(cluster, controller)?;
-    }
-    Ok(if all_happened {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    let nodes = cli.nodes.into();
+    perform(play, async |show, cluster, controller| {
+        demo::tell(show, cluster, controller, nodes).await
     })
-}
-
-/// Where to go from here, having seen it all.
-fn point_on(keep: bool) {
-    println!("\nTo try it on a cluster of yours: README.md. Rules for your case: examples/.");
-    if !keep {
-        println!("To look around in a cluster like this one: make demo KEEP=1");
-    }
-}
-
-fn keep(cluster: Cluster, controller: Controller) -> Result<()> {
-    let kubeconfig = cluster.kubeconfig();
-    let mut pids: Vec<String> = cluster.pids().values().map(u32::to_string).collect();
-    pids.push(controller.leave_running().to_string());
-    cluster.leave_running()?;
-    println!("\nControl plane and controller are left running:\n");
-    println!("export KUBECONFIG={}", kubeconfig.display());
-    println!("kubectl get nodereadinessrules,nodes,pods -A -o wide   # for example");
-    println!("kill -9 {}   # ends it all", pids.join(" "));
-    Ok(())
-}
-
-fn eprint_end_of_log(controller: &mut Controller) {
-    if let Ok(Some(status)) = controller.exited() {
-        eprintln!("The controller has ended: {status}.");
-    }
-    let log = controller.log();
-    let lines: Vec<&str> = log.lines().collect();
-    eprintln!("The end of the controller's log:");
-    for line in &lines[lines.len().saturating_sub(TAIL)..] {
-        eprintln!("  {line}");
-    }
+    .await
 }

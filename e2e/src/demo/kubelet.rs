@@ -8,11 +8,11 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 
+use super::Show;
 use super::cast::DRIVER;
-use super::record::{Moment, Revision};
-use super::show::Show;
 use crate::fixtures::set_csi_drivers;
 use crate::sights;
+use crate::stage::{Moment, Revision};
 
 /// How long a registration takes on the quickest node.
 const QUICKEST: Duration = Duration::from_millis(1500);

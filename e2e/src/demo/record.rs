@@ -4,36 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 
 use super::cast::{GATES, Gate};
-use super::layout::seconds;
-
-/// The revision of the store at which something was written. Nodes, pods and `CSINode`s are in one etcd here, so their
-/// resource versions tell which of two writes came first, whatever the order in which the watches show them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Revision(pub u64);
-
-impl Revision {
-    /// The revision of an object.
-    pub fn of(object: &impl ResourceExt) -> Self {
-        let version = object.resource_version();
-        Self(
-            version
-                .and_then(|version| version.parse().ok())
-                .unwrap_or_default(),
-        )
-    }
-}
-
-/// When something happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// In the store.
-    pub revision: Revision,
-    /// As it was seen, since the start of the story.
-    pub at: Duration,
-}
+use crate::stage::{Moment, Revision, seconds};
 
 /// A time for which a node had the taint of a rule.
 #[derive(Debug, Clone)]

@@ -3,20 +3,11 @@
 use std::time::Duration;
 
 use super::cast::{PODS_PER_NODE, WORKLOADS};
-use super::layout::{Colours, Paint, count, latency, seconds, wrap};
 use super::record::NodeRecord;
 use super::story::Ending;
-use super::table::{grid, in_row};
+use super::table::in_row;
 use super::world::World;
-
-/// Something the demo promises to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
-    /// It happened, in this way.
-    Held(String),
-    /// It did not: what was seen instead.
-    Failed(String),
-}
+use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
 
 /// The promises, each checked against what was seen.
 #[must_use]
@@ -28,10 +19,6 @@ pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
         others_stayed_open(world, ending),
         all_is_open_and_runs(world, ending),
     ]
-}
-
-fn check(problem: Option<String>, promise: String) -> Check {
-    problem.map_or(Check::Held(promise), Check::Failed)
 }
 
 fn opened_when_ready(world: &World) -> Check {
@@ -60,7 +47,7 @@ fn opened_when_ready(world: &World) -> Check {
         "{} joined gated; each opened only after its CNI pod was Ready and its CSI driver registered",
         count(world.nodes.len(), "node")
     );
-    check(problem, promise)
+    Check::new(problem, promise)
 }
 
 fn never_bound_to_a_gated_node(world: &World) -> Check {
@@ -79,7 +66,7 @@ fn never_bound_to_a_gated_node(world: &World) -> Check {
         "{} bound, none to a node that was gated at that moment",
         count(world.bindings.len(), "workload pod")
     );
-    check(problem, promise)
+    Check::new(problem, promise)
 }
 
 fn closed_and_opened_again(world: &World, ending: &Ending) -> Check {
@@ -91,7 +78,7 @@ fn closed_and_opened_again(world: &World, ending: &Ending) -> Check {
         latency(ending.closing),
         latency(ending.opening)
     );
-    check(problem, promise)
+    Check::new(problem, promise)
 }
 
 fn others_stayed_open(world: &World, ending: &Ending) -> Check {
@@ -103,7 +90,7 @@ fn others_stayed_open(world: &World, ending: &Ending) -> Check {
         let again = node.gatings.len() > 1;
         again.then(|| format!("{name} was closed too, with its own CNI pod Ready"))
     });
-    check(problem, "every other node stayed open".to_owned())
+    Check::new(problem, "every other node stayed open".to_owned())
 }
 
 fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
@@ -117,40 +104,23 @@ fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
         )
     });
     let promise = format!("all {nodes} nodes are open, and all {pods} workload pods run");
-    check(problem, promise)
+    Check::new(problem, promise)
 }
 
-/// The summary: each node, the checks, and how quickly Nodegate acted.
+/// The summary: each node, and how quickly Nodegate acted.
 #[must_use]
-pub fn summary(world: &World, checks: &[Check], width: usize, colours: Colours) -> Vec<String> {
+pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let mut lines = nodes(world, width, colours);
-    lines.push(String::new());
-    for check in checks {
-        let (mark, text) = match check {
-            Check::Held(promise) => (colours.paint(Paint::Good, "ok  "), promise),
-            Check::Failed(problem) => (colours.paint(Paint::Bad, "FAIL"), problem),
-        };
-        lines.extend(marked(&mark, text, width));
-    }
     if let Some((median, slowest)) = reactions(world) {
+        lines.push(String::new());
         let text = format!(
-            "from the driver's registration to the open node: {} (median), {} (slowest)",
+            "From the driver's registration to the open node: {} (median), {} (slowest)",
             latency(median),
             latency(slowest)
         );
-        lines.extend(marked("    ", &text, width));
+        lines.extend(wrap(&text, width));
     }
     lines
-}
-
-/// A text after a mark of four characters, broken between words.
-fn marked(mark: &str, text: &str, width: usize) -> Vec<String> {
-    let lines = wrap(text, width.saturating_sub(5)).into_iter();
-    let marked = lines.enumerate().map(|(index, line)| match index {
-        0 => format!("{mark} {line}"),
-        _ => format!("     {line}"),
-    });
-    marked.collect()
 }
 
 fn nodes(world: &World, width: usize, colours: Colours) -> Vec<String> {
@@ -194,8 +164,8 @@ fn reactions(world: &World) -> Option<(Duration, Duration)> {
 mod tests {
     use super::*;
     use crate::demo::cast::{APP, BOOTSTRAP, CNI, CONTINUOUS, GATES, WORKLOAD};
-    use crate::demo::record::{Moment, Revision};
     use crate::demo::world::tests::{node, pod};
+    use crate::stage::{Moment, Revision};
 
     const CNI_READY: u64 = 20;
     const REGISTERED: u64 = 30;
@@ -243,13 +213,9 @@ mod tests {
     }
 
     fn problems(world: &World) -> Vec<String> {
-        let checks = checks(world, &ending()).into_iter();
-        checks
-            .filter_map(|check| match check {
-                Check::Failed(problem) => Some(problem),
-                Check::Held(_) => None,
-            })
-            .collect()
+        let checks = checks(world, &ending());
+        let problems = checks.iter().filter_map(Check::problem);
+        problems.map(str::to_owned).collect()
     }
 
     #[test]
@@ -287,14 +253,14 @@ mod tests {
     #[test]
     fn the_summary_has_a_line_for_each_time_a_node_was_gated() {
         let world = world(OPENED, OPENED + 1);
-        let lines = summary(&world, &checks(&world, &ending()), 100, Colours::None);
+        let lines = summary(&world, 100, Colours::None);
         assert_eq!(lines[0], "NODE  GATED FOR  WAITED FOR, LAST");
         assert_eq!(lines[1..3], ["n     0.0 s", "      0.0 s"]);
         let last = lines.last().map(String::as_str);
         assert_eq!(
             last,
             Some(
-                "     from the driver's registration to the open node: 35 ms (median), 35 ms (slowest)"
+                "From the driver's registration to the open node: 35 ms (median), 35 ms (slowest)"
             )
         );
     }

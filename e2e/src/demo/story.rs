@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Api, Client};
 
 use super::cast::{
     BOOTSTRAP, CONTINUOUS, DAEMON_SETS, NAMESPACE, PODS_PER_NODE, RULES, WORKLOADS, workload,
 };
-use super::kubelet::register_drivers;
-use super::layout::{count, latency};
-use super::record::{Moment, NodeRecord};
-use super::show::Show;
+use super::record::NodeRecord;
+use super::report::{checks, summary};
 use super::world::World;
+use super::{Show, kubelet};
 use crate::changes::set_pod_ready;
 use crate::cluster::Cluster;
 use crate::controller::Controller;
 use crate::fixtures;
+use crate::stage::{Moment, count, latency};
 
 /// How long after one node the next one joins.
 const BETWEEN_NODES: Duration = Duration::from_millis(1300);
@@ -41,7 +42,7 @@ pub struct Ending {
 }
 
 /// Installs Nodegate in the cluster, lets this many nodes join, and breaks and mends one. The controller is left in
-/// `controller`, for its log and for what becomes of it.
+/// `controller`, for its log and for what becomes of it. Whether all that was promised really happened.
 ///
 /// # Errors
 ///
@@ -51,19 +52,26 @@ pub async fn tell(
     cluster: &Cluster,
     controller: &mut Option<Controller>,
     nodes: usize,
-) -> Result<Ending> {
+) -> Result<bool> {
     let client = cluster.client().await?;
     let steps = async {
         prepare(show, cluster, controller, nodes).await?;
         join(show, &client, nodes).await?;
         break_and_mend(show, cluster, &client, nodes).await
     };
-    tokio::select! {
-        ending = steps => ending,
-        ended = show.watch(&client) => Err(ended.err().context("watching the cluster ended")?),
-        ended = show.draw() => Err(ended.err().context("drawing ended")?),
-        ended = register_drivers(show, &client) => Err(ended.err().context("the kubelets ended")?),
-    }
+    let nodes = Api::<Node>::all(client.clone());
+    let nodes = show.watch(nodes, World::see_node, |_, _| {});
+    let pods = Api::<Pod>::all(client.clone());
+    let pods = show.watch(pods, |world, pod, _| world.see_pod(pod), World::see_pod_go);
+    let ending = tokio::select! {
+        ending = steps => ending?,
+        ended = nodes => Err(ended.err().context("watching the nodes ended")?)?,
+        ended = pods => Err(ended.err().context("watching the pods ended")?)?,
+        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
+        ended = kubelet::register_drivers(show, &client) => Err(ended.err().context("the kubelets ended")?)?,
+    };
+    let checks = checks(&show.world().borrow(), &ending);
+    show.end(&checks, summary)
 }
 
 async fn prepare(

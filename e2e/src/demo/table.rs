@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use super::layout::{Colours, Paint, cut, seconds};
 use super::record::NodeRecord;
 use super::world::World;
+use crate::stage::{Cell, Colours, Paint, cut, grid, seconds};
 
 /// From this width on there is room for the rules' names.
 const WIDE: usize = 110;
-
-/// A cell: its text and colour.
-type Cell = (String, Paint);
 
 /// One line for each node under a heading, and one for the workload, none wider than `width`.
 #[must_use]
@@ -69,47 +66,6 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
 #[must_use]
 pub fn in_row(message: &str) -> String {
     message.replacen(" on this node", "", 1)
-}
-
-/// Cells under headings, each column as wide as its widest cell, the last one as what is left of `width`.
-#[must_use]
-pub fn grid(heading: &[&str], rows: &[Vec<Cell>], width: usize, colours: Colours) -> Vec<String> {
-    let heading: Vec<Cell> = heading
-        .iter()
-        .map(|text| ((*text).to_owned(), Paint::Strong))
-        .collect();
-    let all = || std::iter::once(&heading).chain(rows);
-    let widths: Vec<usize> = (0..heading.len())
-        .map(|column| {
-            let cells = all().filter_map(|row| row.get(column));
-            cells
-                .map(|(text, _)| text.chars().count())
-                .max()
-                .unwrap_or_default()
-        })
-        .collect();
-    all()
-        .map(|row| line(row, &widths, width, colours))
-        .collect()
-}
-
-fn line(row: &[Cell], widths: &[usize], width: usize, colours: Colours) -> String {
-    let mut line = String::new();
-    let mut left = width;
-    // Written before the next cell that is not empty: a copied table has no blanks at the ends of its lines.
-    let mut gap = 0;
-    for ((text, paint), column) in row.iter().zip(widths) {
-        let text = cut(text, left.saturating_sub(gap));
-        let length = text.chars().count();
-        if length > 0 {
-            line.push_str(&" ".repeat(gap));
-            line.push_str(&colours.paint(*paint, &text));
-            left -= gap + length;
-            gap = 0;
-        }
-        gap += column.saturating_sub(length) + 2;
-    }
-    line
 }
 
 fn workload(world: &World, width: usize) -> String {

@@ -2,15 +2,17 @@
 //! out. Pure: the time is a parameter, counted from the start of the story.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use kube::runtime::watcher;
 
 use super::cast::{APP, CNI, CSI, WORKLOAD};
-use super::record::{Moment, News, NodeRecord, Revision};
+use super::record::{News, NodeRecord};
+use super::table::table;
 use crate::sights;
+use crate::stage::{self, Colours, Moment, Revision};
 
 /// A pod of the workload.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +43,6 @@ pub struct World {
     pub workload: BTreeMap<String, WorkloadPod>,
     /// Every binding of a pod of the workload.
     pub bindings: Vec<Binding>,
-    /// What went wrong last while watching.
-    pub trouble: Option<String>,
 }
 
 /// A change worth telling.
@@ -52,6 +52,21 @@ pub struct Change {
     pub node: String,
     /// What happened there.
     pub news: News,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.node, self.news)
+    }
+}
+
+impl stage::World for World {
+    fn picture(&self, now: Duration, width: usize, colours: Colours) -> Vec<String> {
+        if self.nodes.is_empty() && self.workload.is_empty() {
+            return Vec::new();
+        }
+        table(self, now, width, colours)
+    }
 }
 
 impl World {
@@ -135,14 +150,6 @@ impl World {
             node: node.to_owned(),
             news: News::Registered,
         }]
-    }
-
-    /// Takes in that watching went wrong; it is tried again.
-    pub fn see_trouble<T>(&mut self, event: Result<T, watcher::Error>) -> Vec<Change> {
-        if let Err(error) = event {
-            self.trouble = Some(error.to_string());
-        }
-        Vec::new()
     }
 
     /// How many nodes have no taint of a rule.

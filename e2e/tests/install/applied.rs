@@ -4,10 +4,11 @@ use anyhow::{Context, Result};
 use nodegate_e2e::fetch::Fetch;
 use nodegate_e2e::install::{NAMESPACE, config, write_kustomization};
 use nodegate_e2e::{Cluster, Options, deployment, eventually};
+use serde_json::json;
 
 use crate::{
-    CRD, SOON, TURNS, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
-    until_conflicts_are_refused,
+    CRD, MANAGER, SOON, TURNS, call_webhook_at, closed_node, folder, gates_and_releases,
+    until_bound, until_conflicts_are_refused,
 };
 
 #[tokio::test]
@@ -73,4 +74,60 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     call_webhook_at(&cluster, &addresses.webhook).await?;
     until_conflicts_are_refused(&cluster.client().await?, &controller).await
+}
+
+#[tokio::test]
+async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let labels = json!({
+        "control-plane": "controller-manager",
+        "app.kubernetes.io/name": "nrrcontroller",
+    });
+    let container = json!({
+        "name": "manager",
+        "image": "node-readiness-controller:v0.5.0",
+        "command": ["/manager"],
+        "args": ["--leader-elect", "--kube-api-qps=50"],
+    });
+    let earlier = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "nrr-controller-manager", "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"serviceAccountName": "nrr-controller-manager", "containers": [container]},
+            },
+        },
+    });
+    for apply in [
+        &["apply", "-k"][..],
+        &["apply", "--server-side", "--force-conflicts", "-k"],
+    ] {
+        cluster
+            .kubectl(&["create", "namespace", NAMESPACE])
+            .await
+            .ok();
+        cluster.apply(&earlier.to_string()).await?;
+        let default = config("default");
+        let default = default.to_string_lossy();
+        cluster.kubectl(&[apply, &[&default]].concat()).await?;
+        let path = "jsonpath={.spec.template.spec.containers[*].command} {.spec.template.spec.containers[*].args[*]}";
+        let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
+        let runs = cluster.kubectl(&arguments).await?;
+        assert!(
+            runs.starts_with("[\"/nodegate\"] controller --leader-elect "),
+            "{apply:?}: {runs}"
+        );
+        assert!(!runs.contains("qps"), "{apply:?}: {runs}");
+        let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+        controller.once_ready().await?.stop().await?;
+        cluster
+            .kubectl(&["delete", MANAGER, "-n", NAMESPACE])
+            .await?;
+    }
+    Ok(())
 }

@@ -100,6 +100,12 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             &["webhook.enabled=true", "webhook.certificate=cert-manager"],
         ),
         (
+            "karpenter",
+            &["components/karpenter"],
+            &["karpenter.enabled=true"],
+        ),
+        ("policies", &["policy"], &["policies.enabled=true"]),
+        (
             "prometheus",
             &["components/prometheus"],
             &[
@@ -135,7 +141,7 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
 #[tokio::test]
 async fn another_namespace_is_everywhere() -> Result<()> {
     let chart = chart();
-    let all = "webhook.enabled=true,metrics.serviceMonitor.enabled=true,config.passingTaints={a/b}";
+    let all = "webhook.enabled=true,karpenter.enabled=true,policies.enabled=true,config.passingTaints={a/b}";
     let rendered = helm(&[
         "template",
         "nodegate",

@@ -2,7 +2,7 @@
 //!
 //! | rule | nodes |
 //! |---|---|
-//! | `gate`, continuous | `node-of-gate` is gated and then opened, `other-of-gate` always open |
+//! | `gate`, continuous, with a disruption guard | `node-of-gate` is gated and then opened, `other-of-gate` always open |
 //! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is opened |
 //! | `parts`, continuous, on critical components | `node-of-parts` is held: DaemonSet `cni` has no pod there. `stray` is shut out |
 
@@ -10,6 +10,7 @@ use anyhow::Result;
 use kube::Client;
 use nodegate_e2e::fixtures::{daemon_set, node, rule};
 use nodegate_e2e::{changes, eventually, sights};
+use serde_json::json;
 
 use super::SOON;
 
@@ -35,8 +36,13 @@ pub async fn play(client: &Client) -> Result<()> {
         ("node-of-gate", "gate", "False"),
         ("other-of-gate", "gate", "True"),
     ] {
-        let node = node(name).label("pool", pool).condition(READY, status);
-        node.create(client).await?;
+        node(name)
+            .label("pool", pool)
+            .label("topology.kubernetes.io/region", "region-a")
+            .label("topology.kubernetes.io/zone", "zone-a")
+            .condition(READY, status)
+            .create(client)
+            .await?;
     }
     node("node-of-parts")
         .label("pool", "parts")
@@ -56,7 +62,8 @@ pub async fn play(client: &Client) -> Result<()> {
             .selects("pool", name)
             .waits_for(condition)
     };
-    of("gate", READY).create(client).await?;
+    let guarded = of("gate", READY).spec("disruption", json!({}));
+    guarded.create(client).await?;
     of("boot", READY).bootstrap_only().create(client).await?;
     of("parts", COMPONENTS).create(client).await?;
     node("node-of-boot")

@@ -64,6 +64,12 @@ const METRICS: &[(&str, &str, &[&str])] = &[
         &["class", "type", "status"],
     ),
     ("nodegate_rule_daemon_sets_shut_out", "gauge", &["rule"]),
+    ("nodegate_disruption_waiting", "gauge", &["rule", "zone"]),
+    (
+        "nodegate_disruption_zone_state",
+        "gauge",
+        &["rule", "zone", "state"],
+    ),
     ("nodegate_queue_depth", "gauge", &[]),
     ("nodegate_writes_in_flight", "gauge", &[]),
     ("nodegate_write_duration_seconds", "histogram", &["object"]),
@@ -163,6 +169,14 @@ const VALUES: &[(&str, f64)] = &[
     ),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="parts"}"#, 1.0),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="gate"}"#, 0.0),
+    (
+        r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#,
+        0.0,
+    ),
+    (
+        r#"nodegate_disruption_zone_state{rule="gate",state="Normal",zone="region-a/zone-a"}"#,
+        1.0,
+    ),
     ("nodegate_queue_depth", 0.0),
     ("nodegate_writes_in_flight", 0.0),
     ("nodegate_events_dropped_total", 0.0),

@@ -2,6 +2,8 @@
 
 mod cases;
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use kube::Api;
@@ -31,11 +33,17 @@ async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest(
 }
 
 #[tokio::test]
-async fn the_samples_and_the_readmes_rule_are_taken() -> Result<()> {
+async fn the_samples_the_examples_and_the_readmes_rule_are_taken() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
     let samples = install::config("samples").display().to_string();
     cluster.kubectl(&["apply", "-k", &samples]).await?;
+    let examples = examples()?;
+    assert!(!examples.is_empty(), "there is no example with a rule");
+    for example in examples {
+        let path = example.display().to_string();
+        cluster.kubectl(&["apply", "-f", &path]).await?;
+    }
     let readme = include_str!("../../../README.md");
     let rules = readme
         .split("```")
@@ -48,6 +56,19 @@ async fn the_samples_and_the_readmes_rule_are_taken() -> Result<()> {
     }
     assert!(count > 0, "the README has no rule");
     Ok(())
+}
+
+/// The rule of each example that has one.
+fn examples() -> Result<Vec<PathBuf>> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut rules = Vec::new();
+    for example in std::fs::read_dir(examples)? {
+        let rule = example?.path().join("rule.yaml");
+        if rule.is_file() {
+            rules.push(rule);
+        }
+    }
+    Ok(rules)
 }
 
 fn resource() -> ApiResource {
