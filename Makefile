@@ -14,7 +14,7 @@ PLATFORMS ?= linux/amd64
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install demo demo-outage bench \
-	bench-full bench-binaries bench-micro cluster crd alerts chart install.yaml image lint clean
+	bench-full bench-binaries bench-micro cluster crd alerts chart install.yaml static image lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE
 	$(CLUSTER) kubectl kustomize dist > dist/install.yaml.new
 	$(CLUSTER) kubectl kustomize config/crd > dist/crds.yaml
 	mv dist/install.yaml.new dist/install.yaml
+
+static: ## Build the static binary that images have, and run it in an empty folder (needs root)
+	hack/check-static "$$(hack/build-static amd64)"
 
 image: ## Build the container image IMAGE; PLATFORMS=linux/amd64,linux/arm64 for both, CONTAINER_TOOL=podman for Podman
 	$(CONTAINER_TOOL) build --platform $(PLATFORMS) --tag $(IMAGE) .

@@ -23,6 +23,12 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
     assert!(!applied.contains("Warning"), "{applied}");
     // The namespace enforces pod security `restricted`: pods that do not meet it would not be made.
     until_bound(&cluster, NAMESPACE, 2).await?;
+    let run = ["run", "lax", "--image=lax", "-n", NAMESPACE];
+    let refused = cluster.kubectl(&run).await;
+    assert!(
+        refused.is_err_and(|error| error.to_string().contains("violates PodSecurity")),
+        "the namespace takes pods that are not restricted"
+    );
 
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;
