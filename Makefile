@@ -6,7 +6,7 @@ ALERTS = config/prometheus
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics demo cluster crd alerts lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics test-reporter demo cluster crd alerts lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test-e2e: controlplane prometheus build ## Run the tests against a real control 
 
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
 	$(CARGO) test --package nodegate-e2e --test metrics
+
+test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
+	$(CARGO) test --package nodegate-e2e --test reporter --test policy
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)

@@ -20,6 +20,7 @@
 //! | [`tls`] | serving over TLS, and where the certificates come from |
 //! | `access` | who may read what is served |
 //! | [`webhook`] | what the API server asks before it takes a rule |
+//! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
@@ -35,6 +36,7 @@ pub mod controller;
 pub mod guard;
 mod instance;
 pub mod object;
+pub mod reporter;
 pub mod rule;
 pub mod selector;
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
-use nodegate::{api, controller};
+use nodegate::{api, controller, reporter};
+use tokio::runtime;
 use tracing_subscriber::EnvFilter;
 
 /// Keeps pods off Kubernetes nodes until everything the node needs is really there.
@@ -22,6 +23,13 @@ enum Command {
     Controller {
         #[command(flatten)]
         args: Box<controller::Args>,
+        #[command(flatten)]
+        log: LogArgs,
+    },
+    /// Run the reporter: check an endpoint on this node and report the outcome as a condition of the Node
+    Reporter {
+        #[command(flatten)]
+        args: Box<reporter::Args>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -52,9 +60,8 @@ enum LogFormat {
     Json,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run().await {
+fn main() -> ExitCode {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line, with each cause once, and no backtrace: this is for whoever typed the command.
@@ -72,11 +79,20 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run() -> anyhow::Result<()> {
+fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Controller { args, log } => {
             log.init()?;
-            controller::run(*args).await?;
+            let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(controller::run(*args))?;
+        }
+        Command::Reporter { args, log } => {
+            log.init()?;
+            // One thread: it runs on every node, and mostly sleeps.
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(reporter::run(*args))?;
         }
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
     }

@@ -1,7 +1,7 @@
 //! A Kubernetes cluster of real components on the loopback interface, up in seconds and gone when dropped.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -159,9 +159,19 @@ impl Cluster {
     ///
     /// When the API server makes none.
     pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
+        self.token(namespace, name, None).await
+    }
+
+    async fn token(
+        &self,
+        namespace: &str,
+        name: &str,
+        bound_object_ref: Option<BoundObjectReference>,
+    ) -> Result<String> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
+                bound_object_ref,
                 expiration_seconds: Some(TOKEN_LIFETIME),
                 ..TokenRequestSpec::default()
             }),
@@ -186,9 +196,40 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<PathBuf> {
+        self.kubeconfig_for_token(namespace, name, None).await
+    }
+
+    /// As [`Self::kubeconfig_for_service_account`], with the token that an existing pod of that service account gets: it
+    /// says which node the pod runs on.
+    ///
+    /// # Errors
+    ///
+    /// As there, and when there is no such pod.
+    pub async fn kubeconfig_for_pod(
+        &self,
+        namespace: &str,
+        service_account: &str,
+        pod: &str,
+    ) -> Result<PathBuf> {
+        let bound = BoundObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(pod.to_owned()),
+            uid: None,
+        };
+        self.kubeconfig_for_token(namespace, service_account, Some(bound))
+            .await
+    }
+
+    async fn kubeconfig_for_token(
+        &self,
+        namespace: &str,
+        name: &str,
+        bound_object_ref: Option<BoundObjectReference>,
+    ) -> Result<PathBuf> {
         // A file of its own each time: an earlier one may be in use.
         static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let token = self.service_account_token(namespace, name).await?;
+        let token = self.token(namespace, name, bound_object_ref).await?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("{namespace}.{name}.{number}.kubeconfig");
         let path = self.launcher.folder.join(file);
@@ -251,6 +292,18 @@ impl Cluster {
     pub async fn restart_api_server(&self) -> Result<()> {
         self.stop_api_server();
         self.start_api_server().await
+    }
+
+    /// The certificate of the CA that signed the API server's, as PEM.
+    #[must_use]
+    pub fn ca(&self) -> &str {
+        &self.server.ca
+    }
+
+    /// Where the store serves its clients, in plain text; it speaks gRPC, with the health protocol.
+    #[must_use]
+    pub fn store(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.launcher.etcd_port).into()
     }
 
     /// The folder with logs, certificates and data.

@@ -205,7 +205,7 @@ fn loopback(port: u16) -> SocketAddr {
 }
 
 /// One plain HTTP request: the status code and the body.
-async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
         // HTTP/1.0: the answer comes unchunked and ends with the connection.

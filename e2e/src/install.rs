@@ -77,6 +77,14 @@ impl Cluster {
     }
 }
 
+/// A folder of this repository's `examples/`.
+#[must_use]
+pub fn example(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../examples")
+        .join(folder)
+}
+
 /// A folder of this repository's `config/`.
 #[must_use]
 pub fn config(folder: &str) -> PathBuf {

@@ -26,7 +26,9 @@
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
+//! reporter     the same binary as a reporter
 //! demo         the story that `make demo` shows
+//! outage       the story that `make demo-outage` shows
 //! ```
 //!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
@@ -48,9 +50,11 @@ pub mod install;
 mod kubeconfig;
 pub mod kwok;
 pub mod options;
+pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;
+pub mod reporter;
 pub mod shared;
 pub mod sights;
 pub mod stage;
@@ -62,6 +66,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
 pub use witness::Witness;

@@ -1,0 +1,131 @@
+//! A program that is run without a shell: exit code 0 is good.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use super::Failure;
+
+/// How much of each output stream is kept.
+const SHOWN: u64 = 256;
+/// How long to wait for the rest of the output once the program has ended: what it has left running may hold on to it.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs the program and says how it ended. When this is dropped, the program is killed with all that it has started.
+pub async fn check(program: &Path, arguments: &[String]) -> Result<String, Failure> {
+    let started = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let mut child =
+        started.map_err(|error| Failure::broken(format!("cannot be started: {error}")))?;
+    let _group = Group::of(child.id());
+    let mut output = Vec::new();
+    let mut errors = Vec::new();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let ended = {
+        let reading = async {
+            tokio::join!(keep(stdout, &mut output), keep(stderr, &mut errors));
+        };
+        tokio::pin!(reading);
+        tokio::select! {
+            ended = child.wait() => {
+                let _ = tokio::time::timeout(PATIENCE, &mut reading).await;
+                ended
+            }
+            () = &mut reading => child.wait().await,
+        }
+    };
+    let ended = ended.map_err(|error| Failure::broken(format!("was lost sight of: {error}")))?;
+    if ended.success() {
+        return Ok("succeeded".to_owned());
+    }
+    let shown = if errors.is_empty() { output } else { errors };
+    let shown = String::from_utf8_lossy(&shown);
+    Err(Failure::not_ready(match shown.trim() {
+        "" => failure(ended),
+        shown => format!("{}: {shown}", failure(ended)),
+    }))
+}
+
+/// Reads a stream to its end and keeps the start, so that the program never waits for a reader.
+async fn keep(stream: Option<impl AsyncRead + Unpin>, start: &mut Vec<u8>) {
+    if let Some(mut stream) = stream {
+        let _ = (&mut stream).take(SHOWN).read_to_end(start).await;
+        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+    }
+}
+
+fn failure(ended: ExitStatus) -> String {
+    match (ended.code(), ended.signal()) {
+        (Some(code), _) => format!("failed with exit code {code}"),
+        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+/// A process group that is killed when this is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    /// The group of a process that leads one.
+    fn of(leader: Option<u32>) -> Self {
+        let leader = leader.and_then(|pid| i32::try_from(pid).ok());
+        Self(leader.and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It fails where nothing of the group is left, which is the rule.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::outcome::Finding;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_is_judged_by_its_exit_code() {
+        for (script, expected) in [
+            ("exit 0", Ok("succeeded")),
+            ("echo fine; exit 0", Ok("succeeded")),
+            ("exit 3", Err("failed with exit code 3")),
+            (
+                "echo out; echo err >&2; exit 1",
+                Err("failed with exit code 1: err"),
+            ),
+            ("echo out; exit 1", Err("failed with exit code 1: out")),
+            ("kill -9 $$", Err("was ended by signal 9")),
+            // More than a pipe holds, and a process left behind that holds on to the output.
+            ("yes | head -c 300000; exit 0", Ok("succeeded")),
+            ("sleep 60 & exit 0", Ok("succeeded")),
+        ] {
+            let arguments = ["-c".to_owned(), script.to_owned()];
+            let result = check(Path::new("/bin/sh"), &arguments).await;
+            let result = result.as_ref().map(String::as_str);
+            let result = result.map_err(|failure| failure.words.as_str());
+            assert_eq!(result, expected, "{script}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_started_is_a_broken_check() {
+        let result = check(Path::new("/no/such/program"), &[]).await;
+        let failure = result.unwrap_err();
+        assert_eq!(failure.finding, Finding::Broken);
+        assert!(failure.words.contains("cannot be started"), "{failure:?}");
+    }
+}

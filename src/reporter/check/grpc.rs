@@ -1,0 +1,161 @@
+//! The gRPC health protocol, version 1: one unary call, whose two messages have one field each.
+//!
+//! See <https://github.com/grpc/grpc/blob/master/doc/health-checking.md> and
+//! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Two fields do not ask for a code generator.
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http2;
+use hyper::header::{CONTENT_TYPE, HeaderMap, TE, USER_AGENT};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::super::endpoint::Target;
+use super::{Failure, connect, drive};
+use crate::causes::with_causes;
+
+/// The method that is called.
+const METHOD: &str = "/grpc.health.v1.Health/Check";
+/// The largest answer that is read; the one that is expected has 7 bytes.
+const MAX_ANSWER: usize = 4096;
+/// The tag of field 1, length-delimited: `HealthCheckRequest.service`.
+const SERVICE: u8 = 0x0a;
+/// The tag of field 1, a varint: `HealthCheckResponse.status`.
+const STATUS: u8 = 0x08;
+
+/// Asks for the health of a service, or of the server as a whole, and says what was found.
+pub async fn check(target: &Target, authority: &str, service: &str) -> Result<String, Failure> {
+    let stream = connect::connect(target).await?;
+    let unanswered = |error: hyper::Error| {
+        Failure::no_answer(format!("did not answer as gRPC: {}", with_causes(&error)))
+    };
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .map_err(unanswered)?;
+    let message = Request::post(format!("http://{authority}{METHOD}"))
+        .header(CONTENT_TYPE, "application/grpc")
+        .header(TE, "trailers")
+        .header(USER_AGENT, super::USER_AGENT)
+        .body(Full::new(Bytes::from(request(service))))
+        .map_err(|error| Failure::broken(format!("cannot be asked: {error}")))?;
+    let exchange = async {
+        let response = sender.send_request(message).await.map_err(unanswered)?;
+        read(response).await
+    };
+    drive(exchange, connection).await
+}
+
+async fn read(response: Response<Incoming>) -> Result<String, Failure> {
+    let (head, body) = response.into_parts();
+    if head.status != StatusCode::OK {
+        return Err(Failure::broken(format!(
+            "does not speak gRPC: it answered {}",
+            head.status
+        )));
+    }
+    let body = Limited::new(body, MAX_ANSWER).collect().await;
+    let body =
+        body.map_err(|error| Failure::no_answer(format!("broke off its answer: {error}")))?;
+    // A call that fails at once has its status among the headers.
+    let trailers = body.trailers().unwrap_or(&head.headers);
+    let code = header(trailers, "grpc-status");
+    if code != "0" {
+        return Err(Failure::not_ready(refusal(
+            code,
+            header(trailers, "grpc-message"),
+        )));
+    }
+    match status(&body.to_bytes()) {
+        Some(1) => Ok("answered SERVING".to_owned()),
+        Some(2) => Err(Failure::not_ready("answered NOT_SERVING")),
+        Some(_) => Err(Failure::not_ready("answered UNKNOWN")),
+        None => Err(Failure::broken(
+            "answered something else than a health status",
+        )),
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+/// Why the server does not tell its health.
+fn refusal(code: &str, message: &str) -> String {
+    match code {
+        "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
+        "12" => "has no health service (gRPC status UNIMPLEMENTED)".to_owned(),
+        "" => "answered without a gRPC status".to_owned(),
+        code => format!("refused with gRPC status {code} {message}"),
+    }
+}
+
+/// A `HealthCheckRequest` in its frame: a byte that says it is not compressed, and its length.
+fn request(service: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        message.push(SERVICE);
+        let mut length = service.len();
+        while length >= 0x80 {
+            message.push(low_bits(length) | 0x80);
+            length >>= 7;
+        }
+        message.push(low_bits(length));
+        message.extend_from_slice(service.as_bytes());
+    }
+    let length = u32::try_from(message.len()).expect("an endpoint is shorter than 4 GiB");
+    let mut frame = vec![0];
+    frame.extend_from_slice(&length.to_be_bytes());
+    frame.extend_from_slice(&message);
+    frame
+}
+
+/// The lowest seven bits.
+fn low_bits(number: usize) -> u8 {
+    u8::try_from(number & 0x7f).expect("seven bits fit into a byte")
+}
+
+/// The status in a framed `HealthCheckResponse`; a status that is not sent is 0, `UNKNOWN`.
+fn status(frame: &[u8]) -> Option<u8> {
+    let (head, message) = frame.split_at_checked(5)?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+    if head[0] != 0 || usize::try_from(length) != Ok(message.len()) {
+        return None;
+    }
+    match message {
+        [] => Some(0),
+        [STATUS, status @ 0..=3] => Some(*status),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_framed_as_the_protocol_says() {
+        assert_eq!(request(""), [0, 0, 0, 0, 0]);
+        assert_eq!(request("a.B"), [0, 0, 0, 0, 5, 0x0a, 3, b'a', b'.', b'B']);
+        // A length of 200 takes two bytes: 0b1100_1000.
+        let long = request(&"x".repeat(200));
+        assert_eq!(long[..8], [0, 0, 0, 0, 203, 0x0a, 0xc8, 0x01]);
+        assert_eq!(long.len(), 5 + 203);
+    }
+
+    #[test]
+    fn only_a_whole_answer_has_a_status() {
+        for (frame, expected) in [
+            (&[0, 0, 0, 0, 2, 8, 1][..], Some(1)),
+            (&[0, 0, 0, 0, 2, 8, 2], Some(2)),
+            (&[0, 0, 0, 0, 0], Some(0)),
+            (&[], None),
+            (&[0, 0, 0, 0, 2, 8], None),
+            (&[1, 0, 0, 0, 2, 8, 1], None),
+            (&[0, 0, 0, 0, 2, 8, 200], None),
+            (&[0, 0, 0, 0, 2, 16, 1], None),
+        ] {
+            assert_eq!(status(frame), expected, "{frame:?}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A GET request: any 2xx answer is good.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderValue, LOCATION, USER_AGENT};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+
+use super::super::endpoint::{Endpoint, HttpRequest};
+use super::tls::Tls;
+use super::{Failure, connect, drive};
+use crate::causes::with_causes;
+
+/// How much of an answer's body is shown.
+const SHOWN: usize = 256;
+/// How long to wait for that much: the status is what counts.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many redirects are followed.
+const REDIRECTS: usize = 10;
+
+/// Makes the request, follows redirects on the same host, and says what was found.
+pub async fn check(request: &HttpRequest, tls: Option<&Tls>) -> Result<String, Failure> {
+    let mut request = request.clone();
+    for _ in 0..=REDIRECTS {
+        match get(&request, tls).await? {
+            Answer::Good(status) => return Ok(format!("answered {status}")),
+            Answer::Bad(words) => return Err(Failure::not_ready(words)),
+            Answer::Elsewhere(location) => {
+                request = follow(&request, &location).ok_or_else(|| {
+                    Failure::not_ready(format!(
+                        "redirects to {location}, which is not on the same host; check that address itself"
+                    ))
+                })?;
+            }
+        }
+    }
+    Err(Failure::not_ready(format!(
+        "redirects more than {REDIRECTS} times"
+    )))
+}
+
+/// An answer, as far as it matters here.
+enum Answer {
+    /// A 2xx status.
+    Good(String),
+    /// Another one.
+    Bad(String),
+    /// A redirect.
+    Elsewhere(String),
+}
+
+async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, Failure> {
+    let mut stream = connect::connect(&request.target).await?;
+    if let Some(tls) = tls {
+        stream = tls.connect(&request.target, stream).await?;
+    }
+    let unanswered = |error: hyper::Error| {
+        Failure::no_answer(format!("did not answer: {}", with_causes(&error)))
+    };
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(unanswered)?;
+    let message = Request::get(&request.path)
+        .header(HOST, &request.authority)
+        .header(USER_AGENT, super::USER_AGENT)
+        .header(ACCEPT, HeaderValue::from_static("*/*"))
+        .header(CONNECTION, HeaderValue::from_static("close"))
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| Failure::broken(format!("cannot be asked: {error}")))?;
+    let exchange = async {
+        let response = sender.send_request(message).await.map_err(unanswered)?;
+        Ok(read(response).await)
+    };
+    drive(exchange, connection).await
+}
+
+/// Looks at a response. The body of a good one is not waited for.
+async fn read(mut response: Response<Incoming>) -> Answer {
+    let status = response.status();
+    if status.is_success() {
+        return Answer::Good(status.to_string());
+    }
+    let location = response.headers().get(LOCATION);
+    let location = location.and_then(|location| location.to_str().ok());
+    if let (true, Some(location)) = (status.is_redirection(), location) {
+        return Answer::Elsewhere(location.to_owned());
+    }
+    let body = start_of(response.body_mut()).await;
+    Answer::Bad(match body.as_str() {
+        "" => format!("answered {status}"),
+        body => format!("answered {status}: {body}"),
+    })
+}
+
+/// The start of a body, as far as it comes soon.
+async fn start_of(body: &mut Incoming) -> String {
+    let mut start = Vec::new();
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            if let Some(data) = frame.data_ref() {
+                start.extend_from_slice(&data[..data.len().min(SHOWN - start.len())]);
+            }
+            if start.len() == SHOWN {
+                break;
+            }
+        }
+    };
+    // What has come by then is shown.
+    let _ = tokio::time::timeout(PATIENCE, reading).await;
+    String::from_utf8_lossy(&start).into_owned()
+}
+
+/// The request that a redirect leads to, if it stays on the same host and port.
+fn follow(from: &HttpRequest, location: &str) -> Option<HttpRequest> {
+    let path = if location.starts_with('/') && !location.starts_with("//") {
+        location.parse::<Uri>().ok()?.path_and_query()?.to_string()
+    } else {
+        let super::Check::Http(to) = Endpoint::parse(location).ok()?.check else {
+            return None;
+        };
+        if (&to.target, to.tls) != (&from.target, from.tls) {
+            return None;
+        }
+        to.path
+    };
+    Some(HttpRequest {
+        path,
+        ..from.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Check;
+    use super::*;
+
+    #[test]
+    fn redirects_are_followed_on_the_same_host_alone() {
+        let from = "http://localhost:9099/old";
+        let Ok(Check::Http(from)) = Endpoint::parse(from).map(|endpoint| endpoint.check) else {
+            panic!("{from} is no http endpoint");
+        };
+        for (location, expected) in [
+            ("/new?x=1", Some("/new?x=1")),
+            ("http://localhost:9099/new", Some("/new")),
+            ("http://localhost:9098/new", None),
+            ("https://localhost:9099/new", None),
+            ("http://elsewhere:9099/new", None),
+            ("//elsewhere/new", None),
+            ("new", None),
+            ("exec:/bin/true", None),
+        ] {
+            let to = follow(&from, location);
+            assert_eq!(
+                to.as_ref().map(|to| to.path.as_str()),
+                expected,
+                "{location}"
+            );
+        }
+    }
+}

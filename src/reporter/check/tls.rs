@@ -1,0 +1,175 @@
+//! TLS towards an https endpoint.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    WantsVerifier,
+};
+
+use super::super::endpoint::Target;
+use super::super::settings::{SettingError, Verify};
+use super::Failure;
+use super::connect::Connection;
+use crate::causes::with_causes;
+
+/// How to speak TLS with the endpoint.
+#[derive(Debug)]
+pub enum Tls {
+    /// In the same way each time.
+    Fixed(Arc<ClientConfig>),
+    /// Verifying against this file, which is read again for each check: whoever rotates the authority replaces it.
+    File(PathBuf),
+}
+
+impl Tls {
+    /// Finds out what is verified against.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub fn new(verify: &Verify) -> Result<Self, SettingError> {
+        let unusable = |problem| SettingError::new("CHECK_CA_FILE", problem);
+        match verify {
+            Verify::System => system_roots()
+                .map(|roots| Self::Fixed(verified(roots)))
+                .map_err(unusable),
+            Verify::File(path) => roots_in(path)
+                .map(|_| Self::File(path.clone()))
+                .map_err(unusable),
+            Verify::Nothing => Ok(Self::Fixed(unverified())),
+        }
+    }
+
+    /// Speaks TLS over a connection to `target`.
+    pub async fn connect(
+        &self,
+        target: &Target,
+        connection: Box<dyn Connection>,
+    ) -> Result<Box<dyn Connection>, Failure> {
+        let config = match self {
+            Self::Fixed(config) => Arc::clone(config),
+            Self::File(path) => verified(roots_in(path).map_err(|problem| {
+                Failure::broken(format!("cannot be verified: CHECK_CA_FILE {problem}"))
+            })?),
+        };
+        let host = match target {
+            Target::Tcp { host, .. } => host.as_str(),
+            Target::Unix(_) => "localhost",
+        };
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Failure::broken(format!("cannot be verified: {host} is no DNS name")))?;
+        let stream = TlsConnector::from(config).connect(name, connection).await;
+        match stream {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) => {
+                let words = format!("fails the TLS handshake: {}", with_causes(&error));
+                Err(Failure::no_answer(words))
+            }
+        }
+    }
+}
+
+/// The system's certificate authorities. An error reads as the rest of a sentence that starts with `CHECK_CA_FILE`.
+fn system_roots() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(
+            "is not set, and this system has no certificate authorities of its own (an image without \
+             ca-certificates?); name a PEM file with those that signed the endpoint's certificate"
+                .to_owned(),
+        );
+    }
+    Ok(roots)
+}
+
+/// The certificate authorities in a PEM file. An error reads as the rest of a sentence that starts with `CHECK_CA_FILE`.
+fn roots_in(path: &Path) -> Result<RootCertStore, String> {
+    let unusable = |problem: String| format!("{} cannot be used: {problem}", path.display());
+    let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates);
+    if roots.is_empty() {
+        return Err(unusable("it has no PEM certificate".to_owned()));
+    }
+    Ok(roots)
+}
+
+fn verified(roots: RootCertStore) -> Arc<ClientConfig> {
+    Arc::new(
+        builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth(),
+    )
+}
+
+fn unverified() -> Arc<ClientConfig> {
+    let verifier = Arc::new(Anybody(provider()));
+    let builder = builder()
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    Arc::new(builder.with_no_client_auth())
+}
+
+fn builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .expect("ring speaks both TLS 1.2 and 1.3")
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// Takes any certificate, as long as the server has its key. Only for endpoints of this very host, where nobody else
+/// can answer in its place.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

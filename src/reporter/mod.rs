@@ -1,0 +1,311 @@
+//! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `settings` | environment variables and flags, and what is wrong with them (pure) |
+//! | `endpoint` | what to check, parsed (pure) |
+//! | `outcome` | what one check found (pure) |
+//! | `state` | which condition to write, and when (pure) |
+//! | `check` | carries out one check: HTTP, gRPC, a connection, a command |
+//! | `node` | reads the condition once, and writes it |
+//! | `metrics` | metrics and probes |
+//!
+//! It knows nothing of rules and taints: whoever reads the condition decides what follows from it.
+
+mod check;
+mod endpoint;
+mod metrics;
+mod node;
+mod outcome;
+mod settings;
+mod state;
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
+
+use crate::address::{BindAddress, listen};
+use check::Checker;
+use metrics::{Health, Metrics, Write};
+use node::{ClientError, ReportedNode, RequestError};
+use outcome::Outcome;
+use settings::Settings;
+pub use settings::{Args, SettingError};
+use state::{Now, State};
+
+/// How many outcomes may wait while the API server is being written to.
+const OUTCOMES: usize = 16;
+/// The shortest and the longest pause before a request to the API server is tried again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to
+/// the API server hangs, outcomes are not taken.
+const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
+
+/// Why the reporter ends with an error.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// There is no API server to report to.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Signals cannot be handled.
+    #[error("cannot handle signals: {0}")]
+    Signal(std::io::Error),
+    /// It was to end with a success, and was stopped before that.
+    #[error("stopped before {0} was True (REPORT_ONCE is set)")]
+    StoppedEarly(String),
+}
+
+/// Checks and reports until it is told to stop by SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
+///
+/// # Errors
+/// When it cannot start, or is stopped too early. What goes wrong later is logged and tried again.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let settings = Settings::read(&args)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+    let checker = Checker::new(&settings)?;
+    let node = ReportedNode::new(&args, &settings).await?;
+    let metrics = Metrics::new();
+    let (health, probe) = watch::channel(Health::new());
+    let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
+    let patience = patience.max(MISSED_CHECKS.1);
+    serve(&settings, metrics.clone(), probe, patience).await;
+    info!(
+        node = settings.node,
+        condition = settings.condition_type,
+        endpoint = %settings.endpoint,
+        interval = ?settings.interval,
+        version = env!("CARGO_PKG_VERSION"),
+        "nodegate reporter starting"
+    );
+    let (sender, outcomes) = mpsc::channel(OUTCOMES);
+    let reporter = Reporter {
+        state: State::new(settings.policy.clone()),
+        settings: &settings,
+        node,
+        metrics: metrics.clone(),
+        health: health.clone(),
+        retry: Retry::default(),
+        problem: None,
+    };
+    // Whatever is under way when a signal comes is dropped: a condition that is half decided is not worth a wait.
+    let stopped = tokio::select! {
+        biased;
+        _ = terminate.recv() => true,
+        _ = interrupt.recv() => true,
+        () = check_on_and_on(&checker, &settings, &metrics, &health, &sender) => true,
+        () = reporter.run(outcomes) => false,
+    };
+    if stopped && settings.once {
+        return Err(Error::StoppedEarly(settings.condition_type));
+    }
+    info!("nodegate reporter stopped");
+    Ok(())
+}
+
+/// Serves metrics and probes, if they are wanted. An address that is taken (two reporters on the host network) costs
+/// them, and not the report.
+async fn serve(
+    settings: &Settings,
+    metrics: Metrics,
+    health: watch::Receiver<Health>,
+    patience: Duration,
+) {
+    let BindAddress(Some(address)) = settings.metrics else {
+        return;
+    };
+    match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS").await {
+        Ok(listener) => metrics::serve(listener, metrics, health, patience),
+        Err(problem) => warn!("going on without metrics and probes: {problem}"),
+    }
+}
+
+/// Makes one check after the other, for as long as somebody takes the outcomes.
+///
+/// The first one is made at once: a node may be waiting for it. The second comes early, by this reporter's phase, so
+/// that reporters that start together do not check together for ever.
+async fn check_on_and_on(
+    checker: &Checker,
+    settings: &Settings,
+    metrics: &Metrics,
+    health: &watch::Sender<Health>,
+    outcomes: &mpsc::Sender<Outcome>,
+) {
+    let mut next = Instant::now();
+    let mut pause = settings
+        .interval
+        .mul_f64(f64::midpoint(settings.policy.phase, 1.0));
+    loop {
+        let started = Instant::now();
+        let outcome = checker.check().await;
+        metrics.checked(outcome.finding, started.elapsed());
+        health.send_modify(|health| health.last_check = std::time::Instant::now());
+        if outcomes.send(outcome).await.is_err() {
+            return;
+        }
+        // Checks that were missed (a machine that slept) are not made up for.
+        next = (next + pause).max(Instant::now());
+        pause = settings.interval;
+        sleep_until(next).await;
+    }
+}
+
+/// Takes outcomes in and has the Node say what they say.
+struct Reporter<'a> {
+    settings: &'a Settings,
+    node: ReportedNode,
+    state: State,
+    metrics: Metrics,
+    health: watch::Sender<Health>,
+    retry: Retry,
+    /// What went wrong with the last request, so that it is told once.
+    problem: Option<RequestError>,
+}
+
+impl Reporter<'_> {
+    /// Reports until there are no more outcomes, or once where that is asked for.
+    async fn run(mut self, mut outcomes: mpsc::Receiver<Outcome>) {
+        let mut last_check = Now::get();
+        let mut resumed = false;
+        loop {
+            // Outcomes are taken in while a request may not be tried again yet: what is written then is the latest state.
+            tokio::select! {
+                outcome = outcomes.recv() => {
+                    let Some(outcome) = outcome else { return };
+                    last_check = Now::get();
+                    self.state.observe(&outcome, last_check);
+                }
+                () = self.retry.wait() => {}
+            }
+            if self.retry.is_waiting() {
+                continue;
+            }
+            if !resumed {
+                resumed = self.resume().await;
+                if !resumed {
+                    continue;
+                }
+            }
+            self.write_if_due(last_check).await;
+            if self.settings.once && self.state.is_good() {
+                return;
+            }
+        }
+    }
+
+    /// Carries on from what stands on the Node. Answers whether that is known now.
+    async fn resume(&mut self) -> bool {
+        let found = self.node.read().await;
+        let found = match found {
+            Ok(found) => found,
+            Err(problem) => {
+                self.failed(problem);
+                return false;
+            }
+        };
+        self.succeeded();
+        if let Some(found) = found {
+            self.state
+                .resume(found.condition, found.heartbeat, Now::get());
+        }
+        true
+    }
+
+    async fn write_if_due(&mut self, last_check: Now) {
+        let Some(condition) = self.state.due(std::time::Instant::now()).cloned() else {
+            self.metrics.wrote(Write::Skipped);
+            return self.settled();
+        };
+        if let Err(problem) = self.node.write(&condition, last_check.timestamp).await {
+            self.metrics.wrote(Write::Error);
+            return self.failed(problem);
+        }
+        self.metrics.wrote(Write::Success);
+        self.succeeded();
+        if self.state.published_status() != Some(condition.status) {
+            info!(
+                node = self.settings.node,
+                condition = self.settings.condition_type,
+                status = %condition.status,
+                reason = condition.reason,
+                why = condition.message,
+                "reported"
+            );
+        }
+        self.state.published(condition, std::time::Instant::now());
+        self.settled();
+    }
+
+    /// Notes what stands on the Node, as far as anything does.
+    fn settled(&self) {
+        if let Some(status) = self.state.published_status() {
+            let kind = &self.settings.condition_type;
+            self.metrics.set_status(kind, status);
+            self.health.send_modify(|health| health.unready = None);
+        }
+    }
+
+    /// A request has failed: says so, once for each problem, and has it tried again later.
+    fn failed(&mut self, problem: RequestError) {
+        self.retry.failed();
+        self.health.send_modify(|health| {
+            if let Some(why) = &mut health.unready {
+                *why = problem.to_string();
+            }
+        });
+        if self.problem.as_ref() != Some(&problem) {
+            warn!("{problem}; trying again");
+            self.problem = Some(problem);
+        }
+    }
+
+    fn succeeded(&mut self) {
+        self.retry = Retry::default();
+        if self.problem.take().is_some() {
+            info!(
+                node = self.settings.node,
+                "the API server takes reports again"
+            );
+        }
+    }
+}
+
+/// When a request that failed may be tried again.
+#[derive(Default)]
+struct Retry {
+    pauses: Option<ExponentialBackoff>,
+    not_before: Option<Instant>,
+}
+
+impl Retry {
+    fn failed(&mut self) {
+        let pauses = self.pauses.get_or_insert_with(|| {
+            ExponentialBuilder::new()
+                .with_min_delay(PAUSES.0)
+                .with_max_delay(PAUSES.1)
+                .with_jitter()
+                .without_max_times()
+                .build()
+        });
+        self.not_before = Some(Instant::now() + pauses.next().unwrap_or(PAUSES.1));
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.not_before.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Resolves when the time has come; never, where nothing has failed.
+    async fn wait(&self) {
+        match self.not_before {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Which condition to write, and when: a state machine over what checks find and time. Pure: no client, no clock.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::outcome::Outcome;
+use crate::api::ConditionStatus;
+
+/// How soon a condition is written again of which only the message has changed. A health endpoint that answers with the
+/// time of day would otherwise cost a write for each check.
+const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
+
+/// What does not change while the reporter runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// How many good checks in a row it takes for `True`.
+    pub success_threshold: u32,
+    /// How many bad checks in a row it takes to turn from `True` to `False`.
+    pub failure_threshold: u32,
+    /// How long a condition may go unwritten.
+    pub heartbeat: Duration,
+    /// This reporter's place among all, from 0 up to 1: by it, reporters that start together beat at different times.
+    pub phase: f64,
+}
+
+/// A condition, as this reporter knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// The status.
+    pub status: ConditionStatus,
+    /// The reason, in one word.
+    pub reason: String,
+    /// The reason, in words.
+    pub message: String,
+    /// When the status changed last.
+    pub transition: Timestamp,
+}
+
+/// One point in time, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// For what is measured.
+    pub instant: Instant,
+    /// For what is written down.
+    pub timestamp: Timestamp,
+}
+
+impl Now {
+    /// Asks both clocks.
+    pub fn get() -> Self {
+        Self {
+            instant: Instant::now(),
+            timestamp: Timestamp::now(),
+        }
+    }
+}
+
+/// What this reporter knows.
+#[derive(Debug)]
+pub struct State {
+    policy: Policy,
+    /// What the checks say, by the thresholds. `None` until they have said something.
+    current: Option<Condition>,
+    /// How many checks in a row have said so, and what.
+    streak: (bool, u32),
+    published: Option<Published>,
+}
+
+/// What stands on the Node.
+#[derive(Debug)]
+struct Published {
+    condition: Condition,
+    /// Since when it stands there, as far as this process knows.
+    since: Instant,
+    /// When it is due again, changed or not.
+    beat: Instant,
+}
+
+impl State {
+    /// Knows nothing yet.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            current: None,
+            streak: (false, 0),
+            published: None,
+        }
+    }
+
+    /// Carries on from the condition that an earlier process has left on the Node, last written at `heartbeat`. Checks
+    /// that this process has made already count on top of it.
+    pub fn resume(&mut self, found: Condition, heartbeat: Option<Timestamp>, now: Now) {
+        if found.status == ConditionStatus::Unknown {
+            return;
+        }
+        // A clock that went back makes a heartbeat of the future; it counts as one of just now.
+        let age = heartbeat.map_or(Duration::MAX, |beat| {
+            let age = now.timestamp.duration_since(beat);
+            age.try_into().unwrap_or_default()
+        });
+        let left = self.policy.heartbeat.saturating_sub(age);
+        self.published = Some(Published {
+            condition: found.clone(),
+            since: now.instant,
+            beat: now.instant + left,
+        });
+        let keeps = !self.has_reached_threshold(found.status);
+        match &mut self.current {
+            // A check has spoken already, and agrees: the transition was before this process.
+            Some(current) if current.status == found.status => {
+                current.transition = found.transition;
+            }
+            // It disagrees, as often as it takes.
+            Some(_) if !keeps => {}
+            // It disagrees, but has to do so again; or none has spoken yet.
+            _ => self.current = Some(found),
+        }
+    }
+
+    /// Takes in what a check has found.
+    pub fn observe(&mut self, outcome: &Outcome, now: Now) {
+        let good = outcome.is_good();
+        self.streak = match self.streak {
+            (was, length) if was == good => (good, length.saturating_add(1)),
+            _ => (good, 1),
+        };
+        let status = outcome.finding.status();
+        let (transition, believed) = match &self.current {
+            Some(current) if current.status == status => (current.transition, true),
+            Some(current) => (now.timestamp, self.has_reached_threshold(current.status)),
+            // The first failure is believed at once: nothing that is known would be given up for it.
+            None => (
+                now.timestamp,
+                !good || self.streak.1 >= self.policy.success_threshold,
+            ),
+        };
+        if believed {
+            self.current = Some(Condition {
+                status,
+                reason: outcome.finding.reason().to_owned(),
+                message: outcome.message.clone(),
+                transition,
+            });
+        }
+    }
+
+    /// Whether the checks have spoken against a status often enough to turn it.
+    fn has_reached_threshold(&self, status: ConditionStatus) -> bool {
+        let (good, length) = self.streak;
+        let needed = match status {
+            ConditionStatus::True if good => return false,
+            ConditionStatus::True => self.policy.failure_threshold,
+            _ if good => self.policy.success_threshold,
+            _ => return false,
+        };
+        length >= needed
+    }
+
+    /// The condition to write now, if any.
+    pub fn due(&self, now: Instant) -> Option<&Condition> {
+        let current = self.current.as_ref()?;
+        let Some(published) = &self.published else {
+            return Some(current);
+        };
+        let there = &published.condition;
+        let changed = (there.status, &there.reason) != (current.status, &current.reason);
+        let reworded = there.message != current.message
+            && now.saturating_duration_since(published.since) >= MESSAGE_PAUSE;
+        (changed || reworded || now >= published.beat).then_some(current)
+    }
+
+    /// Notes that a condition has been written.
+    pub fn published(&mut self, condition: Condition, now: Instant) {
+        // The first beat comes early, by this reporter's phase; from then on they keep their distance.
+        let pause = match self.published {
+            Some(_) => self.policy.heartbeat,
+            None => self
+                .policy
+                .heartbeat
+                .mul_f64(f64::midpoint(1.0, self.policy.phase)),
+        };
+        self.published = Some(Published {
+            condition,
+            since: now,
+            beat: now + pause,
+        });
+    }
+
+    /// Whether the Node says `True`, and the latest check does too.
+    pub fn is_good(&self) -> bool {
+        self.streak.0 && self.published_status() == Some(ConditionStatus::True)
+    }
+
+    /// The status that stands on the Node.
+    pub fn published_status(&self) -> Option<ConditionStatus> {
+        Some(self.published.as_ref()?.condition.status)
+    }
+}

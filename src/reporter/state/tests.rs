@@ -1,0 +1,255 @@
+//! Checks and time go in; what is written comes out.
+
+use super::super::outcome::Finding;
+use super::*;
+
+const POLICY: Policy = Policy {
+    success_threshold: 1,
+    failure_threshold: 1,
+    heartbeat: Duration::from_secs(300),
+    phase: 0.0,
+};
+
+/// A reporter, its Node, and a clock that only the test moves.
+struct World {
+    state: State,
+    now: Now,
+    written: Vec<(ConditionStatus, String, i64)>,
+}
+
+impl World {
+    fn new(policy: Policy) -> Self {
+        Self {
+            state: State::new(policy),
+            now: Now {
+                instant: Instant::now(),
+                timestamp: Timestamp::UNIX_EPOCH,
+            },
+            written: Vec::new(),
+        }
+    }
+
+    fn wait(&mut self, seconds: u32) {
+        let duration = Duration::from_secs(seconds.into());
+        self.now.instant += duration;
+        self.now.timestamp += duration;
+    }
+
+    fn write_what_is_due(&mut self) {
+        if let Some(condition) = self.state.due(self.now.instant).cloned() {
+            self.written.push((
+                condition.status,
+                condition.message.clone(),
+                condition.transition.as_second(),
+            ));
+            self.state.published(condition, self.now.instant);
+        }
+    }
+
+    /// A check, and what is due after it is written.
+    fn check(&mut self, finding: Finding, message: &str) {
+        self.state
+            .observe(&Outcome::new(finding, message), self.now);
+        self.write_what_is_due();
+    }
+
+    fn resume(&mut self, status: ConditionStatus, message: &str, transition: i64, beat: i64) {
+        let found = Condition {
+            status,
+            reason: match status {
+                ConditionStatus::True => Finding::Ok.reason().to_owned(),
+                _ => Finding::NotReady.reason().to_owned(),
+            },
+            message: message.to_owned(),
+            transition: Timestamp::from_second(transition).unwrap(),
+        };
+        let beat = Timestamp::from_second(beat).unwrap();
+        self.state.resume(found, Some(beat), self.now);
+    }
+
+    fn statuses(&self) -> Vec<&'static str> {
+        self.written
+            .iter()
+            .map(|(status, ..)| status.as_str())
+            .collect()
+    }
+}
+
+#[test]
+fn an_unchanged_condition_is_written_again_only_at_the_heartbeat() {
+    let mut world = World::new(POLICY);
+    for _ in 0..20 {
+        world.check(Finding::Ok, "ok");
+        world.wait(30);
+    }
+    // At 0 s; early, at 150 s, by the phase; at 450 s.
+    assert_eq!(world.statuses(), ["True"; 3]);
+    assert!(
+        world
+            .written
+            .iter()
+            .all(|(.., transition)| *transition == 0)
+    );
+}
+
+#[test]
+fn reporters_that_start_together_beat_at_different_times() {
+    let first_beat = |phase| {
+        let mut world = World::new(Policy { phase, ..POLICY });
+        world.check(Finding::Ok, "ok");
+        let mut seconds = 0;
+        while world.written.len() < 2 {
+            world.wait(1);
+            seconds += 1;
+            world.check(Finding::Ok, "ok");
+        }
+        seconds
+    };
+    assert_eq!([0.0, 0.5, 0.99].map(first_beat), [150, 225, 299]);
+}
+
+#[test]
+fn the_transition_moves_with_the_status_and_never_else() {
+    let mut world = World::new(POLICY);
+    for (finding, message) in [
+        (Finding::NoAnswer, "refused"),
+        (Finding::NotReady, "500"),
+        (Finding::Ok, "ok"),
+        (Finding::NotReady, "503"),
+    ] {
+        world.check(finding, message);
+        world.wait(10);
+    }
+    let expected = [("refused", 0), ("500", 0), ("ok", 20), ("503", 30)];
+    let written: Vec<_> = world
+        .written
+        .iter()
+        .map(|(_, message, transition)| (message.as_str(), *transition))
+        .collect();
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn a_message_that_changes_with_every_check_is_not_written_with_every_check() {
+    let mut world = World::new(POLICY);
+    for second in 0..120 {
+        world.check(Finding::NotReady, &format!("503 at {second}"));
+        world.wait(1);
+    }
+    assert_eq!(world.statuses(), ["False"; 2]);
+    assert_eq!(world.written[1].1, "503 at 60");
+}
+
+#[test]
+fn thresholds_keep_a_status_from_flapping() {
+    use Finding::{NotReady as Bad, Ok as Good};
+    for (success, failure, checks, expected) in [
+        (1, 1, vec![Good, Bad, Good], vec!["True", "False", "True"]),
+        (1, 3, vec![Good, Bad, Bad, Good, Bad, Bad], vec!["True"]),
+        (1, 3, vec![Good, Bad, Bad, Bad], vec!["True", "False"]),
+        (2, 1, vec![Good, Good], vec!["True"]),
+        (2, 1, vec![Good], vec![]),
+        (
+            2,
+            3,
+            vec![Bad, Good, Bad, Good, Good],
+            vec!["False", "True"],
+        ),
+    ] {
+        let mut world = World::new(Policy {
+            success_threshold: success,
+            failure_threshold: failure,
+            ..POLICY
+        });
+        for finding in &checks {
+            world.check(*finding, "same");
+            world.wait(1);
+        }
+        assert_eq!(
+            world.statuses(),
+            expected,
+            "{success}/{failure}: {checks:?}"
+        );
+    }
+}
+
+#[test]
+fn a_restart_writes_nothing_where_nothing_has_changed() {
+    // (the first check comes before what is on the Node is known, or after it)
+    for check_first in [false, true] {
+        let mut world = World::new(POLICY);
+        world.wait(1000);
+        if check_first {
+            let outcome = Outcome::new(Finding::Ok, "ok");
+            world.state.observe(&outcome, world.now);
+        }
+        world.resume(ConditionStatus::True, "ok", 5, 900);
+        for _ in 0..4 {
+            world.check(Finding::Ok, "ok");
+            world.wait(50);
+        }
+        world.wait(1);
+        world.check(Finding::Ok, "ok");
+        // The heartbeat of the earlier process goes on: at 1200 s, with the old transition.
+        assert_eq!(world.written, [(ConditionStatus::True, "ok".to_owned(), 5)]);
+    }
+}
+
+#[test]
+fn what_an_earlier_process_left_is_given_up_by_the_threshold() {
+    for check_first in [false, true] {
+        let policy = Policy {
+            failure_threshold: 2,
+            ..POLICY
+        };
+        let mut world = World::new(policy);
+        world.wait(1000);
+        if check_first {
+            let outcome = Outcome::new(Finding::NotReady, "503");
+            world.state.observe(&outcome, world.now);
+        }
+        world.resume(ConditionStatus::True, "ok", 5, 990);
+        world.write_what_is_due();
+        if !check_first {
+            world.check(Finding::NotReady, "503");
+        }
+        assert!(world.written.is_empty());
+        world.check(Finding::NotReady, "503");
+        let expected = (ConditionStatus::False, "503".to_owned(), 1000);
+        assert_eq!(world.written, [expected]);
+    }
+}
+
+#[test]
+fn a_heartbeat_from_the_future_counts_as_one_of_just_now() {
+    let mut world = World::new(POLICY);
+    world.resume(ConditionStatus::True, "ok", 0, 100_000);
+    world.wait(299);
+    world.check(Finding::Ok, "ok");
+    assert!(world.written.is_empty());
+    world.wait(1);
+    world.check(Finding::Ok, "ok");
+    assert_eq!(world.statuses(), ["True"]);
+}
+
+#[test]
+fn after_an_outage_the_latest_state_is_written_and_no_other() {
+    let mut world = World::new(POLICY);
+    world.check(Finding::Ok, "ok");
+    for finding in [
+        Finding::NotReady,
+        Finding::NoAnswer,
+        Finding::Ok,
+        Finding::Broken,
+    ] {
+        // Nothing can be written.
+        world.wait(10);
+        let outcome = Outcome::new(finding, finding.reason());
+        world.state.observe(&outcome, world.now);
+    }
+    world.wait(1);
+    world.write_what_is_due();
+    world.write_what_is_due();
+    let last = (ConditionStatus::False, "HealthCheckFailed".to_owned(), 40);
+    assert_eq!(world.written[1..], [last]);
+}
