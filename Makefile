@@ -6,7 +6,7 @@ ALERTS = config/prometheus
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics test-reporter demo cluster crd alerts lint clean
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics test-reporter demo cluster crd docs book alerts lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -46,6 +46,13 @@ crd: ## Generate the CRD from the Rust types
 	@mkdir -p $(dir $(CRD))
 	$(CARGO) run --quiet -- crd > $(CRD).new
 	mv $(CRD).new $(CRD)
+
+docs: ## Generate the reference pages from the code
+	$(CARGO) run --quiet -- reference docs/reference
+
+book: docs ## Build the documentation as a book, in target/book
+	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
+	target/tools/bin/mdbook build docs
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new

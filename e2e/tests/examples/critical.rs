@@ -17,18 +17,24 @@ async fn examples_cni() -> Result<()> {
     let scene = Scene::of("cni", None).await?;
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
-    scene.pod("example-cni", "worker").await?;
+    scene.pod("example-network-plugin", "worker").await?;
     scene
         .is_unmet("worker", NETWORK_READY, "is not Ready")
         .await?;
     scene.keeps_taint("worker", TAINT, true).await?;
-    scene.set_ready("example-cni", "worker", true).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
     scene.has_taint("worker", TAINT, false).await?;
 
     // An update of the plugin closes nothing.
-    scene.set_ready("example-cni", "worker", false).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", false)
+        .await?;
     scene.keeps_taint("worker", TAINT, false).await?;
-    scene.set_ready("example-cni", "worker", true).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
 
     // Neither does the rule, where the plugin is ready before it.
     scene.delete_rule("cni").await?;

@@ -16,6 +16,7 @@ const ELSEWHERE: [&str; 2] = ["KubeletConfiguration", "NodePool"];
 struct Block {
     page: String,
     line: usize,
+    indent: usize,
     text: String,
 }
 
@@ -51,13 +52,17 @@ fn blocks() -> Result<Vec<Block>> {
         let mut open: Option<Block> = None;
         for (index, line) in text.lines().enumerate() {
             match &mut open {
-                Some(_) if line.starts_with("```") => blocks.extend(open.take()),
+                Some(_) if line.trim_start().starts_with("```") => blocks.extend(open.take()),
                 Some(block) => {
-                    block.text.push_str(line);
+                    // A block in a list is indented as the list is.
+                    block
+                        .text
+                        .push_str(line.get(block.indent..).unwrap_or_default());
                     block.text.push('\n');
                 }
-                None if line == "```yaml" => {
+                None if line.trim_start() == "```yaml" => {
                     open = Some(Block {
+                        indent: line.len() - line.trim_start().len(),
                         page: page.clone(),
                         line: index + 1,
                         text: String::new(),

@@ -198,13 +198,25 @@ impl Scene {
 
 /// Applies a folder, as a kustomization where it is one, or a file; fields that nobody knows are refused.
 pub async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
-    let by = if path.join("kustomization.yaml").is_file() {
+    let arguments = ["apply", "--validate=strict", by(path)];
+    on(cluster, &arguments, path).await
+}
+
+/// Deletes what was applied.
+pub async fn delete(cluster: &Cluster, path: &Path) -> Result<String> {
+    on(cluster, &["delete", "--wait=false", by(path)], path).await
+}
+
+fn by(path: &Path) -> &'static str {
+    if path.join("kustomization.yaml").is_file() {
         "-k"
     } else {
         "-f"
-    };
+    }
+}
+
+async fn on(cluster: &Cluster, arguments: &[&str], path: &Path) -> Result<String> {
     let path = path.to_string_lossy();
-    cluster
-        .kubectl(&["apply", "--validate=strict", by, &path])
-        .await
+    let arguments: Vec<&str> = arguments.iter().copied().chain([&*path]).collect();
+    cluster.kubectl(&arguments).await
 }

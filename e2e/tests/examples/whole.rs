@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use nodegate_e2e::{Cluster, Options};
 
-use crate::scene::{apply, examples};
+use crate::scene::{apply, delete, examples};
+
+const NODE_POOL: &str = include_str!("../fixtures/node-pool-crd.yaml");
 
 /// The names of all examples.
 fn names() -> Result<Vec<String>> {
@@ -88,8 +90,16 @@ fn every_example_is_played_through() -> Result<()> {
 async fn an_api_server_takes_every_example() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
+    cluster.apply(NODE_POOL).await?;
+    let established = "--for=condition=Established";
+    cluster
+        .kubectl(&["wait", established, "crd/nodepools.karpenter.sh"])
+        .await?;
     for name in names()? {
-        let said = apply(&cluster, &examples().join(&name)).await?;
+        let folder = examples().join(&name);
+        let said = apply(&cluster, &folder).await?;
+        // The next one may have a rule of the same name.
+        delete(&cluster, &folder).await?;
         ensure!(
             said.contains("nodereadinessrule.readiness.node.x-k8s.io/"),
             "examples/{name} has no rule: {said}"
