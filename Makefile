@@ -14,7 +14,7 @@ PLATFORMS ?= linux/amd64
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro cluster crd alerts chart \
-	install.yaml image lint clean
+	install.yaml image docs book lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -86,6 +86,13 @@ crd: ## Generate the CRD from the Rust types
 	$(CARGO) run --quiet -- crd > $(CRD).new
 	mv $(CRD).new $(CRD)
 	$(MAKE) chart
+
+docs: ## Generate the reference pages from the code
+	$(CARGO) run --quiet -- reference docs/reference
+
+book: docs ## Build the documentation as a book, in target/book
+	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
+	target/tools/bin/mdbook build docs
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new

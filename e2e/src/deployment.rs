@@ -90,7 +90,7 @@ fn environment<'a>(container: &'a Container, namespace: &str) -> BTreeMap<&'a st
         .collect()
 }
 
-/// The file that the pod would find in its mounted ConfigMap.
+/// The file that the pod would find in its mounted `ConfigMap`.
 async fn configuration(cluster: &Cluster, client: &Client, namespace: &str) -> Result<String> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let map = maps.get("nrr-controller-manager-config").await?;
