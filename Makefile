@@ -7,7 +7,8 @@ BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics test-reporter demo demo-outage bench \
+.PHONY: help controlplane prometheus build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
+	test-safety demo demo-outage bench \
 	bench-full bench-binaries bench-micro cluster crd alerts lint clean
 
 help: ## List the targets
@@ -37,6 +38,15 @@ test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts 
 
 test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
 	$(CARGO) test --package nodegate-e2e --test reporter --test policy
+
+test-webhook: controlplane build ## Run the tests of the webhook, and of what the API server validates
+	$(CARGO) test --package nodegate-e2e --test webhook --test validation
+
+test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
+	$(CARGO) test --package nodegate-e2e --test leadership --test outages
+
+test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+	$(CARGO) test --package nodegate-e2e --test safety --test repair
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
