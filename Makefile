@@ -13,8 +13,8 @@ PLATFORMS ?= linux/amd64
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install demo demo-outage bench \
-	bench-full bench-binaries bench-micro cluster crd alerts chart install.yaml static image lint clean
+	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro cluster crd alerts chart \
+	install.yaml static image docs book lint clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -44,9 +44,6 @@ test-e2e: controlplane prometheus helm build ## Run the tests against a real con
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
 	$(CARGO) test --package nodegate-e2e --test metrics
 
-test-install: controlplane helm build ## Run the tests of the manifests and the chart
-	$(CARGO) test --package nodegate-e2e --test install
-
 test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
 	$(CARGO) test --package nodegate-e2e --test reporter --test policy
 
@@ -58,6 +55,9 @@ test-ha: controlplane build ## Run the tests of leader election, and of outages 
 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(CARGO) test --package nodegate-e2e --test safety --test repair
+
+test-install: controlplane helm build ## Run the tests of the manifests and the chart
+	$(CARGO) test --package nodegate-e2e --test install
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
@@ -86,6 +86,13 @@ crd: ## Generate the CRD from the Rust types
 	$(CARGO) run --quiet -- crd > $(CRD).new
 	mv $(CRD).new $(CRD)
 	$(MAKE) chart
+
+docs: ## Generate the reference pages from the code
+	$(CARGO) run --quiet -- reference docs/reference
+
+book: docs ## Build the documentation as a book, in target/book
+	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
+	target/tools/bin/mdbook build docs
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new

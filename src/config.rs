@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_example_can_be_used() {
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/config/gpu.yaml");
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gpu/config.yaml");
         let classes = Config::read(&example).unwrap().classes().unwrap();
         assert_eq!(
             classes

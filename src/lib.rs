@@ -23,6 +23,8 @@
 //! | [`webhook`] | what the API server asks before it takes a rule |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
+//! | [`metric`] | what metrics there are |
+//! | [`reference`] | the reference pages of the documentation, written from the code |
 //! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
 //! | `causes` | errors in one line |
@@ -36,7 +38,9 @@ pub mod config;
 pub mod controller;
 pub mod guard;
 mod instance;
+pub mod metric;
 pub mod object;
+pub mod reference;
 pub mod repair;
 pub mod reporter;
 pub mod rule;

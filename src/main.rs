@@ -1,11 +1,12 @@
 //! The `nodegate` command line: one subcommand per job.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand, ValueEnum};
-use nodegate::{api, controller, reporter};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use nodegate::{api, controller, reference, reporter};
 use tokio::runtime;
 use tracing_subscriber::EnvFilter;
 
@@ -37,6 +38,12 @@ enum Command {
     },
     /// Print the custom resource definition of rules as YAML, for kubectl
     Crd,
+    /// Write the reference pages of the documentation into a folder
+    #[command(hide = true)]
+    Reference {
+        /// The folder
+        folder: PathBuf,
+    },
 }
 
 #[derive(clap::Args)]
@@ -103,6 +110,13 @@ fn run() -> anyhow::Result<()> {
             runtime.block_on(reporter::run(*args))?;
         }
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
+        Command::Reference { folder } => {
+            for page in reference::pages(Cli::command()) {
+                let path = folder.join(page.file);
+                std::fs::write(&path, page.text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
+        }
     }
     Ok(())
 }
@@ -151,7 +165,6 @@ impl LogArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
@@ -190,5 +203,18 @@ mod tests {
         };
         assert!(!args.leader_elect);
         assert!(matches!(log.log_format, LogFormat::Json));
+    }
+
+    #[test]
+    fn the_reference_pages_are_up_to_date() {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+        for page in reference::pages(Cli::command()) {
+            let committed = std::fs::read_to_string(folder.join(page.file)).unwrap_or_default();
+            assert!(
+                committed == page.text,
+                "docs/reference/{} does not fit the code any more: run `make docs` and commit what it changes",
+                page.file
+            );
+        }
     }
 }

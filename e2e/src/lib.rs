@@ -23,8 +23,8 @@
 //! certificate  a serving certificate in a folder
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
-//! helm         a real Helm, and this repository's chart
 //! karpenter    Karpenter's resource definitions in a cluster
+//! helm         a real Helm, and this repository's chart
 //! install      this repository's CRD and RBAC in a cluster
 //! deployment   the installed Deployment, run as a process
 //! controller   the `nodegate` binary under test, as its own service account

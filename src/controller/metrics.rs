@@ -7,11 +7,12 @@
 use jiff::Timestamp;
 use prometheus::{
     Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    IntGaugeVec, Opts, TextEncoder,
 };
 
 use crate::api::RepairAction;
 use crate::guard::Report;
+use crate::metric::{Description, Registry};
 use crate::rule::{ChangeKind, TaintChange};
 
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
@@ -388,6 +389,11 @@ impl Metrics {
                 .with_label_values(&[rule, &latency_operation(operation)])
                 .observe(seconds_between(transition, now));
         }
+    }
+
+    /// What metrics there are.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.registry.descriptions()
     }
 
     /// The metrics in the Prometheus text format.

@@ -55,6 +55,7 @@ use crate::causes::with_causes;
 use crate::config::{Config, ConfigError};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
+use crate::metric::Description;
 use crate::webhook;
 use cache::Cache;
 use events::EventSink;
@@ -165,6 +166,12 @@ pub enum Error {
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
+}
+
+/// The controller's metrics.
+#[must_use]
+pub fn metric_descriptions() -> Vec<Description> {
+    Metrics::new().descriptions()
 }
 
 /// Runs the controller until it is told to stop by SIGTERM or SIGINT.

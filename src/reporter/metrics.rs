@@ -8,13 +8,14 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, TextEncoder,
 };
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::outcome::Finding;
 use crate::api::ConditionStatus;
+use crate::metric::{Description, Registry};
 
 /// Buckets of the time that a check takes.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -109,6 +110,11 @@ impl Metrics {
                 .with_label_values(&[condition_type, other.as_str()])
                 .set((other == status).into());
         }
+    }
+
+    /// What metrics there are.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.registry.descriptions()
     }
 
     fn encode(&self) -> prometheus::Result<String> {

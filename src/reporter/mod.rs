@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use crate::address::{BindAddress, listen};
+use crate::metric::Description;
 use check::Checker;
 use metrics::{Health, Metrics, Write};
 use node::{ClientError, ReportedNode, RequestError};
@@ -60,6 +61,12 @@ pub enum Error {
     /// It was to end with a success, and was stopped before that.
     #[error("stopped before {0} was True (REPORT_ONCE is set)")]
     StoppedEarly(String),
+}
+
+/// The reporter's metrics.
+#[must_use]
+pub fn metric_descriptions() -> Vec<Description> {
+    Metrics::new().descriptions()
 }
 
 /// Checks and reports until it is told to stop by SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.

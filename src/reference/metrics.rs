@@ -1,0 +1,32 @@
+//! The page about metrics.
+
+use std::fmt::Write;
+
+use super::{GENERATED, cell};
+use crate::metric::Description;
+
+/// The page: a table for each part.
+pub fn page(parts: &[(&str, Vec<Description>)]) -> String {
+    let mut page = format!(
+        "# Metrics\n\n{GENERATED}\nWhat the values tell, what to alert on, and who may scrape: \
+         [Status, events, logs and metrics](../observing.md#metrics).\n"
+    );
+    for (part, metrics) in parts {
+        let _ = write!(
+            page,
+            "\n## {part}\n\n| metric | type | labels | |\n|---|---|---|---|\n"
+        );
+        for metric in metrics {
+            let labels: Vec<_> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} |",
+                metric.name,
+                metric.kind,
+                labels.join(", "),
+                cell(&metric.help),
+            );
+        }
+    }
+    page
+}
