@@ -15,6 +15,7 @@
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
 //! | [`tls`] | serving over TLS, and where the certificates come from |
@@ -40,6 +41,7 @@ mod instance;
 pub mod metric;
 pub mod object;
 pub mod reference;
+pub mod repair;
 pub mod reporter;
 pub mod rule;
 pub mod selector;

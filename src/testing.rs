@@ -19,6 +19,7 @@ use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
     Pod, PodObject, RuleObject,
 };
+use crate::repair::Karpenter;
 use crate::rule::{ClusterState, Memory, NodePlan, NodeState, Rule, RuleSet, plan};
 
 /// The taint key of rules that do not name another.
@@ -382,6 +383,7 @@ pub struct World {
     is_new: bool,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
+    given_up_by: Vec<Arc<str>>,
     now: Timestamp,
 }
 
@@ -417,6 +419,7 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         is_new: true,
         memories: Vec::new(),
         may_close: Vec::new(),
+        given_up_by: Vec::new(),
         now: at(3600),
     }
     .with_rules(&[])
@@ -504,6 +507,12 @@ impl World {
         self
     }
 
+    /// The node's time is up, and this rule releases it.
+    pub fn given_up_by(mut self, rule: &str) -> Self {
+        self.given_up_by.push(format!("{rule}-uid").into());
+        self
+    }
+
     /// Evaluates the node at this time, and remembers what there is to remember.
     pub fn evaluated(mut self, now: Timestamp) -> Self {
         self.now = now;
@@ -559,6 +568,9 @@ impl World {
                 is_new: self.is_new,
                 memories: &self.memories,
                 may_close: &self.may_close,
+                karpenter: Karpenter::Disabled,
+                watching_since: at(0),
+                given_up_by: &self.given_up_by,
             },
             self.now,
         )

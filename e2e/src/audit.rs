@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
+use crate::install::CONTROLLER;
 
 /// One write of the controller that the API server has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,8 @@ impl Cluster {
     /// What the controller has written so far, oldest first. The cluster needs an audit log.
     #[must_use]
     pub fn controllers_writes(&self) -> Vec<Write> {
-        let controller = format!("system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}");
         let is_write = |event: &Value| {
-            event["user"]["username"] == controller.as_str()
+            event["user"]["username"] == CONTROLLER
                 && !["get", "list", "watch"].contains(&event["verb"].as_str().unwrap_or_default())
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

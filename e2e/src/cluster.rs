@@ -318,6 +318,12 @@ impl Cluster {
         std::fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
     }
 
+    /// Where that log is, for whoever reads it as it grows.
+    #[must_use]
+    pub fn audit_log_path(&self) -> PathBuf {
+        self.launcher.audit_log()
+    }
+
     /// Process ids by component.
     #[must_use]
     pub fn pids(&self) -> BTreeMap<String, u32> {

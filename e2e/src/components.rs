@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::binaries::{Binaries, Component};
 use crate::credentials::Credentials;
@@ -37,6 +38,8 @@ impl Launcher {
         let mut command = self.command(Component::Etcd)?;
         command
             .args(["--unsafe-no-fsync", "--log-level", "error"])
+            // Bytes: thousands of nodes and all their changes of some minutes outgrow the default of 2 GiB.
+            .arg("--quota-backend-bytes=8589934592")
             .arg("--data-dir")
             .arg(self.folder.join("etcd"))
             .args(["--listen-client-urls", &client])
@@ -75,10 +78,12 @@ impl Launcher {
             .arg("--profiling=false");
         if self.options.audit {
             let policy = self.folder.join("audit-policy.json");
-            std::fs::write(&policy, AUDIT_POLICY).context("writing the audit policy")?;
+            std::fs::write(&policy, self.audit_policy()).context("writing the audit policy")?;
             command
                 .arg(flag("--audit-policy-file", &policy))
-                .arg(flag("--audit-log-path", &self.audit_log()));
+                .arg(flag("--audit-log-path", &self.audit_log()))
+                // In MiB; by default the log would go on in another file after 100.
+                .arg("--audit-log-maxsize=100000");
         }
         self.start(Component::ApiServer, command)
     }
@@ -166,19 +171,25 @@ impl Launcher {
         Process::start(component.name(), command, log, lifetime)
     }
 
+    fn audit_policy(&self) -> String {
+        let mut rule = json!({"level": "Metadata"});
+        if let Some(user) = self.options.audited_user {
+            rule["users"] = json!([user]);
+        }
+        let policy = json!({
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [rule],
+        });
+        policy.to_string()
+    }
+
     /// Where the API server writes its audit log.
     pub fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
     }
 }
-
-const AUDIT_POLICY: &str = r#"{
-  "apiVersion": "audit.k8s.io/v1",
-  "kind": "Policy",
-  "omitStages": ["RequestReceived"],
-  "rules": [{"level": "Metadata"}]
-}
-"#;
 
 fn flag(name: &str, path: &Path) -> String {
     format!("{name}={}", path.display())

@@ -12,6 +12,9 @@ pub const NAMESPACE: &str = "nrr-system";
 /// The service account that the controller runs as.
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
+/// The user that this makes the controller.
+pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
+
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 
 impl Cluster {

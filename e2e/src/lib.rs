@@ -23,10 +23,12 @@
 //! certificate  a serving certificate in a folder
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
+//! karpenter    Karpenter's resource definitions in a cluster
 //! install      this repository's CRD and RBAC in a cluster
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
 //! reporter     the same binary as a reporter
+//! bench        what `make bench` measures
 //! demo         the story that `make demo` shows
 //! outage       the story that `make demo-outage` shows
 //! ```
@@ -34,6 +36,7 @@
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod certificate;
 pub mod changes;
@@ -47,6 +50,7 @@ pub mod fixtures;
 mod folder;
 pub mod go_module;
 pub mod install;
+pub mod karpenter;
 mod kubeconfig;
 pub mod kwok;
 pub mod options;

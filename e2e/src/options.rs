@@ -16,6 +16,8 @@ pub struct Options {
     pub kwok: Option<Duration>,
     /// Whether the API server writes an audit log, for [`Cluster::audit_log`](crate::Cluster::audit_log).
     pub audit: bool,
+    /// The user whose requests alone are in that log; without one it is everybody's, which slows the API server down.
+    pub audited_user: Option<&'static str>,
     /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be asked for. Such a cluster is not killed when its owner is.
     pub detachable: bool,
 }
@@ -41,6 +43,7 @@ impl Options {
             scheduler: false,
             kwok: None,
             audit: false,
+            audited_user: None,
             detachable: false,
         }
     }
@@ -53,6 +56,7 @@ impl Options {
             scheduler: true,
             kwok: Some(kwok::HEARTBEAT),
             audit: false,
+            audited_user: None,
             detachable: false,
         }
     }

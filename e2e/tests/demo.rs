@@ -1,4 +1,4 @@
-//! The demo keeps what it promises, run as `make demo` runs it, but not on a terminal.
+//! The demos keep what they promise, run as `make` runs them, but not on a terminal.
 
 use std::process::{Command, Stdio};
 
@@ -6,28 +6,67 @@ use anyhow::{Context, Result};
 
 #[test]
 fn the_demo_tells_its_story_and_everything_in_it_really_happens() -> Result<()> {
-    let output = Command::new(env!("CARGO_BIN_EXE_demo"))
-        .args(["--nodes", "3"])
+    let told = tell(env!("CARGO_BIN_EXE_demo"), &["--nodes", "3"])?;
+    has(
+        &told,
+        &[
+            "kind: NodeReadinessRule",
+            "node-3  gated by rule critical-components",
+            "is not Ready (+1 more)",
+            "node-1  waits: CSI driver csi.example.com is not registered on this node",
+            "node-3  OPEN after",
+            "The CNI pod of node-2 breaks.",
+            "ok   3 nodes joined gated; each opened only after",
+            "ok   12 workload pods bound, none to a node that was gated",
+            "ok   node-2 closed",
+            "ok   all 3 nodes are open, and all 12 workload pods run",
+        ],
+    );
+    Ok(())
+}
+
+#[test]
+fn the_outage_is_told_with_and_without_a_limit_and_everything_in_it_really_happens() -> Result<()> {
+    let told = tell(
+        env!("CARGO_BIN_EXE_demo-outage"),
+        &["--nodes-per-zone", "10"],
+    )?;
+    has(
+        &told,
+        &[
+            "disruption: {evictionRate: 0.5}",
+            "30 nodes in 3 zones are open",
+            "node-b-01  closed by rule limited",
+            "node-a-03  closed by rule limited",
+            "a     0    10     ",
+            "0.5 nodes a second are tainted there",
+            "all zones FullDisruption (30 of 30 nodes unmet), nothing more is tainted until one recovers",
+            "ok   rule unlimited had all 30 nodes closed at a time",
+            "ok   rule limited closed no zone's nodes faster than one at once and 0.5 a second",
+            "ok   while every zone was disrupted",
+            "nodes recovered without ever having been closed by rule limited",
+            "ok   all 30 nodes are open again, and rule limited says so",
+        ],
+    );
+    Ok(())
+}
+
+/// Runs a demo to its good end; answers what it told.
+fn tell(binary: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(binary)
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .context("running the demo")?;
-    let told = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}\n{errors}");
-    for line in [
-        "kind: NodeReadinessRule",
-        "node-3  gated by rule critical-components",
-        "is not Ready (+1 more)",
-        "node-1  waits: CSI driver csi.example.com is not registered on this node",
-        "node-3  OPEN after",
-        "The CNI pod of node-2 breaks.",
-        "ok   3 nodes joined gated; each opened only after",
-        "ok   12 workload pods bound, none to a node that was gated",
-        "ok   node-2 closed",
-        "ok   all 3 nodes are open, and all 12 workload pods run",
-    ] {
+    Ok(told)
+}
+
+fn has(told: &str, lines: &[&str]) {
+    for line in lines {
         assert!(told.contains(line), "{line:?} is missing in:\n{told}");
     }
     assert!(!told.contains('\x1b'), "escape sequences in:\n{told}");
-    Ok(())
 }

@@ -27,8 +27,8 @@ pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-complet
 /// the rule's name and the taint's key and effect.
 pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 
-/// Annotation on a node: when its readiness TTL runs out, in RFC 3339.
-pub const READY_DEADLINE: &str = "nodegate.dev/ready-deadline";
+/// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
+pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";

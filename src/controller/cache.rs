@@ -1,19 +1,21 @@
 //! What the watches have shown so far, kept so that everything about one node is at hand, and which nodes have to
 //! be evaluated again because of it. Events that cannot change a decision are dropped here.
 
+mod apply;
+
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::Resource;
 use kube::runtime::watcher;
 
+use super::karpenter::{Concerned, KarpenterCache, Mention};
 use crate::api::NodeReadinessRuleStatus;
 use crate::condition::{CriticalComponentClass, Sightings};
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
-    PodObject, RuleObject, Version,
+    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeObject,
+    NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Version,
 };
 use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 
@@ -36,6 +38,14 @@ pub enum Change {
     DaemonSet(usize, watcher::Event<DaemonSetObject>),
     /// A rule.
     Rule(watcher::Event<RuleObject>),
+    /// A Karpenter `NodeClaim`.
+    NodeClaim(watcher::Event<NodeClaimObject>),
+    /// The cluster has no `NodeClaim`s.
+    NoNodeClaims,
+    /// A Karpenter `NodePool`.
+    NodePool(watcher::Event<NodePoolObject>),
+    /// The cluster has no `NodePool`s.
+    NoNodePools,
 }
 
 /// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
@@ -51,6 +61,10 @@ pub enum Watch {
     DaemonSets(usize),
     /// Rules.
     Rules,
+    /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
+    NodeClaims,
+    /// Karpenter's `NodePool`s. Nothing but repair waits for them.
+    NodePools,
 }
 
 /// What one rule's object says beyond its compiled form.
@@ -82,25 +96,25 @@ struct Entry {
 
 /// The names seen since a relist began, while one is under way.
 #[derive(Debug)]
-struct Relist<K>(Option<HashSet<K>>);
+pub(super) struct Relist<K>(Option<HashSet<K>>);
 
 impl<K: Hash + Eq> Relist<K> {
-    const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.0 = Some(HashSet::new());
     }
 
-    fn saw(&mut self, key: K) {
+    pub(super) fn saw(&mut self, key: K) {
         if let Some(seen) = &mut self.0 {
             seen.insert(key);
         }
     }
 
     /// Ends the relist; what answers `true` was not in it and is gone.
-    fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
+    pub(super) fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
         let seen = self.0.take().unwrap_or_default();
         move |key| !seen.contains(key)
     }
@@ -125,6 +139,7 @@ pub struct Cache {
     dirty: VecDeque<Arc<str>>,
     is_dirty: HashSet<Arc<str>>,
     rules_changed: bool,
+    karpenter: KarpenterCache,
     /// Whether the watch of nodes has failed and not shown anything since.
     nodes_interrupted: bool,
 }
@@ -139,11 +154,12 @@ struct Relists {
 }
 
 impl Cache {
-    /// An empty cache, which has not synced.
+    /// An empty cache, which has not synced. Karpenter's objects are only waited for where they are watched.
     pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
         publish_conditions: bool,
+        karpenter_is_watched: bool,
     ) -> Self {
         let count = classes.len();
         let unsynced = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
@@ -171,6 +187,7 @@ impl Cache {
             dirty: VecDeque::new(),
             is_dirty: HashSet::new(),
             rules_changed: false,
+            karpenter: KarpenterCache::new(karpenter_is_watched),
             nodes_interrupted: false,
         }
     }
@@ -208,8 +225,9 @@ impl Cache {
     /// remembers of it is not known here.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.entries.get(name)?;
+        let node = entry.node.as_ref()?;
         Some(NodeState {
-            node: entry.node.as_ref()?,
+            node,
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
             selecting: &entry.selecting,
@@ -217,6 +235,9 @@ impl Cache {
             is_new: false,
             memories: &[],
             may_close: &[],
+            karpenter: self.karpenter.of(node),
+            watching_since: Timestamp::MAX,
+            given_up_by: &[],
         })
     }
 
@@ -234,8 +255,13 @@ impl Cache {
             .filter_map(|entry| entry.node.as_ref())
     }
 
+    /// What is known of Karpenter's objects.
+    pub fn karpenter(&self) -> &KarpenterCache {
+        &self.karpenter
+    }
+
     /// How many objects of each kind there are.
-    pub fn sizes(&self) -> [(&'static str, usize); 5] {
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let with_csi_node = self
             .entries
             .values()
@@ -250,6 +276,8 @@ impl Cache {
             ),
             ("rules", self.rules.len()),
         ]
+        .into_iter()
+        .chain(self.karpenter.sizes())
     }
 
     /// How many nodes wait to be evaluated.
@@ -294,15 +322,33 @@ impl Cache {
         std::mem::take(&mut self.rules_changed)
     }
 
-    /// Takes in one event of a watch, at this time.
-    pub fn apply(&mut self, change: Change, now: Timestamp) {
-        match change {
-            Change::Node(event) => self.apply_node(event, now),
-            Change::NodesInterrupted => self.nodes_interrupted = true,
-            Change::CsiNode(event) => self.apply_csi_node(event),
-            Change::Pod(class, event) => self.apply_pod(class, event),
-            Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
-            Change::Rule(event) => self.apply_rule(event),
+    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
+    fn mark_concerned(&mut self, concerned: Concerned) {
+        let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
+        if !self.rule_set.rules().iter().any(repairs) {
+            return;
+        }
+        match concerned {
+            Concerned::Nobody => {}
+            Concerned::Everybody => {
+                self.rules_changed = true;
+                self.mark_all();
+            }
+            Concerned::Nodes(mentions) => {
+                let is_meant = |node: &&Node| {
+                    let pool = self.karpenter.pool_name(node);
+                    let mut mentions = mentions.iter();
+                    mentions.any(|mention: &Mention| mention.is_of(node, pool))
+                };
+                let names: Vec<_> = self
+                    .nodes()
+                    .filter(is_meant)
+                    .map(|node| node.name.clone())
+                    .collect();
+                for name in names {
+                    self.mark(&name);
+                }
+            }
         }
     }
 
@@ -334,279 +380,12 @@ impl Cache {
         self.mark_all();
     }
 
-    fn apply_node(&mut self, event: watcher::Event<NodeObject>, now: Timestamp) {
-        // A list that has begun may still fail.
-        if !matches!(event, watcher::Event::Init) && std::mem::take(&mut self.nodes_interrupted) {
-            self.restart_heartbeats(now);
-        }
-        match event {
-            watcher::Event::Init => self.relists.nodes.begin(),
-            watcher::Event::InitApply(object) => {
-                let name = self.see_node(object, now);
-                self.relists.nodes.saw(name);
-            }
-            watcher::Event::Apply(object) => {
-                let known = self
-                    .entries
-                    .get(&object::name(object.meta()))
-                    .and_then(|entry| entry.node.as_ref());
-                let shown = object::resource_version(object.meta());
-                if !known.is_some_and(|known| is_stale(known.version, shown)) {
-                    self.see_node(object, now);
-                }
-            }
-            watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
-            watcher::Event::InitDone => {
-                let is_gone = self.relists.nodes.end();
-                let gone: Vec<_> = self
-                    .node_names()
-                    .filter(|name| is_gone(name))
-                    .cloned()
-                    .collect();
-                for name in gone {
-                    self.remove_node(&name);
-                }
-                self.synced(Watch::Nodes);
-            }
-        }
-    }
-
-    /// Keeps a node as a watch shows it, and what that says over time; answers its name.
-    fn see_node(&mut self, object: NodeObject, now: Timestamp) -> Arc<str> {
-        let written = object.written(self.rule_set.followed());
-        let node = Node::from(object);
-        let name = node.name.clone();
-        let classes = self.classes.len();
-        let entry = entry(&mut self.entries, &name, classes);
-        let is_alive = entry
-            .sightings
-            .see(&node, &written, self.rule_set.followed(), now);
-        self.put_node(node);
-        if is_alive {
-            self.mark(&name);
-        }
-        name
-    }
-
-    fn put_node(&mut self, node: Node) {
-        let name = node.name.clone();
-        let entry = self.entry(&name);
-        let version = node.version;
-        let known = entry.node.replace(node);
-        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
-        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
-        {
-            entry.selected_at = 0;
-        }
-        if !known.is_some_and(is_same) {
-            self.mark(&name);
-        }
-    }
-
-    fn remove_node(&mut self, name: &Arc<str>) {
-        if let Some(entry) = self.entries.get_mut(name) {
-            entry.node = None;
-            self.mark(name);
-            self.drop_if_empty(name);
-        }
-    }
-
-    fn apply_csi_node(&mut self, event: watcher::Event<CsiNodeObject>) {
-        match event {
-            watcher::Event::Init => self.relists.csi_nodes.begin(),
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                let csi_node = CsiNode::from(object);
-                let name = csi_node.name.clone();
-                self.relists.csi_nodes.saw(name.clone());
-                let entry = self.entry(&name);
-                if entry.csi_node.as_ref() != Some(&csi_node) {
-                    entry.csi_node = Some(csi_node);
-                    self.mark(&name);
-                }
-            }
-            watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
-            watcher::Event::InitDone => {
-                let is_gone = self.relists.csi_nodes.end();
-                let has_one = |entry: &Entry| entry.csi_node.is_some();
-                let gone: Vec<_> = self
-                    .entries
-                    .iter()
-                    .filter(|(name, entry)| has_one(entry) && is_gone(name))
-                    .map(|(name, _)| name.clone())
-                    .collect();
-                for name in gone {
-                    self.remove_csi_node(&name);
-                }
-                self.synced(Watch::CsiNodes);
-            }
-        }
-    }
-
-    fn remove_csi_node(&mut self, name: &Arc<str>) {
-        if let Some(entry) = self.entries.get_mut(name) {
-            entry.csi_node = None;
-            self.mark(name);
-            self.drop_if_empty(name);
-        }
-    }
-
-    fn apply_pod(&mut self, class: usize, event: watcher::Event<PodObject>) {
-        let decode = |object: PodObject, classes: &[CriticalComponentClass]| {
-            object.into_pod(&classes[class].csi_annotation_prefix)
-        };
-        match event {
-            watcher::Event::Init => self.relists.pods[class].begin(),
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                let pod = decode(object, &self.classes);
-                self.relists.pods[class].saw(pod.key.clone());
-                self.put_pod(class, pod);
-            }
-            watcher::Event::Delete(object) => {
-                let key = decode(object, &self.classes).key;
-                self.remove_pod(class, &key);
-            }
-            watcher::Event::InitDone => {
-                let is_gone = self.relists.pods[class].end();
-                let gone: Vec<_> = self.pod_nodes[class]
-                    .keys()
-                    .filter(|key| is_gone(key))
-                    .cloned()
-                    .collect();
-                for key in gone {
-                    self.remove_pod(class, &key);
-                }
-                self.synced(Watch::Pods(class));
-            }
-        }
-    }
-
-    fn put_pod(&mut self, class: usize, pod: Pod) {
-        if !pod.is_live()
-            || pod.node.is_empty()
-            || !self.classes[class].namespaces.contains(&pod.key.namespace)
-        {
-            self.remove_pod(class, &pod.key);
-            return;
-        }
-        // A pod is bound once; another node means that it was created again under its name.
-        if self.pod_nodes[class]
-            .get(&pod.key)
-            .is_some_and(|node| *node != pod.node)
-        {
-            self.remove_pod(class, &pod.key);
-        }
-        let name = pod.node.clone();
-        self.pod_nodes[class].insert(pod.key.clone(), name.clone());
-        let pods = &mut self.entry(&name).pods[class];
-        match pods.iter_mut().find(|known| known.key == pod.key) {
-            Some(known) => {
-                if *known == pod {
-                    return;
-                }
-                *known = pod;
-            }
-            None => pods.push(pod),
-        }
-        self.mark(&name);
-    }
-
-    fn remove_pod(&mut self, class: usize, key: &ObjectKey) {
-        if let Some(name) = self.pod_nodes[class].remove(key)
-            && let Some(entry) = self.entries.get_mut(&name)
-        {
-            entry.pods[class].retain(|pod| pod.key != *key);
-            self.mark(&name);
-            self.drop_if_empty(&name);
-        }
-    }
-
-    fn apply_daemon_set(&mut self, class: usize, event: watcher::Event<DaemonSetObject>) {
-        let changed = match event {
-            watcher::Event::Init => {
-                self.relists.daemon_sets[class].begin();
-                false
-            }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                let daemon_set = DaemonSet::from(object);
-                self.relists.daemon_sets[class].saw(daemon_set.key.clone());
-                // The status is not decoded, so only what decisions depend on can differ.
-                let known =
-                    self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
-                known != Some(daemon_set)
-            }
-            watcher::Event::Delete(object) => {
-                self.daemon_sets[class].remove(&DaemonSet::from(object).key);
-                true
-            }
-            watcher::Event::InitDone => {
-                let is_gone = self.relists.daemon_sets[class].end();
-                let before = self.daemon_sets[class].len();
-                self.daemon_sets[class].retain(|key, _| !is_gone(key));
-                self.synced(Watch::DaemonSets(class));
-                self.daemon_sets[class].len() != before
-            }
-        };
-        if changed && self.rule_set.waits_for_class(class) {
-            self.rules_changed = true;
-            self.mark_all();
-        }
-    }
-
     /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
     pub fn update_rule(&mut self, object: RuleObject) {
         let known = self.rules.get(&object::name(&object.metadata));
         if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
             self.apply_rule(watcher::Event::Apply(object));
         }
-    }
-
-    fn apply_rule(&mut self, event: watcher::Event<RuleObject>) {
-        let changed = match event {
-            watcher::Event::Init => {
-                self.relists.rules.begin();
-                false
-            }
-            watcher::Event::InitApply(object) => {
-                self.relists.rules.saw(object::name(&object.metadata));
-                self.put_rule(object)
-            }
-            watcher::Event::Apply(object) => {
-                let known = self.rules.get(&object::name(&object.metadata));
-                let shown = object::resource_version(&object.metadata);
-                !known.is_some_and(|known| is_stale(known.version, shown)) && self.put_rule(object)
-            }
-            watcher::Event::Delete(object) => {
-                self.rules.remove(&object::name(&object.metadata)).is_some()
-            }
-            watcher::Event::InitDone => {
-                let is_gone = self.relists.rules.end();
-                let before = self.rules.len();
-                self.rules.retain(|name, _| !is_gone(name));
-                self.synced(Watch::Rules);
-                self.rules.len() != before
-            }
-        };
-        if changed && self.has_synced() {
-            self.rebuild_rules();
-        }
-    }
-
-    /// Keeps a rule; answers whether it differs in more than its status.
-    fn put_rule(&mut self, object: RuleObject) -> bool {
-        let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
-        let known = self.rules.get(&rule.name);
-        let changed = known.is_none_or(|known| *known.rule != rule);
-        let cached = CachedRule {
-            version: object::resource_version(&object.metadata),
-            rule: match known {
-                Some(known) if !changed => known.rule.clone(),
-                _ => Arc::new(rule),
-            },
-            finalizers: object.metadata.finalizers.unwrap_or_default(),
-            status: object.status,
-        };
-        self.rules.insert(cached.rule.name.clone(), cached);
-        changed
     }
 
     /// Puts the rules in order again and has every node evaluated.
@@ -645,6 +424,6 @@ fn entry<'a>(
 }
 
 /// Whether a state that a watch shows is older than the one that is known from the answer to a write.
-fn is_stale(known: Version, shown: Version) -> bool {
+pub(super) fn is_stale(known: Version, shown: Version) -> bool {
     shown != 0 && shown < known
 }

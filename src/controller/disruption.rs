@@ -96,6 +96,8 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
     match decision {
         _ if outcome.joining => None,
         Decision::Release { .. } => Some(Member::Met),
+        // Only a bootstrap-only rule gives up, and such a rule has no guard.
+        Decision::GiveUp => None,
         Decision::Open { .. } => outcome.evaluation.met.then_some(Member::Met),
         // Within its grace period it is unmet like any other, but does not ask yet.
         Decision::Hold | Decision::Wait(Held::Grace { .. }) => Some(Member::Closed),

@@ -10,6 +10,7 @@ use prometheus::{
     IntGaugeVec, Opts, TextEncoder,
 };
 
+use crate::api::RepairAction;
 use crate::guard::Report;
 use crate::metric::{Description, Registry};
 use crate::rule::{ChangeKind, TaintChange};
@@ -60,6 +61,12 @@ pub struct Metrics {
     pub synthesized_conditions: IntGaugeVec,
     /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
     pub shut_out: IntGaugeVec,
+    /// What was done about nodes that were not ready in time, by rule and action.
+    pub repairs: IntCounterVec,
+    /// How often too many unhealthy nodes have held a repair back.
+    pub repairs_blocked: IntCounterVec,
+    /// Repairs that the API server refused.
+    pub repair_failures: IntCounterVec,
     /// Nodes that a rule's disruption guard holds back, by zone.
     pub disruption_waiting: IntGaugeVec,
     /// 1 for the state that a zone is in for a rule's disruption guard.
@@ -222,6 +229,21 @@ impl Metrics {
                 "DaemonSets that a rule does not wait for because they do not tolerate its taint.",
                 &["rule"],
             ),
+            repairs: to.counters(
+                "nodegate_repairs_total",
+                "What was done about nodes that were not ready in time.",
+                &["rule", "action"],
+            ),
+            repairs_blocked: to.counters(
+                "nodegate_repairs_blocked_total",
+                "How often too many unhealthy nodes have held a repair back.",
+                &["rule"],
+            ),
+            repair_failures: to.counters(
+                "nodegate_repair_failures_total",
+                "Repairs that the API server refused.",
+                &["rule"],
+            ),
             queue_depth: to.add(IntGauge::new(
                 "nodegate_queue_depth",
                 "Nodes that wait to be evaluated.",
@@ -281,6 +303,11 @@ impl Metrics {
             self.failures.with_label_values(&[rule, reason]);
         }
         self.bootstrap_completed.with_label_values(&[rule]);
+        for action in RepairAction::WORDS {
+            self.repairs.with_label_values(&[rule, action]);
+        }
+        self.repairs_blocked.with_label_values(&[rule]);
+        self.repair_failures.with_label_values(&[rule]);
     }
 
     /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
@@ -302,6 +329,11 @@ impl Metrics {
                 .condition_failures
                 .remove_label_values(&[rule, condition.as_ref()]);
         }
+        for action in RepairAction::WORDS {
+            let _ = self.repairs.remove_label_values(&[rule, action]);
+        }
+        let _ = self.repairs_blocked.remove_label_values(&[rule]);
+        let _ = self.repair_failures.remove_label_values(&[rule]);
         let _ = self.bootstrap_completed.remove_label_values(&[rule]);
         let _ = self.bootstrap_duration.remove_label_values(&[rule]);
         let _ = self.evaluation_duration.remove_label_values(&[rule]);
@@ -348,6 +380,10 @@ impl Metrics {
         self.taint_operations
             .with_label_values(&[rule, operation])
             .inc();
+        if change.gave_up {
+            let action = RepairAction::Release.as_str();
+            self.repairs.with_label_values(&[rule, action]).inc();
+        }
         if let Some(transition) = change.transition {
             self.reconciliation_latency
                 .with_label_values(&[rule, &latency_operation(operation)])

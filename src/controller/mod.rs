@@ -7,6 +7,8 @@
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
 //! | `nodes` | the loop's care for nodes: evaluation, writes, events |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `repairs` | the loop's care for nodes that are not ready in time |
+//! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
 //! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
 //! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
@@ -22,11 +24,13 @@ mod cache;
 mod disruption;
 mod events;
 mod health;
+mod karpenter;
 mod lease;
 mod metrics;
 mod nodes;
 mod patch;
 mod reconcile;
+mod repairs;
 mod retry;
 mod rules;
 mod scrape;
@@ -99,6 +103,12 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
+
+    /// Watch Karpenter's `NodeClaim`s and `NodePool`s, so that rules can delete the claims of nodes that do not get
+    /// ready (`repair.action: DeleteNodeClaim`); needs the permissions of `config/karpenter`
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_karpenter: bool,
 
     /// Metrics.
     #[command(flatten)]
@@ -199,6 +209,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
         server: server.clone(),
     };
     watch::spawn_all(&client, &classes, &feeder);
+    if args.enable_karpenter {
+        watch::spawn_karpenter(&client, &feeder);
+    }
     drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
@@ -208,7 +221,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
         is_busy,
         metrics.events_dropped.clone(),
     );
-    let cache = Cache::new(classes, config.passing_taints, args.publish_conditions);
+    let cache = Cache::new(
+        classes,
+        config.passing_taints,
+        args.publish_conditions,
+        args.enable_karpenter,
+    );
     let settings = Settings {
         concurrency: args.node_concurrent_reconciles.into(),
         status_node_limit: args.status_node_limit.into(),
@@ -221,7 +239,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         leadership,
         surveys,
     };
-    let run = reconciler.run(inputs, shutdown);
+    let run = Box::pin(reconciler.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
         let mut election = Election::new(client, &namespace, instance.unique);

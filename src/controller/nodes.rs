@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -12,14 +13,15 @@ use super::events::{EventSink, Notice, Tone};
 use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::repairs::{Told, Tools};
 use super::retry::Retry;
 use super::rules::RuleWork;
 use super::status::{Failure, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, Memory, NodePlan, NodeState, Outcome, Rule, Standing,
-    TaintChange,
+    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, Rule,
+    Standing, TaintChange,
 };
 
 /// A published condition of which only the message changes is written at most this often on one node.
@@ -46,10 +48,31 @@ pub(super) struct NodeWork {
     adopted_by: Vec<Arc<str>>,
     /// The reason of the last event about missing critical components.
     waiting: Option<&'static str>,
+    /// What has been told about the node's repair.
+    told: Vec<Told>,
     conditions: ConditionWork,
 }
 
 impl NodeWork {
+    /// Starts anew if this is another node than before.
+    fn is_about(&mut self, node: &Node) {
+        if self.uid == node.uid {
+            return;
+        }
+        *self = Self {
+            uid: node.uid.clone(),
+            wake: self.wake,
+            recorded_by: std::mem::take(&mut self.recorded_by),
+            // What is under way for the earlier node ends in its own time.
+            conditions: ConditionWork {
+                queued: self.conditions.queued,
+                writing: self.conditions.writing,
+                ..ConditionWork::default()
+            },
+            ..Self::default()
+        };
+    }
+
     /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
     fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
         if self.wake.is_some_and(|wake| wake <= at) {
@@ -107,35 +130,41 @@ impl Reconciler {
             // Evaluated again when the write has ended.
             return;
         }
-        if work.uid != state.node.uid {
-            *work = NodeWork {
-                uid: state.node.uid.clone(),
-                wake: work.wake,
-                recorded_by: std::mem::take(&mut work.recorded_by),
-                // What is under way for the earlier node ends in its own time.
-                conditions: ConditionWork {
-                    queued: work.conditions.queued,
-                    writing: work.conditions.writing,
-                    ..ConditionWork::default()
-                },
-                ..NodeWork::default()
-            };
-        }
+        work.is_about(state.node);
         let memories = work.memories.clone();
         let state = NodeState {
             is_new: is_new(state.node, leading_since),
             memories: &memories,
+            watching_since: leading_since,
             may_close: &may_close,
             ..state
         };
         let evaluation_started = Instant::now();
         let plan = rule::plan(self.cache.cluster(), state, now);
         let evaluation_took = evaluation_started.elapsed();
+        let tools = Tools {
+            cache: &self.cache,
+            events: &self.events,
+            metrics: &self.metrics,
+        };
+        let follows = self
+            .repairs
+            .consequences(tools, state, &plan, &mut work.told, now);
+        let plan = if follows.given_up_by.is_empty() {
+            plan
+        } else {
+            let state = NodeState {
+                given_up_by: &follows.given_up_by,
+                ..state
+            };
+            rule::plan(self.cache.cluster(), state, now)
+        };
         let writes = plan.writes_node();
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
             node: state.node,
             plan: &plan,
+            would_repair: &follows.would_repair,
             now,
             took: evaluation_took,
         };
@@ -179,25 +208,44 @@ impl Reconciler {
             }
         } else {
             work.writing = true;
-            self.node_writes += 1;
             let patch = patch::node(state.node, &plan);
             let completions = completions(state.node, &plan);
-            let (writer, name, changes) = (self.writer.clone(), name.clone(), plan.changes);
-            self.in_flight.spawn(async move {
-                let result = writer.patch_node(&name, patch).await;
-                let fresh = match result {
-                    Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
-                    _ => None,
-                };
-                Done::Node {
-                    name,
-                    changes,
-                    completions,
-                    result,
-                    fresh,
-                }
-            });
+            let changes = plan.changes;
+            self.write_node(name.clone(), patch, changes, completions);
         }
+        let turn = follows
+            .deletion
+            .and_then(|deletion| self.delete_claim(deletion));
+        if let Some(at) = follows.look_again.into_iter().chain(turn).min()
+            && let Some(work) = self.nodes.get_mut(name)
+        {
+            work.wake_at(at, name, &mut self.timers);
+        }
+    }
+
+    fn write_node(
+        &mut self,
+        name: Arc<str>,
+        patch: JsonPatch,
+        changes: Vec<TaintChange>,
+        completions: Vec<Completion>,
+    ) {
+        self.node_writes += 1;
+        let writer = self.writer.clone();
+        self.in_flight.spawn(async move {
+            let result = writer.patch_node(&name, patch).await;
+            let fresh = match result {
+                Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
+                _ => None,
+            };
+            Done::Node {
+                name,
+                changes,
+                completions,
+                result,
+                fresh,
+            }
+        });
     }
 
     /// Writes a node's published conditions, if there is still something to write.
@@ -365,6 +413,8 @@ fn is_new(node: &Node, leading_since: Timestamp) -> bool {
 struct Observed<'a> {
     node: &'a Node,
     plan: &'a NodePlan<'a>,
+    /// UIDs of the dry-run rules that would repair the node.
+    would_repair: &'a [Arc<str>],
     now: Timestamp,
     took: Duration,
 }
@@ -380,6 +430,7 @@ fn record_outcomes(
     let Observed {
         node,
         plan,
+        would_repair,
         now,
         took,
     } = *observed;
@@ -404,7 +455,8 @@ fn record_outcomes(
         };
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
-        let is_news = rule.record(node, outcome, now);
+        let would_repair = would_repair.contains(&outcome.rule.uid);
+        let is_news = rule.record(node, outcome, would_repair, now);
         let recovered = is_clean && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
@@ -497,6 +549,13 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
     info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
     let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
     events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
+    if change.gave_up {
+        let note =
+            format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
+        let reason = "NodeReleasedUnready";
+        let notice = Notice::on_node(node, Tone::Warning, reason, "RemoveTaint", note);
+        events.send(notice);
+    }
     if change.components_ready {
         let note = "every critical component is ready on this node".into();
         let reason = "NodeCriticalComponentsReady";
@@ -513,6 +572,8 @@ fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
 /// The bootstraps that this plan completes.
 fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
     let completes = |outcome: &&Outcome<'_>| match outcome.standing {
+        // A node that is given up does not count as one that got ready.
+        Standing::Governs(Decision::GiveUp) => false,
         Standing::Governs(decision) => decision.completes_bootstrap(),
         _ => false,
     };

@@ -9,7 +9,8 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOpera
 use serde_json::{Value, json};
 
 use crate::api::NodeReadinessRuleStatus;
-use crate::object::Node;
+use crate::object::karpenter::TERMINATION_TIMESTAMP;
+use crate::object::{Node, NodeClaim};
 use crate::rule::{ConditionChanges, NodePlan};
 
 /// A JSON patch in the making.
@@ -122,6 +123,25 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
     })
 }
 
+/// Has Karpenter not wait for the pods of a claim's node beyond `now`; nothing where it is not to wait that long anyway,
+/// so that a termination is never put off. A merge patch that names UID and version is refused for any other state.
+pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
+    let known: Option<Timestamp> = claim
+        .termination
+        .as_ref()
+        .and_then(|time| time.parse().ok());
+    if known.is_some_and(|known| known <= now) {
+        return None;
+    }
+    Some(json!({
+        "metadata": {
+            "uid": &*claim.uid,
+            "resourceVersion": claim.version.to_string(),
+            "annotations": { TERMINATION_TIMESTAMP: now.strftime("%FT%TZ").to_string() },
+        },
+    }))
+}
+
 /// Replaces the finalizers of a rule.
 pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     Patch(
@@ -214,5 +234,36 @@ mod tests {
         assert_eq!(some[1], test("/metadata/annotations/n~1completed"));
         let none = json!(node(&tainted(&[], None), &plan));
         assert_eq!(none[1], test("/metadata/annotations"));
+    }
+
+    #[test]
+    fn a_termination_is_brought_forward_and_never_put_off() {
+        let now = Timestamp::from_second(1_767_225_600).unwrap();
+        for (name, known, is_written) in [
+            ("none", None, true),
+            ("earlier", Some("2025-12-31T23:00:00Z"), false),
+            ("the same", Some("2026-01-01T00:00:00Z"), false),
+            (
+                "earlier in another zone",
+                Some("2026-01-01T00:30:00+01:00"),
+                false,
+            ),
+            ("later", Some("2026-01-01T01:00:00Z"), true),
+            ("unreadable", Some("soon"), true),
+        ] {
+            let claim = NodeClaim {
+                uid: "u".into(),
+                version: 7,
+                termination: known.map(str::to_owned),
+                ..NodeClaim::default()
+            };
+            let expected = json!({"metadata": {
+                "uid": "u",
+                "resourceVersion": "7",
+                "annotations": {"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:00:00Z"},
+            }});
+            let patch = claim_termination(&claim, now);
+            assert_eq!(patch, is_written.then_some(expected), "{name}");
+        }
     }
 }

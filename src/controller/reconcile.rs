@@ -18,6 +18,7 @@ use super::events::EventSink;
 use super::health::Readiness;
 use super::metrics::{Metrics, gauge};
 use super::nodes::{Completion, NodeWork};
+use super::repairs::{ClaimDeletion, Repairs};
 use super::retry::Retry;
 use super::rules::RuleWork;
 use super::scrape::Survey;
@@ -88,6 +89,7 @@ pub struct Reconciler {
     pub(super) in_flight: JoinSet<Done>,
     pub(super) timers: Timers,
     pub(super) nodes: HashMap<Arc<str>, NodeWork>,
+    pub(super) repairs: Repairs,
     pub(super) node_writes: usize,
     pub(super) condition_queue: VecDeque<Arc<str>>,
     pub(super) condition_writes: usize,
@@ -130,6 +132,13 @@ pub(super) enum Done {
         name: Arc<str>,
         result: Result<Node, WriteError>,
     },
+    /// A node's `NodeClaim`.
+    Claim {
+        deletion: ClaimDeletion,
+        result: Result<(), WriteError>,
+        /// The node as it was read, where it is not what was judged.
+        fresh: Option<Node>,
+    },
     /// A rule's finalizers.
     Finalizers {
         uid: Arc<str>,
@@ -163,6 +172,7 @@ impl Reconciler {
             in_flight: JoinSet::new(),
             timers: BTreeSet::new(),
             nodes: HashMap::new(),
+            repairs: Repairs::default(),
             node_writes: 0,
             condition_queue: VecDeque::new(),
             condition_writes: 0,
@@ -356,11 +366,24 @@ impl Reconciler {
                 self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
+            Ok(Done::Claim {
+                deletion,
+                result,
+                fresh,
+            }) => {
+                self.note_outage(result.as_ref().err());
+                self.finish_claim(&deletion, result, fresh);
+            }
             Ok(Done::Finalizers { uid, result }) => self.finish_finalizers(&uid, result),
             Ok(Done::Status { uid, result }) => self.finish_status(&uid, result),
             // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+
+    /// Whether the API server could not be reached when it was last tried.
+    pub(super) fn has_outage(&self) -> bool {
+        self.outage.is_on()
     }
 
     /// Notes that an API server cannot be reached, or that it can, as a write has found out.

@@ -15,6 +15,7 @@ use super::events::{EventSink, Notice, Tone};
 use super::metrics::{Metrics, gauge, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::repairs;
 use super::retry::Retry;
 use super::status::{self, About, Record, Tally};
 use super::writer::WriteError;
@@ -43,6 +44,8 @@ pub(super) struct RuleWork {
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
     pending: Option<HashSet<Arc<str>>>,
     shut_out: Vec<ShutOut>,
+    /// What keeps the rule from repairing any node, as it was told last.
+    obstacle: Option<String>,
     pub(super) disruption: Option<Disruption>,
     /// The generation whose rejection has been told.
     rejected: Option<i64>,
@@ -89,6 +92,7 @@ impl RuleWork {
             tally: Tally::default(),
             pending: None,
             shut_out: Vec::new(),
+            obstacle: None,
             disruption: None,
             rejected: None,
             finalizers: Write::default(),
@@ -105,11 +109,19 @@ impl RuleWork {
         self.last_evaluation.set(now.as_duration().as_secs_f64());
     }
 
-    /// Notes what the rule makes of a node; answers whether that is news.
-    pub(super) fn record(&mut self, node: &Node, outcome: &Outcome<'_>, now: Timestamp) -> bool {
+    /// Notes what the rule makes of a node, and whether it would repair it if it were no dry run; answers whether that
+    /// is news.
+    pub(super) fn record(
+        &mut self,
+        node: &Node,
+        outcome: &Outcome<'_>,
+        would_repair: bool,
+        now: Timestamp,
+    ) -> bool {
         let guarded = self.disruption.as_mut();
         let counts_anew = guarded.is_some_and(|disruption| disruption.observe(node, outcome));
-        self.tally.record(&node.name, Record::from(outcome), now) || counts_anew
+        let record = Record::new(outcome, would_repair);
+        self.tally.record(&node.name, record, now) || counts_anew
     }
 
     /// Notes that the rule has nothing to do with a node any more, and whether the node is clean of it; answers whether
@@ -372,6 +384,13 @@ impl Reconciler {
             return;
         }
         look_for_shut_out(&self.cache, &self.events, work, rule);
+        let obstacle = repairs::obstacle(&self.cache, rule);
+        if let Some(obstacle) = &obstacle
+            && work.obstacle != Some(obstacle.clone())
+        {
+            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
+        }
+        work.obstacle.clone_from(&obstacle);
         if let Some(disruption) = &mut work.disruption {
             disruption.tell(&self.events, rule);
         }
@@ -382,6 +401,8 @@ impl Reconciler {
             shut_out: &work.shut_out,
             disruption: disruption.as_ref(),
             governors: &governors,
+            prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
+            obstacle: obstacle.as_deref(),
             node_limit: self.settings.status_node_limit,
             previous: work.status.last.as_ref().unwrap_or(&cached.status),
             now: Timestamp::now(),

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::cache::{Change, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
+use super::writer::{KARPENTER_RBAC, RBAC};
 use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Namespaces};
 
@@ -24,6 +25,8 @@ const WATCH_TIMEOUT: u32 = 50;
 /// Longest pause before a watch is tried again, without the jitter, which may double it. Until then nothing is seen of
 /// an API server that is back, and a handful of requests a second costs nobody anything.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// How often it is seen whether a resource that the cluster can do without has been installed.
+const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 /// A failure that follows another after this long has nothing to do with it.
 const LONG_AGO: Duration = Duration::from_secs(120);
 
@@ -40,7 +43,23 @@ pub struct Feeder {
     pub server: String,
 }
 
-/// Starts all watches. They end when the receiver of the changes is dropped.
+/// Starts the watches of Karpenter's objects.
+pub fn spawn_karpenter(client: &Client, feeder: &Feeder) {
+    feeder.watch(
+        Watch::NodeClaims,
+        Api::all(client.clone()),
+        config(),
+        Change::NodeClaim,
+    );
+    feeder.watch(
+        Watch::NodePools,
+        Api::all(client.clone()),
+        config(),
+        Change::NodePool,
+    );
+}
+
+/// Starts all watches but those of Karpenter's objects. They end when the receiver of the changes is dropped.
 pub fn spawn_all(client: &Client, classes: &[CriticalComponentClass], feeder: &Feeder) {
     feeder.watch(
         Watch::Nodes,
@@ -171,6 +190,13 @@ async fn feed<K>(
                 {
                     return;
                 }
+                let not_installed = kind.not_installed(&error);
+                let is_optional = not_installed.is_some();
+                if let Some(change) = not_installed
+                    && feeder.changes.send(change).await.is_err()
+                {
+                    return;
+                }
                 let explained = explain(kind, &error, &feeder.server);
                 // A watch that merely has to be resumed is nothing to talk about.
                 if let Some(explained) = explained
@@ -182,7 +208,12 @@ async fn feed<K>(
                         .send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
                     problem = Some(explained);
                 }
-                tokio::time::sleep(pause.next().unwrap_or(MAX_PAUSE)).await;
+                let pause = if is_optional {
+                    NOT_INSTALLED_PAUSE
+                } else {
+                    pause.next().unwrap_or(MAX_PAUSE)
+                };
+                tokio::time::sleep(pause).await;
             }
         }
     }
@@ -197,6 +228,31 @@ impl Watch {
             Self::Pods(_) => "pods",
             Self::DaemonSets(_) => "daemonsets.apps",
             Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
+            Self::NodeClaims => "nodeclaims.karpenter.sh",
+            Self::NodePools => "nodepools.karpenter.sh",
+        }
+    }
+
+    /// The folder of manifests that grants what the watch needs.
+    fn rbac(self) -> &'static str {
+        match self {
+            Self::NodeClaims | Self::NodePools => KARPENTER_RBAC,
+            _ => RBAC,
+        }
+    }
+
+    /// What it means for the cache that the cluster has no such resource, where it can do without.
+    fn not_installed(self, error: &watcher::Error) -> Option<Change> {
+        let (watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status)) = error
+        else {
+            return None;
+        };
+        match self {
+            Self::NodeClaims if status.code == 404 => Some(Change::NoNodeClaims),
+            Self::NodePools if status.code == 404 => Some(Change::NoNodePools),
+            _ => None,
         }
     }
 }
@@ -221,13 +277,17 @@ fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> 
             404 if kind == Watch::Rules => format!(
                 "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
             ),
+            404 if matches!(kind, Watch::NodeClaims | Watch::NodePools) => format!(
+                "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
+            ),
             401 => format!(
                 "the API server does not know who we are ({}): check the kubeconfig's credentials",
                 status.message
             ),
             403 => format!(
-                "no permission to list and watch {name} ({}): grant it with `kubectl apply -k config/rbac`",
-                status.message
+                "no permission to list and watch {name} ({}): grant it with `kubectl apply -k {}`",
+                status.message,
+                kind.rbac()
             ),
             410 => return None,
             _ => format!("cannot watch {name}: {}", status.message),

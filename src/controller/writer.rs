@@ -1,28 +1,36 @@
-//! Everything that is written to nodes and rules, each write with a deadline and none replayed by the client.
+//! Everything that is written to nodes, rules and `NodeClaim`s, each write with a deadline and none replayed by the client.
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::Value;
 
 use super::metrics::Metrics;
+use super::patch;
 use crate::causes::with_causes;
-use crate::object::{Node, NodeObject, RuleObject};
+use crate::object::{Node, NodeClaim, NodeClaimObject, NodeObject, RuleObject};
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records our writes.
 const FIELD_MANAGER: &str = "nodegate";
 
+/// The manifests that allow what the controller does to nodes and rules...
+pub const RBAC: &str = "config/rbac";
+/// ...and to Karpenter's objects.
+pub const KARPENTER_RBAC: &str = "config/karpenter";
+
 /// What is written, as metrics call it: a node's taints and annotations...
 const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
 const FINALIZERS: &str = "finalizers";
-/// ...and its status.
+/// ...and its status; and a `NodeClaim`.
 const STATUS: &str = "status";
+const NODE_CLAIM: &str = "nodeclaim";
 
 /// Why a write did not happen, or may not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +47,19 @@ pub enum WriteError {
     /// The API server refused, or did not answer in time.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What the API server says where it forbids a write, and what to do about it; an admission policy has said so itself.
+fn with_remedy(message: String) -> String {
+    if message.contains("ValidatingAdmissionPolicy") {
+        return message;
+    }
+    let rbac = if message.contains("karpenter.sh") {
+        KARPENTER_RBAC
+    } else {
+        RBAC
+    };
+    format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
 impl From<kube::Error> for WriteError {
@@ -59,32 +80,31 @@ impl From<kube::Error> for WriteError {
             404 => Self::Gone,
             409 => Self::Conflict,
             422 if names_nothing => Self::Conflict,
-            403 => Self::Failed(format!(
-                "{} (grant it with `kubectl apply -k config/rbac`)",
-                status.message
-            )),
+            403 => Self::Failed(with_remedy(status.message)),
             _ => Self::Failed(status.message),
         }
     }
 }
 
-/// Writes to nodes and rules.
+/// Writes to nodes, rules and `NodeClaim`s.
 #[derive(Clone)]
 pub struct Writer {
     nodes: Api<NodeObject>,
     rules: Api<RuleObject>,
+    claims: Api<NodeClaimObject>,
     metrics: Metrics,
 }
 
 impl Writer {
     /// A writer that uses this client, whose own retries must be off.
     pub fn new(client: &Client, metrics: Metrics) -> Self {
-        for object in [NODE, CONDITIONS, FINALIZERS, STATUS] {
+        for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
         }
         Self {
             nodes: Api::all(client.clone()),
             rules: Api::all(client.clone()),
+            claims: Api::all(client.clone()),
             metrics,
         }
     }
@@ -149,6 +169,28 @@ impl Writer {
         let patch = Patch::Json::<()>(patch);
         self.counted(STATUS, self.rules.patch_status(name, &params(), &patch))
             .await
+    }
+
+    /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the
+    /// claim is exactly what was looked at: another one of its name, or one that has changed, is left alone.
+    pub async fn delete_claim(&self, claim: &NodeClaim, now: Timestamp) -> Result<(), WriteError> {
+        let mut version = claim.version;
+        if let Some(patch) = patch::claim_termination(claim, now) {
+            let patch = Patch::Merge(patch);
+            let params = params();
+            let request = self.claims.patch(&claim.name, &params, &patch);
+            let annotated = NodeClaim::from(self.counted(NODE_CLAIM, request).await?);
+            version = annotated.version;
+        }
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(claim.uid.to_string()),
+                resource_version: Some(version.to_string()),
+            }),
+            ..DeleteParams::default()
+        };
+        let request = self.claims.delete(&claim.name, &params);
+        self.counted(NODE_CLAIM, request).await.map(|_| ())
     }
 }
 

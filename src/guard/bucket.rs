@@ -7,7 +7,8 @@ const ROUNDING: f64 = 1e-9;
 
 /// A bucket that holds at most one token and fills by time passed, at a rate that may change and may be 0.
 ///
-/// The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. Unlike there, a change
+/// The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As there (`SwapLimiter`),
+/// rate 0 empties the bucket: when things begin to recover, the rest has a while to follow. Unlike there, any other change
 /// of rate keeps what is in the bucket.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
@@ -32,7 +33,7 @@ impl Bucket {
     /// Fills up to now at the rate that held until now, and goes on at this one. A clock that went backwards adds
     /// nothing, and time goes on from there.
     pub fn settle(&mut self, now: Timestamp, rate: f64) {
-        self.level = self.level_at(now);
+        self.level = if rate > 0.0 { self.level_at(now) } else { 0.0 };
         self.rate = rate;
         self.settled = Some(now);
     }
@@ -58,12 +59,12 @@ impl Bucket {
 
     /// When the token will be there if from now on it fills at this rate: `now` if it is there, and `None` for never.
     pub fn next_token(&self, now: Timestamp, rate: f64) -> Option<Timestamp> {
+        if rate <= 0.0 {
+            return None;
+        }
         let missing = 1.0 - self.level_at(now);
         if missing <= ROUNDING {
             return Some(now);
-        }
-        if rate <= 0.0 {
-            return None;
         }
         // Rounded up, so that at that time it is there.
         let moment = SignedDuration::try_from_secs_f64(missing / rate)
@@ -106,12 +107,22 @@ mod tests {
         let mut bucket = Bucket::new();
         bucket.settle(at(0), 0.1);
         assert!(bucket.take());
-        bucket.settle(at(5), 0.0);
-        bucket.settle(at(500), 0.1);
-        assert!(!bucket.take(), "nothing came in at rate 0");
-        bucket.settle(at(504), 0.1);
+        bucket.settle(at(5), 0.01);
+        bucket.settle(at(15), 0.1);
+        bucket.settle(at(18), 0.1);
         assert!(!bucket.take());
-        bucket.settle(at(505), 0.1);
+        bucket.settle(at(19), 0.1);
+        assert!(bucket.take());
+    }
+
+    #[test]
+    fn rate_zero_empties_it() {
+        let mut bucket = Bucket::new();
+        bucket.settle(at(0), 0.0);
+        assert!(!bucket.take());
+        bucket.settle(at(500), 0.1);
+        assert!(!bucket.take(), "and nothing comes in");
+        bucket.settle(at(510), 0.1);
         assert!(bucket.take());
     }
 
@@ -147,13 +158,8 @@ mod tests {
     #[test]
     fn a_token_that_never_comes_is_not_waited_for() {
         let mut bucket = Bucket::new();
-        assert_eq!(
-            bucket.next_token(at(0), 0.0),
-            Some(at(0)),
-            "it is there already"
-        );
+        assert_eq!(bucket.next_token(at(0), 0.1), Some(at(0)), "it is there");
         bucket.settle(at(0), 0.0);
-        assert!(bucket.take());
         assert_eq!(bucket.next_token(at(0), 0.0), None);
         for rate in [f64::MIN_POSITIVE, 1e-12] {
             assert_eq!(bucket.next_token(at(0), rate), Some(Timestamp::MAX));

@@ -184,10 +184,9 @@ impl ZoneNodes {
         }
     }
 
-    /// Has the granted node wait again, in its old place, with the token back in the bucket.
+    /// Has the granted node wait again, in its old place.
     fn withdraw(&mut self) {
         if let Some(Grant { node, since, .. }) = self.granted.take() {
-            self.bucket.give_back();
             self.waiting.insert(self.turn(&node, since));
         }
     }

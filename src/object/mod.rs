@@ -6,6 +6,7 @@
 
 mod csi_node;
 mod daemon_set;
+pub mod karpenter;
 mod meta;
 mod node;
 mod pod;
@@ -14,6 +15,7 @@ mod taint;
 
 pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
 pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
+pub use karpenter::{NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version};
 pub use node::{Node, NodeCondition, NodeObject, Written};

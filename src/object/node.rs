@@ -8,9 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
+use super::karpenter;
 use super::meta::{self, Version};
 use super::taint::Taint;
-use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
 /// A node, as far as decisions need it.
@@ -31,6 +32,10 @@ pub struct Node {
     /// Those of the node's annotations that are ours to read and write; `None` when the node has no annotation
     /// at all, which a patch must know.
     pub annotations: Option<BTreeMap<String, String>>,
+    /// Whether somebody forbids the node's repair.
+    pub do_not_repair: bool,
+    /// The cloud provider's name for the instance.
+    pub provider_id: Option<Arc<str>>,
     /// All taints, in the server's order.
     pub taints: Vec<Taint>,
     /// All conditions.
@@ -82,6 +87,16 @@ impl Node {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
 
+    /// Whether this is another look at the same state, as far as decisions go.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        *self
+            == Self {
+                version: self.version,
+                ..other.clone()
+            }
+    }
+
     /// The value of one of our annotations.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
@@ -105,6 +120,8 @@ pub struct NodeObject {
 struct Spec {
     #[serde(default)]
     taints: Option<Vec<Taint>>,
+    #[serde(default, rename = "providerID")]
+    provider_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -192,7 +209,13 @@ fn is_above_zero(quantity: &serde_json::Value) -> bool {
 
 /// Whether Nodegate reads and writes annotations of this key.
 fn is_ours(key: &str) -> bool {
-    key.starts_with(BOOTSTRAP_COMPLETED_PREFIX) || key.starts_with(TAINT_ADDED_BY_PREFIX)
+    [
+        BOOTSTRAP_COMPLETED_PREFIX,
+        TAINT_ADDED_BY_PREFIX,
+        READY_DEADLINE_PREFIX,
+    ]
+    .iter()
+    .any(|prefix| key.starts_with(prefix))
 }
 
 impl From<NodeObject> for Node {
@@ -202,6 +225,7 @@ impl From<NodeObject> for Node {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
+            do_not_repair: karpenter::forbid_repair(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),
@@ -209,6 +233,11 @@ impl From<NodeObject> for Node {
                 annotations.retain(|key, _| is_ours(key));
                 annotations
             }),
+            provider_id: object
+                .spec
+                .provider_id
+                .filter(|id| !id.is_empty())
+                .map(Arc::from),
             taints: object.spec.taints.unwrap_or_default(),
             conditions: object
                 .status

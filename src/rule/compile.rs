@@ -10,7 +10,7 @@ use super::taint_key;
 use crate::api::names::FINALIZER;
 use crate::api::{
     ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
-    TaintEffect, TaintPolicy,
+    Repair, TaintEffect, TaintPolicy,
 };
 use crate::condition::{CriticalComponentClass, Source};
 use crate::object::{self, Taint};
@@ -53,6 +53,8 @@ pub struct CompiledSpec {
     pub taint_policy: TaintPolicy,
     /// The nodes the rule is about.
     pub selector: Selector,
+    /// What happens to a node that is not ready in time.
+    pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
@@ -63,8 +65,6 @@ pub struct CompiledSpec {
     pub grace_period: Option<Duration>,
     /// How fast open nodes may be closed.
     pub disruption: Option<Disruption>,
-    /// Fields of the spec that are set, but that this version does not act on.
-    pub not_acted_on: Vec<&'static str>,
 }
 
 /// One condition that a rule asks for.
@@ -180,7 +180,6 @@ impl CompiledSpec {
                 return Err(Rejection::DefaultStatusBootstrap(condition.type_.clone()));
             }
         }
-        let not_acted_on = [("repair", spec.repair.is_some())];
         Ok(Self {
             conditions: spec
                 .conditions
@@ -198,15 +197,12 @@ impl CompiledSpec {
             effect: spec.taint.effect,
             taint_policy: spec.taint_policy,
             selector,
+            repair: spec.repair,
             dry_run: spec.dry_run,
             regate_on_reboot: spec.regate_on_reboot,
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,
-            not_acted_on: not_acted_on
-                .into_iter()
-                .filter_map(|(field, is_set)| is_set.then_some(field))
-                .collect(),
         })
     }
 }

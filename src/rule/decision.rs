@@ -20,6 +20,9 @@ pub enum Decision {
         /// Whether this completes the node's bootstrap under the rule.
         completes_bootstrap: bool,
     },
+    /// The conditions are not met in time and the taint is there: lift it all the same, and leave the node alone from
+    /// then on.
+    GiveUp,
     /// The taint is not there and need not be.
     Open {
         /// Whether this completes the node's bootstrap under the rule.
@@ -65,7 +68,17 @@ impl Decision {
             | Self::Open {
                 completes_bootstrap,
             } => completes_bootstrap,
+            Self::GiveUp => true,
             Self::Hold | Self::Gate | Self::Wait(_) => false,
+        }
+    }
+
+    /// The decision about a node whose time is up, where the rule releases such nodes.
+    #[must_use]
+    pub fn given_up(self) -> Self {
+        match self {
+            Self::Hold => Self::GiveUp,
+            other => other,
         }
     }
 }

@@ -1,23 +1,34 @@
 //! One plan per node: the decisions of all rules that concern it, merged into the least that has to be written.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `draft` | settles one taint at a time: which rule governs it, what it decides, whose the taint then is |
+//! | `clean_up` | taints and annotations whose rule is going, gone, or about other nodes now |
+//! | `deadlines` | when the time of a node is up that never gets ready |
+//! | `publish` | the synthesized conditions that the node should carry |
+
+mod clean_up;
+mod deadlines;
+mod draft;
+mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::compile::{CompiledSpec, Rule};
-use super::decision::{Decision, Held, decide};
-use super::evaluate::{Evaluation, evaluate};
-use super::ownership::{
-    Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
-};
-use super::patience::{Memory, held_back, unmet_since};
+use super::compile::Rule;
+use super::decision::Decision;
+use super::evaluate::Evaluation;
+use super::ownership::{Ownership, completion_keys, owner_key};
+use super::patience::Memory;
 use super::set::RuleSet;
-use crate::api::{ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{
-    self, ClassFacts, CriticalComponentClass, Detail, Facts, Sightings, Source, Trust,
-};
+use crate::api::TaintEffect;
+use crate::condition::{ClassFacts, CriticalComponentClass, Detail, Facts, Sightings, Trust};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
+use crate::repair::{Deadline, Karpenter, NoTtl};
+use draft::{Claim, Draft};
+pub use publish::{ConditionChanges, NewCondition};
 
 /// What is the same for every node.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +64,12 @@ pub struct NodeState<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard lets the node be closed now.
     pub may_close: &'a [Arc<str>],
+    /// What Karpenter has to say about the node.
+    pub karpenter: Karpenter<'a>,
+    /// Since when this process has been in charge of nodes.
+    pub watching_since: Timestamp,
+    /// UIDs of the rules that release the node now although their conditions are not met: its time is up.
+    pub given_up_by: &'a [Arc<str>],
 }
 
 /// All that follows for one node: what to write, what to report, and when to look again.
@@ -90,9 +107,14 @@ impl NodePlan<'_> {
         self.changes
             .iter()
             .any(|change| change.rule_uid == *rule.uid)
-            || [by_uid, by_name, owner_key(&rule.uid)]
-                .iter()
-                .any(|key| self.annotations.contains_key(key))
+            || [
+                by_uid,
+                by_name,
+                owner_key(&rule.uid),
+                Deadline::key(&rule.uid),
+            ]
+            .iter()
+            .any(|key| self.annotations.contains_key(key))
     }
 }
 
@@ -115,6 +137,9 @@ pub struct Outcome<'a> {
     pub unmet_since: Option<Timestamp>,
     /// When the node was seen to have rebooted, where the rule gates it again for that.
     pub rebooted: Option<Timestamp>,
+    /// When the node's time is up, or why nobody can say, where the rule gates a node that has never been open and says
+    /// what happens to it then.
+    pub deadline: Option<Result<Deadline, NoTtl>>,
 }
 
 /// What a rule may do on a node.
@@ -150,6 +175,8 @@ pub struct TaintChange {
     pub why: String,
     /// Whether the rule waited for critical components, which are ready now.
     pub components_ready: bool,
+    /// Whether the node's time was up, and its conditions are not met.
+    pub gave_up: bool,
 }
 
 /// What happens to a taint.
@@ -159,52 +186,6 @@ pub enum ChangeKind {
     Added,
     /// It is lifted.
     Removed,
-}
-
-/// What changes in a node's published conditions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ConditionChanges<'a> {
-    /// Conditions to write, because they are new or say something else now.
-    pub set: Vec<NewCondition<'a>>,
-    /// Types of conditions to take away, because nothing makes them any more.
-    pub withdraw: Vec<&'a str>,
-}
-
-impl ConditionChanges<'_> {
-    /// Whether there is nothing to write.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.withdraw.is_empty()
-    }
-
-    /// Whether more changes than the message of what is published already.
-    #[must_use]
-    pub fn is_urgent(&self) -> bool {
-        !self.withdraw.is_empty()
-            || self
-                .set
-                .iter()
-                .any(|condition| condition.status_changes || condition.reason_changes)
-    }
-}
-
-/// A condition to publish.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewCondition<'a> {
-    /// The condition type.
-    pub kind: &'a str,
-    /// The status.
-    pub status: ConditionStatus,
-    /// The reason in one word.
-    pub reason: &'a str,
-    /// The message.
-    pub message: String,
-    /// Whether the status differs from what is published, or nothing is.
-    pub status_changes: bool,
-    /// Whether the reason differs from what is published, or nothing is.
-    pub reason_changes: bool,
-    /// When the status that is published changed last, to be kept where it stays.
-    pub transition: Option<Timestamp>,
 }
 
 /// Which of Gardener's questions about critical components is not answered with yes.
@@ -233,13 +214,6 @@ impl Waiting {
             message: detail.to_string(),
         })
     }
-}
-
-/// A rule with a spec that can be evaluated and a selector that matches.
-#[derive(Clone, Copy)]
-struct Claim<'a> {
-    rule: &'a Rule,
-    spec: &'a CompiledSpec,
 }
 
 /// Decides for one node at one time. Nothing follows for a node that is being deleted.
@@ -317,411 +291,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         draft.settle(key, effect, &claims, &owners, &facts);
     }
     draft.forget_deleted_rules();
+    draft.forget_deadlines();
     draft.publish();
     draft.plan
-}
-
-/// How a continuous rule that is not met on the node bears with it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Patience {
-    joining: bool,
-    unmet_since: Option<Timestamp>,
-    held: Option<Held>,
-}
-
-/// A plan in the making.
-struct Draft<'a> {
-    cluster: ClusterState<'a>,
-    state: NodeState<'a>,
-    node: &'a Node,
-    plan: NodePlan<'a>,
-}
-
-impl<'a> Draft<'a> {
-    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
-    fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
-        let is_left_behind = |taint: &Taint| {
-            owned.iter().any(|owner| {
-                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
-            })
-        };
-        self.node
-            .taints
-            .iter()
-            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
-            .collect()
-    }
-
-    /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
-    fn settle(
-        &mut self,
-        key: &str,
-        effect: TaintEffect,
-        claims: &[Claim<'a>],
-        owners: &[&Ownership],
-        facts: &Facts<'_, 'a>,
-    ) {
-        let tainted = self.node.taint(key, effect).is_some();
-        let governing = claims
-            .iter()
-            .find(|claim| claim.rule.live().is_some())
-            .copied();
-        let mut decided = None;
-        for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
-            let Claim { rule, spec } = *claim;
-            let completion = Completion::of(self.node, rule, spec);
-            let rebooted = self
-                .state
-                .sightings
-                .rebooted_at(completion.last_boot())
-                .filter(|_| spec.regate_on_reboot && !completion.counts());
-            let trust = Trust {
-                heartbeat_timeout: spec
-                    .heartbeat_timeout
-                    .filter(|_| self.cluster.sees_heartbeats),
-                rebooted,
-            };
-            let evaluation = evaluate(spec, &Facts { trust, ..*facts });
-            let patience = self.patience(*claim, &evaluation, tainted, owners, facts.now);
-            let decision = decide(
-                spec.mode,
-                spec.taint_policy,
-                evaluation.met,
-                tainted,
-                completion.counts(),
-                patience.held,
-            );
-            let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
-            let standing = match governing {
-                _ if spec.dry_run => Standing::DryRun(decision),
-                Some(with) if !governs => Standing::Conflicted { with: with.rule },
-                _ => Standing::Governs(decision),
-            };
-            self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
-            if let Decision::Wait(Held::Grace { until }) = decision {
-                self.plan.recheck = earliest(self.plan.recheck, Some(until));
-            }
-            if governs {
-                decided = Some((*claim, decision, patience.joining));
-                if completion == Completion::Unstamped {
-                    let [key, _] = completion_keys(rule);
-                    self.set_annotation(key, completion_value(self.node, rule, spec));
-                }
-            }
-            self.plan.outcomes.push(Outcome {
-                rule,
-                standing,
-                evaluation,
-                tainted,
-                adopts: governs && decision == Decision::Hold && owners.is_empty(),
-                joining: patience.joining,
-                unmet_since: patience.unmet_since,
-                rebooted,
-            });
-        }
-        match decided {
-            Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
-            None => self.clean_up(key, effect, claims, owners),
-        }
-    }
-
-    /// Whether and why a continuous rule has to wait before it closes the node.
-    fn patience(
-        &self,
-        Claim { rule, spec }: Claim<'a>,
-        evaluation: &Evaluation<'_>,
-        tainted: bool,
-        owners: &[&Ownership],
-        now: Timestamp,
-    ) -> Patience {
-        if spec.mode == EnforcementMode::BootstrapOnly {
-            return Patience::default();
-        }
-        let memory = self
-            .state
-            .memories
-            .iter()
-            .find(|memory| memory.rule == rule.uid);
-        let was_met = evaluation.met || memory.is_some_and(|memory| memory.was_met);
-        let joining = match owners {
-            [] => tainted || (self.state.is_new && !was_met),
-            owners => owners.iter().any(|owner| owner.joining),
-        };
-        let unmet_since = unmet_since(spec, evaluation, memory, now);
-        let may_close = self.state.may_close.contains(&rule.uid);
-        Patience {
-            joining,
-            unmet_since,
-            held: unmet_since
-                .filter(|_| !joining)
-                .and_then(|since| held_back(spec, since, may_close, now)),
-        }
-    }
-
-    /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
-    fn carry_out(
-        &mut self,
-        claim: Claim<'a>,
-        decision: Decision,
-        joining: bool,
-        owners: &[&Ownership],
-    ) {
-        let Claim { rule, spec } = claim;
-        if decision.completes_bootstrap() {
-            let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
-        }
-        match decision {
-            Decision::Gate => {
-                if spec.mode == EnforcementMode::BootstrapOnly {
-                    self.plan.relied_on.extend(completion_keys(rule));
-                }
-                self.taints().push(spec.taint.clone());
-                self.record(ChangeKind::Added, claim);
-            }
-            Decision::Release { .. } => {
-                self.taints()
-                    .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-                self.record(ChangeKind::Removed, claim);
-            }
-            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
-        }
-        let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
-        for owner in owners {
-            if !owns || *owner.rule_uid != *rule.uid {
-                self.remove_annotation(owner_key(&owner.rule_uid));
-            }
-        }
-        if owns {
-            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
-        }
-        if decision.holds() {
-            self.note_waiting(rule);
-        }
-    }
-
-    /// Lifts a taint that no live rule governs here, if it was put there for a rule that is going, gone, or about
-    /// other nodes now.
-    fn clean_up(
-        &mut self,
-        key: &str,
-        effect: TaintEffect,
-        claims: &[Claim<'a>],
-        owners: &[&Ownership],
-    ) {
-        if self.has_heir(key, effect) {
-            return;
-        }
-        let deleted_governor = claims
-            .iter()
-            .find(|claim| !claim.spec.dry_run)
-            .filter(|claim| {
-                claim.rule.deleting && claim.spec.taint_policy == TaintPolicy::AddAndRemove
-            });
-        let orphan = owners.iter().find(|owner| self.is_orphan(owner));
-        let cause = deleted_governor
-            .map(|claim| {
-                (
-                    claim.rule.name.to_string(),
-                    claim.rule.uid.to_string(),
-                    "the rule is being deleted",
-                )
-            })
-            .or_else(|| {
-                orphan.map(|owner| {
-                    let why =
-                        "the rule that added it does not select this node any more, or is gone";
-                    (owner.rule_name.clone(), owner.rule_uid.clone(), why)
-                })
-            });
-        let Some((rule_name, rule_uid, why)) = cause else {
-            return;
-        };
-        for owner in owners {
-            self.remove_annotation(owner_key(&owner.rule_uid));
-        }
-        if self.node.taint(key, effect).is_some() {
-            self.taints().retain(|taint| !taint.is(key, effect));
-            self.plan.changes.push(TaintChange {
-                kind: ChangeKind::Removed,
-                rule_name,
-                rule_uid,
-                key: key.into(),
-                effect,
-                transition: None,
-                why: why.into(),
-                components_ready: false,
-            });
-        }
-    }
-
-    /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
-    /// then, so that it does not open while one rule takes over from another.
-    fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
-        let is_heir = |rule: &Rule| {
-            !rule.deleting
-                && !rule.finalizer
-                && rule.spec.as_ref().is_ok_and(|spec| {
-                    !spec.dry_run
-                        && spec.taint.is(key, effect)
-                        && spec.selector.matches(&self.node.labels)
-                })
-        };
-        let rules = self.cluster.rules.rules();
-        rules.iter().any(|rule| is_heir(rule))
-    }
-
-    /// Whether the rule that added the taint is gone, going, or about other nodes now.
-    ///
-    /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
-    /// it owns.
-    fn is_orphan(&self, owner: &Ownership) -> bool {
-        let rules = self.cluster.rules.rules();
-        match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
-            None => true,
-            Some(index) if rules[index].active().is_some() => {
-                rules[index].deleting || !self.state.selecting.contains(&index)
-            }
-            Some(index) => rules[index].deleting,
-        }
-    }
-
-    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
-    /// and a rule created under the same name starts anew.
-    fn forget_deleted_rules(&mut self) {
-        for rule in self
-            .cluster
-            .rules
-            .rules()
-            .iter()
-            .filter(|rule| rule.deleting)
-        {
-            for key in completion_keys(rule) {
-                self.remove_annotation(key);
-            }
-            let is_inherited = |spec: &CompiledSpec| self.has_heir(&spec.taint.key, spec.effect);
-            if !rule.spec.as_ref().is_ok_and(is_inherited) {
-                self.remove_annotation(owner_key(&rule.uid));
-            }
-        }
-    }
-
-    /// Finds out which synthesized conditions the node should carry, and how that differs from what it does.
-    fn publish(&mut self) {
-        let mut wanted = BTreeSet::new();
-        if self.cluster.publish_conditions {
-            for outcome in &self.plan.outcomes {
-                for result in &outcome.evaluation.results {
-                    let Some(condition) = result.condition.as_ref() else {
-                        continue;
-                    };
-                    let kind = &*result.requirement.kind;
-                    if !result.requirement.source.is_synthesized() || !wanted.insert(kind) {
-                        continue;
-                    }
-                    let (reason, message) =
-                        (condition.detail.reason(), condition.detail.to_string());
-                    let published = self.node.condition(kind);
-                    let status_changes =
-                        published.is_none_or(|published| published.status != condition.status);
-                    let reason_changes =
-                        published.is_none_or(|published| published.reason != reason);
-                    let message_changes =
-                        published.is_none_or(|published| published.message != message);
-                    if status_changes || reason_changes || message_changes {
-                        self.plan.conditions.set.push(NewCondition {
-                            kind,
-                            status: condition.status,
-                            reason,
-                            message,
-                            status_changes,
-                            reason_changes,
-                            transition: published.and_then(|published| published.transition),
-                        });
-                    }
-                }
-            }
-        }
-        self.plan.conditions.withdraw = self
-            .node
-            .conditions
-            .iter()
-            .filter(|published| {
-                condition::is_ours(&published.kind, &published.reason)
-                    && !wanted.contains(published.kind.as_str())
-            })
-            .map(|published| published.kind.as_str())
-            .collect();
-    }
-
-    fn taints(&mut self) -> &mut Vec<Taint> {
-        self.plan
-            .taints
-            .get_or_insert_with(|| self.node.taints.clone())
-    }
-
-    fn set_annotation(&mut self, key: String, value: String) {
-        if self.node.annotation(&key) != Some(&value) {
-            self.plan.annotations.insert(key, Some(value));
-        }
-    }
-
-    fn remove_annotation(&mut self, key: String) {
-        if self.node.annotation(&key).is_some() {
-            self.plan.annotations.insert(key, None);
-        }
-    }
-
-    /// The outcome of the rule, which has one by the time its decision is carried out.
-    fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
-        self.plan
-            .outcomes
-            .iter()
-            .rev()
-            .find(|outcome| outcome.rule.uid == rule.uid)
-    }
-
-    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>) {
-        let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
-            return;
-        };
-        let waits_for_class = |spec: &CompiledSpec| {
-            (0..self.cluster.classes.len()).any(|class| spec.waits_for_class(class))
-        };
-        let change = TaintChange {
-            kind,
-            rule_name: claim.rule.name.to_string(),
-            rule_uid: claim.rule.uid.to_string(),
-            key: claim.spec.taint.key.clone(),
-            effect: claim.spec.effect,
-            transition: evaluation.latest_transition(),
-            why: match kind {
-                ChangeKind::Added => evaluation
-                    .unmet()
-                    .map(super::ConditionResult::why)
-                    .collect::<Vec<_>>()
-                    .join("; "),
-                ChangeKind::Removed => "the conditions are met".into(),
-            },
-            components_ready: kind == ChangeKind::Removed && waits_for_class(claim.spec),
-        };
-        self.plan.changes.push(change);
-    }
-
-    fn note_waiting(&mut self, rule: &Rule) {
-        let waiting = self.outcome(rule).and_then(|outcome| {
-            outcome
-                .evaluation
-                .unmet()
-                .filter(|result| matches!(result.requirement.source, Source::Class { .. }))
-                .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
-        });
-        if self.plan.waiting.is_none() {
-            self.plan.waiting = waiting;
-        }
-    }
-}
-
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    a.into_iter().chain(b).min()
 }

@@ -16,9 +16,11 @@ pub fn picture(world: &World, width: usize, colours: Colours) -> Vec<String> {
     }
     let mut rows: Vec<Vec<Cell>> = ZONES.iter().map(|zone| row(world, zone)).collect();
     rows.push(total(world));
-    let [limited, unlimited] = [LIMITED, UNLIMITED].map(|rule| format!("RULE {rule}"));
+    let limited = format!("RULE {LIMITED}");
+    let unlimited = format!("RULE {UNLIMITED}, CLOSED");
+    // With 20 nodes a zone it fits into 80 columns.
     let heading = [
-        "ZONE", "MET", "UNMET", &limited, "CLOSED", "WAITING", &unlimited, "CLOSED",
+        "ZONE", "MET", "UNMET", &limited, "CLOSED", "WAITS", &unlimited,
     ];
     let mut lines = grid(&heading, &rows, width, colours);
     let legend = format!("{OPEN} open   {WAITS} unmet, held back open   {CLOSED} closed");
@@ -30,33 +32,34 @@ pub fn picture(world: &World, width: usize, colours: Colours) -> Vec<String> {
 fn row(world: &World, zone: &str) -> Vec<Cell> {
     let strip = |glyph: fn(&NodeRecord) -> char| world.of_zone(zone).map(glyph).collect::<String>();
     let nodes = || world.of_zone(zone);
-    cells(zone, nodes, strip(limited), strip(unlimited))
+    cells(zone, nodes, strip(limited), &strip(unlimited))
 }
 
 fn total(world: &World) -> Vec<Cell> {
-    cells("all", || world.nodes.values(), String::new(), String::new())
+    cells("all", || world.nodes.values(), String::new(), "")
 }
 
 fn cells<'a, Nodes: Iterator<Item = &'a NodeRecord>>(
     name: &str,
     nodes: impl Fn() -> Nodes,
     limited: String,
-    unlimited: String,
+    unlimited: &str,
 ) -> Vec<Cell> {
-    let count = |is_so: fn(&NodeRecord) -> bool, paint| {
-        let number = nodes().filter(|node| is_so(node)).count();
+    let count = |is_so: fn(&NodeRecord) -> bool| nodes().filter(|node| is_so(node)).count();
+    let cell = |number: usize, paint| {
         let paint = if number == 0 { Paint::Faint } else { paint };
         (number.to_string(), paint)
     };
+    let (number, paint) = cell(count(|node| node.closed_unlimited), Paint::Bad);
+    let unlimited = format!("{unlimited} {number}").trim_start().to_owned();
     vec![
         (name.to_owned(), Paint::Plain),
-        count(|node| node.met, Paint::Good),
-        count(|node| !node.met, Paint::Bad),
+        cell(count(|node| node.met), Paint::Good),
+        cell(count(|node| !node.met), Paint::Bad),
         (limited, Paint::Plain),
-        count(|node| node.closed, Paint::Bad),
-        count(NodeRecord::waits, Paint::Waiting),
-        (unlimited, Paint::Plain),
-        count(|node| node.closed_unlimited, Paint::Bad),
+        cell(count(|node| node.closed), Paint::Bad),
+        cell(count(NodeRecord::waits), Paint::Waiting),
+        (unlimited, paint),
     ]
 }
 
@@ -122,11 +125,11 @@ mod tests {
         assert_eq!(
             picture(&world(), 80, Colours::None),
             [
-                "ZONE  MET  UNMET  RULE limited  CLOSED  WAITING  RULE unlimited  CLOSED",
-                "a     1    2      █▒·           1       1        ██·             2",
-                "b     1    0      ·             0       0        ·               0",
-                "c     0    0                    0       0                        0",
-                "all   2    2                    1       1                        2",
+                "ZONE  MET  UNMET  RULE limited  CLOSED  WAITS  RULE unlimited, CLOSED",
+                "a     1    2      █▒·           1       1      ██· 2",
+                "b     1    0      ·             0       0      · 0",
+                "c     0    0                    0       0      0",
+                "all   2    2                    1       1      2",
                 "· open   ▒ unmet, held back open   █ closed",
                 "",
                 "rule limited, DisruptionLimited True, NodesHeldBack",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use nodegate_e2e::changes::{patch_node_status, set_node_condition};
@@ -10,7 +10,7 @@ use nodegate_e2e::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
 use super::requests::writes;
-use super::rule::{self, bootstrap, continuous};
+use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
 /// A status without its times.
@@ -78,23 +78,6 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
     rule::change(&client, "says", json!({"dryRun": true})).await?;
     let rule = rule::eventually_observed(&client, "says").await?;
     assert_eq!(rule.data["status"]["observedGeneration"], 2);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_field_that_is_not_acted_on_is_named() -> Result<()> {
-    let client = client().await?;
-    let rule = bootstrap("fields").with(&json!({"repair": {"readinessTTL": "10m"}}));
-    rule.create(&client).await?;
-    let condition = rule::eventually_says(&client, "fields", "FieldsNotActedOn", "True").await?;
-    let message = condition["message"].as_str().context("a message")?;
-    assert!(message.ends_with("repair"), "{message}");
-    rule::change(&client, "fields", json!({"repair": null})).await?;
-    let rule = rule::eventually_observed(&client, "fields").await?;
-    assert_eq!(
-        rule::condition_of(&rule.data["status"], "FieldsNotActedOn"),
-        None
-    );
     Ok(())
 }
 

@@ -106,9 +106,3 @@ fn a_rule_acts_only_with_its_finalizer_and_decides_only_while_it_stays() {
         );
     }
 }
-
-#[test]
-fn fields_that_are_not_acted_on_are_named() {
-    let rule = gate("r").spec("repair: {readinessTTL: 10m}");
-    assert_eq!(compile(&rule).spec.unwrap().not_acted_on, ["repair"]);
-}

@@ -2,6 +2,7 @@
 
 mod compile;
 mod conflict;
+mod deadlines;
 mod evaluation;
 mod laws;
 mod orphans;

@@ -1,0 +1,218 @@
+//! Charts as values: scales, ticks and curves. Pure; `svg` draws them.
+
+/// A chart with curves over two axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+}
+
+/// A curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub style: Style,
+}
+
+/// How a curve is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Steps, for a distribution.
+    Steps,
+    /// Straight lines with a mark at each point, for single measurements.
+    Marks,
+    /// A dashed line, for what others are compared with.
+    Dashed,
+}
+
+/// How values are spread along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences are equal distances.
+    Linear,
+    /// Equal factors are equal distances. Values are above zero.
+    Logarithmic,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What is along it, with its unit.
+    pub label: String,
+    scale: Scale,
+    low: f64,
+    high: f64,
+    /// Where values are written, ascending.
+    pub ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis from zero to the next round value above these.
+    #[must_use]
+    pub fn linear(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let most = values.into_iter().fold(0.0, f64::max);
+        let step = round_up(if most > 0.0 { most / 5.0 } else { 0.2 });
+        let steps = (most / step).ceil().max(1.0);
+        let ticks = (0..=20).map(f64::from).take_while(|tick| *tick <= steps);
+        Self {
+            label: label.to_owned(),
+            scale: Scale::Linear,
+            low: 0.0,
+            high: steps * step,
+            ticks: ticks.map(|tick| tick * step).collect(),
+        }
+    }
+
+    /// An axis between the round values around these. Those of zero and below are no values here.
+    #[must_use]
+    pub fn logarithmic(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let values = values.into_iter().filter(|value| *value > 0.0);
+        let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
+            (value.min(low), value.max(high))
+        });
+        let (low, high) = if high > 0.0 { (low, high) } else { (1.0, 10.0) };
+        let low = round_down(low);
+        let high = round_up(high).max(next_round(low));
+        let mut ticks = vec![low];
+        let mut tick = low;
+        while tick < high * 0.999 {
+            tick = next_round(tick);
+            ticks.push(tick);
+        }
+        // Over many decades the powers of ten are enough.
+        if ticks.len() > 8 {
+            ticks.retain(|tick| is_power_of_ten(*tick));
+        }
+        Self {
+            label: label.to_owned(),
+            scale: Scale::Logarithmic,
+            low,
+            high,
+            ticks,
+        }
+    }
+
+    /// The same axis with values written at just these places.
+    #[must_use]
+    pub fn with_ticks(mut self, ticks: Vec<f64>) -> Self {
+        self.ticks = ticks;
+        self
+    }
+
+    /// Where a value is: 0 at the axis's beginning, 1 at its end, and no further.
+    #[must_use]
+    pub fn place(&self, value: f64) -> f64 {
+        let place = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            // The least positive number stands in for what has no logarithm.
+            Scale::Logarithmic => {
+                (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
+            }
+        };
+        place.clamp(0.0, 1.0)
+    }
+}
+
+/// A value as it is written at an axis: no more digits than it has, thousands apart.
+#[must_use]
+pub fn tick_text(value: f64) -> String {
+    if value >= 1000.0 && value % 1000.0 == 0.0 && value < 1e6 {
+        return format!("{},000", value / 1000.0);
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The steps within a decade.
+const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// Room for what floating point makes of a round value.
+const SLACK: f64 = 1e-9;
+
+fn decade(value: f64) -> f64 {
+    10_f64.powf((value.log10() + SLACK).floor())
+}
+
+/// The largest of 1, 2, 5, 10... at or below a value.
+fn round_down(value: f64) -> f64 {
+    let decade = decade(value);
+    let steps = ROUND.iter().rev().map(|step| step * decade);
+    let mut fitting = steps.filter(|step| *step <= value * (1.0 + SLACK));
+    fitting.next().unwrap_or(decade)
+}
+
+/// The smallest of 1, 2, 5, 10... at or above a value.
+fn round_up(value: f64) -> f64 {
+    let below = round_down(value);
+    if below >= value * (1.0 - SLACK) {
+        below
+    } else {
+        next_round(below)
+    }
+}
+
+fn next_round(round: f64) -> f64 {
+    let decade = decade(round);
+    let steps = ROUND.iter().map(|step| step * decade);
+    let mut above = steps.filter(|step| *step > round * (1.0 + SLACK));
+    above.next().unwrap_or(10.0 * decade)
+}
+
+fn is_power_of_ten(value: f64) -> bool {
+    (value / decade(value) - 1.0).abs() < 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(axis: &Axis) -> String {
+        let texts: Vec<String> = axis.ticks.iter().map(|tick| tick_text(*tick)).collect();
+        texts.join(" ")
+    }
+
+    #[test]
+    fn an_axis_ends_at_round_values_around_what_is_on_it() {
+        let cases = [
+            (Axis::linear("", [3.0, 17.0]), "0 5 10 15 20"),
+            (Axis::linear("", [1.0]), "0 0.2 0.4 0.6 0.8 1"),
+            (Axis::linear("", []), "0 0.2"),
+            (Axis::logarithmic("", [3.0, 40.0]), "2 5 10 20 50"),
+            (
+                Axis::logarithmic("", [100.0, 10_000.0]),
+                "100 200 500 1,000 2,000 5,000 10,000",
+            ),
+            (Axis::logarithmic("", [0.02, 900.0]), "0.1 1 10 100 1,000"),
+            (Axis::logarithmic("", [0.0, 5.0]), "5 10"),
+            (Axis::logarithmic("", []), "1 2 5 10"),
+        ];
+        for (axis, expected) in cases {
+            assert_eq!(ticks(&axis), expected);
+        }
+    }
+
+    #[test]
+    fn equal_factors_are_equal_distances_on_a_logarithmic_axis() {
+        let axis = Axis::logarithmic("", [1.0, 100.0]);
+        let places =
+            [0.0, 1.0, 10.0, 100.0, 1000.0].map(|value| format!("{:.2}", axis.place(value)));
+        assert_eq!(places.join(" "), "0.00 0.00 0.50 1.00 1.00");
+    }
+
+    #[test]
+    fn equal_differences_are_equal_distances_on_a_linear_axis() {
+        let axis = Axis::linear("", [10.0]);
+        let places = [-1.0, 0.0, 5.0, 10.0].map(|value| format!("{:.2}", axis.place(value)));
+        assert_eq!(places.join(" "), "0.00 0.00 0.50 1.00");
+    }
+}

@@ -1,0 +1,48 @@
+//! What `make bench` measures: how fast a controller moves taints, and what that costs, seen from outside.
+//!
+//! ```text
+//! plan      the phases, and how much of each
+//! run       one cluster of so many nodes, and the phases in it one after another
+//! limit     how fast the client itself makes the writes that the controller has to make
+//! gates     the phases around a rule that waits for a reported condition
+//! critical  the phases around rules that wait for critical components
+//! world     the nodes, `DaemonSet`s, pods and rules
+//! churn     unrelated writes
+//! load      the client's own writes
+//! view      what the watches show, and since when
+//! subject   the controller as a process: its CPU and memory
+//! requests  the controller's requests, by the audit log
+//! measure   quantiles
+//! results   what came out, as JSON
+//! targets   what Nodegate aims at
+//! report    what came out, as lines and tables
+//! chart     scales, ticks and curves
+//! svg       charts as SVG
+//! plots     which charts there are
+//! ```
+
+mod chart;
+mod churn;
+mod critical;
+mod gates;
+mod limit;
+mod load;
+mod measure;
+mod plan;
+mod plots;
+mod report;
+mod requests;
+mod results;
+mod run;
+mod subject;
+mod svg;
+mod targets;
+mod view;
+mod world;
+
+pub use plan::{Phase, Plan};
+pub use plots::plots;
+pub use report::markdown;
+pub use results::Results;
+pub use run::run;
+pub use subject::Recipe;

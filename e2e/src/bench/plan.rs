@@ -1,0 +1,151 @@
+//! What is measured, and how much of it: phases, sizes, rates.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// One thing that is measured. They run in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// A rule is created over nodes that do not meet it, until the last one is tainted
+    Gate,
+    /// All conditions turn True at once, until the last taint is gone
+    Release,
+    /// One node flips at a time, and nothing else happens
+    Single,
+    /// The same among unrelated status writes on all nodes and critical pods
+    Churn,
+    /// Nothing happens
+    Idle,
+    /// The controller is started again over gated nodes of which none has changed
+    Restart,
+    /// It is started again after one of them has turned ready: until that one's taint is gone
+    CatchUp,
+    /// The rule is deleted while all nodes are gated, until the last taint and the rule are gone
+    Delete,
+    /// Nodes join with a startup taint, and their critical pods get Ready one after another
+    Joins,
+    /// A critical `DaemonSet`'s pods are replaced node by node, under a continuous rule
+    Rollout,
+}
+
+impl Phase {
+    /// All of them, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Gate,
+        Self::Release,
+        Self::Single,
+        Self::Churn,
+        Self::Idle,
+        Self::Restart,
+        Self::CatchUp,
+        Self::Delete,
+        Self::Joins,
+        Self::Rollout,
+    ];
+
+    /// What it is called on the command line and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::Release => "release",
+            Self::Single => "single",
+            Self::Churn => "churn",
+            Self::Idle => "idle",
+            Self::Restart => "restart",
+            Self::CatchUp => "catch-up",
+            Self::Delete => "delete",
+            Self::Joins => "joins",
+            Self::Rollout => "rollout",
+        }
+    }
+
+    /// What happens in it, and from which cause to which effect is measured.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Gate => {
+                "a rule is created over nodes that do not meet it: from the rule to each node's taint"
+            }
+            Self::Release => {
+                "all nodes' conditions turn `True` as fast as the client can: from each condition to its taint's end"
+            }
+            Self::Single => "one node flips at a time: from the condition to the taint",
+            Self::Churn => {
+                "the same among unrelated status writes, half on nodes and half on critical pods"
+            }
+            Self::Idle => "nothing happens",
+            Self::Restart => "the controller starts again over gated nodes; nothing has changed",
+            Self::CatchUp => {
+                "the controller starts again; one node has turned ready meanwhile: from the start of the process to its \
+                 taint's end"
+            }
+            Self::Delete => {
+                "the rule is deleted while every node is gated: from the deletion to each taint's end"
+            }
+            Self::Joins => {
+                "nodes join with a startup taint, their critical pods get Ready: from the last pod's Ready to the taint's end"
+            }
+            Self::Rollout => {
+                "a critical DaemonSet's pods are replaced, some nodes at a time: from the pod's end to the taint, and from \
+                 the new pod's Ready to the taint's end"
+            }
+        }
+    }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The phases, in their order.
+    pub phases: Vec<Phase>,
+    /// How many nodes flip in the phases that flip one at a time.
+    pub flips: u32,
+    /// Unrelated status writes per second under churn.
+    pub churn_per_second: u32,
+    /// How long nothing happens.
+    pub idle: Duration,
+    /// How many nodes join, at most.
+    pub joins: u32,
+    /// Nodes that join per second.
+    pub joins_per_second: u32,
+    /// On how many nodes a rollout replaces pods at a time.
+    pub rollout_at_once: usize,
+    /// How long a whole phase may take.
+    pub patience: Duration,
+    /// How long one node's change may take.
+    pub patience_each: Duration,
+}
+
+impl Plan {
+    /// What the published figures are measured with.
+    #[must_use]
+    pub fn full(phases: Vec<Phase>) -> Self {
+        Self {
+            phases,
+            flips: 200,
+            churn_per_second: 200,
+            idle: Duration::from_secs(20),
+            joins: 200,
+            joins_per_second: 20,
+            rollout_at_once: 16,
+            patience: Duration::from_secs(300),
+            patience_each: Duration::from_secs(30),
+        }
+    }
+
+    /// Enough to see that everything works, and roughly how fast.
+    #[must_use]
+    pub fn quick(phases: Vec<Phase>) -> Self {
+        Self {
+            flips: 30,
+            idle: Duration::from_secs(3),
+            joins: 40,
+            patience: Duration::from_secs(60),
+            ..Self::full(phases)
+        }
+    }
+}

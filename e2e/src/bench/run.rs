@@ -1,0 +1,312 @@
+//! One run: a cluster of so many nodes, the limit, the controller, and the phases one after another.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use tokio::time::{Instant, sleep};
+
+use super::limit;
+use super::load::{self, AT_ONCE};
+use super::measure::Latencies;
+use super::plan::{Phase, Plan};
+use super::requests::{self, Counts, Requests};
+use super::results::{Limits, Outcome, Run};
+use super::subject::{Recipe, Subject, Usage};
+use super::view::View;
+use super::world::{Gate, World};
+use crate::cluster::Cluster;
+use crate::fixtures::rules;
+use crate::install::CONTROLLER;
+use crate::options::Options;
+use crate::sights;
+
+/// The controller is quiet when it has written nothing for so long: longer than it may hold back a rule's status.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long it is given to come to rest.
+const REST: Duration = Duration::from_secs(120);
+
+/// How long a controller may take until it watches the nodes.
+const STARTUP: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// How many faults of a kind are told by name.
+const EXAMPLES: usize = 3;
+
+/// What is needed to measure. Fields are dropped in order: the cluster goes last.
+pub(super) struct Bench<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) client: Client,
+    pub(super) view: View,
+    pub(super) world: World,
+    pub(super) limits: Limits,
+    recipe: &'a Recipe,
+    requests: Requests,
+    subject: Option<Subject>,
+    /// How often the controller was started.
+    starts: u32,
+    cluster: Cluster,
+}
+
+/// What a phase has seen.
+pub(super) struct Seen {
+    /// How many taint changes were due.
+    pub changes: usize,
+    /// How long those took that came.
+    pub latencies: Vec<Duration>,
+    /// From the first cause to the last effect.
+    pub wall: Duration,
+    /// What was not as it should have been.
+    pub faults: Vec<String>,
+}
+
+/// The state that the agent's rule and its nodes are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Every agent is ready and no node is tainted.
+    Open,
+    /// No agent is ready and every node is tainted.
+    Gated,
+}
+
+/// Measures a controller with so many nodes.
+///
+/// # Errors
+///
+/// When something cannot be measured: the control plane does not come up, the controller ends. A controller that is
+/// slow or wrong is no error.
+pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
+    let options = Options {
+        audit: true,
+        audited_user: Some(CONTROLLER),
+        ..Options::api_only()
+    };
+    let cluster = Cluster::start(options).await?;
+    cluster.install().await?;
+    recipe.permit(&cluster).await?;
+    let client = cluster.client().await?;
+    let version = client.apiserver_version().await;
+    let kubernetes = version
+        .context("asking for the API server's version")?
+        .git_version;
+    let view = View::open(&client);
+    let begun = Instant::now();
+    let world = World::create(&client, nodes).await?;
+    let all_seen = view.until(STARTUP, |sights| sights.nodes.len() == nodes);
+    ensure!(all_seen.await, "the nodes did not show up in the watch");
+    tell(&format!(
+        "world: made in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    ));
+    let limits = limit::measure(&client, &view, &world.members).await?;
+    tell(&format!(
+        "limit: {:.2} s to taint, {:.2} s to untaint, {:.2} s to turn ready and untaint, {} at a time",
+        limits.add, limits.remove, limits.release, limits.at_once
+    ));
+    let mut bench = Bench {
+        plan,
+        client,
+        view,
+        world,
+        limits,
+        recipe,
+        requests: Requests::of(cluster.audit_log_path()),
+        subject: None,
+        starts: 0,
+        cluster,
+    };
+    bench.start_controller().await?;
+    bench.rest().await?;
+    let mut outcomes = Vec::new();
+    for phase in &plan.phases {
+        let outcome = bench.measure(*phase).await?;
+        tell(&super::report::line(&outcome, &limits));
+        outcomes.push(outcome);
+    }
+    if let Some(subject) = bench.subject.take() {
+        subject.stop().await?;
+    }
+    Ok(Run {
+        nodes,
+        kubernetes,
+        limits,
+        outcomes,
+    })
+}
+
+impl Bench<'_> {
+    /// Measures one phase, and what it cost until the controller is quiet again.
+    async fn measure(&mut self, phase: Phase) -> Result<Outcome> {
+        self.prepare(phase).await?;
+        self.rest().await?;
+        let requests = self.requests.so_far()?.clone();
+        let (starts, before) = (self.starts, self.usage()?);
+        let seen = match phase {
+            Phase::Gate => self.gate().await,
+            Phase::Release => self.release().await,
+            Phase::Single => self.flip().await,
+            Phase::Churn => self.flip_under_churn().await,
+            Phase::Idle => self.idle().await,
+            Phase::Restart => self.restart().await,
+            Phase::CatchUp => self.catch_up().await,
+            Phase::Delete => self.delete().await,
+            Phase::Joins => self.joins().await,
+            Phase::Rollout => self.rollout().await,
+        };
+        let seen = seen.with_context(|| format!("measuring {}", phase.name()))?;
+        let rule = rules(&self.client)
+            .get_opt(phase.gate().rule_name())
+            .await?;
+        let mut faults = seen.faults;
+        if phase != Phase::Idle && !self.rest().await? {
+            faults.push(format!("the controller still writes after {REST:?}"));
+        }
+        let after = self.usage()?;
+        let used = if self.starts == starts {
+            after.cpu.saturating_sub(before.cpu)
+        } else {
+            after.cpu
+        };
+        Ok(Outcome {
+            phase,
+            changes: seen.changes,
+            missed: seen.changes - seen.latencies.len(),
+            wall: seen.wall.as_secs_f64(),
+            latencies: Latencies::of(seen.latencies),
+            requests: requests::since(&requests, self.requests.so_far()?),
+            cpu: used.as_secs_f64(),
+            peak_memory: after.peak_memory,
+            rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
+            faults,
+        })
+    }
+
+    async fn prepare(&mut self, phase: Phase) -> Result<()> {
+        match phase {
+            // The first rule makes the API server compile the CRD's validation, which is none of the controller's doing.
+            Phase::Gate => Gate::Agent.rule().try_out(&self.client).await,
+            Phase::Single | Phase::Churn | Phase::Idle => self.bring(State::Open).await,
+            Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
+                self.bring(State::Gated).await
+            }
+            Phase::Joins | Phase::Rollout => {
+                phase.gate().rule().create(&self.client).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Brings the agent's rule and the nodes into a state, if they are not in it yet.
+    async fn bring(&self, state: State) -> Result<()> {
+        if rules(&self.client)
+            .get_opt(Gate::Agent.rule_name())
+            .await?
+            .is_none()
+        {
+            Gate::Agent.rule().create(&self.client).await?;
+        }
+        let ready = state == State::Open;
+        let stale: Vec<String> = self.view.look(|sights| {
+            let nodes = sights.nodes.iter();
+            nodes
+                .filter(|(_, node)| node.agent.is != ready)
+                .map(|(name, _)| name.clone())
+                .collect()
+        });
+        load::each(AT_ONCE, &stale, async |node| {
+            load::set_agent(&self.client, node, ready).await
+        })
+        .await?;
+        let tainted = if ready { 0 } else { self.world.members.len() };
+        let settled = self.view.until(self.plan.patience, |sights| {
+            sights.tainted(Gate::Agent) == tainted
+        });
+        let settled = settled.await;
+        ensure!(
+            settled,
+            "not all nodes came to be {state:?} within {:?}",
+            self.plan.patience
+        );
+        Ok(())
+    }
+
+    /// Starts the controller and waits until it watches the nodes.
+    pub(super) async fn start_controller(&mut self) -> Result<()> {
+        let watches = |counts: &Counts| counts.get("watch nodes").copied().unwrap_or_default();
+        let before = watches(self.requests.so_far()?);
+        let subject = Subject::start(&self.cluster, self.recipe).await?;
+        self.subject = Some(subject);
+        self.starts += 1;
+        let deadline = Instant::now() + STARTUP;
+        while watches(self.requests.so_far()?) == before {
+            self.usage()?;
+            ensure!(
+                Instant::now() < deadline,
+                "the controller did not watch the nodes within {STARTUP:?}"
+            );
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the controller.
+    pub(super) async fn stop_controller(&mut self) -> Result<()> {
+        let subject = self.subject.take();
+        subject.context("the controller does not run")?.stop().await
+    }
+
+    /// Waits until the controller is quiet, and says whether it came to that.
+    pub(super) async fn rest(&mut self) -> Result<bool> {
+        let deadline = Instant::now() + REST;
+        let mut writes = 0;
+        let mut quiet_since = Instant::now();
+        while Instant::now() < deadline {
+            let now = requests::writes(self.requests.so_far()?);
+            if now != writes {
+                (writes, quiet_since) = (now, Instant::now());
+            }
+            if quiet_since.elapsed() >= QUIET {
+                return Ok(true);
+            }
+            sleep(POLL).await;
+        }
+        Ok(false)
+    }
+
+    fn usage(&mut self) -> Result<Usage> {
+        let subject = self.subject.as_mut();
+        subject.context("the controller does not run")?.usage()
+    }
+
+    /// Compares every node with what should be, by a fresh list: whether it has this gate's taint, once, and whether the
+    /// taint that it was born with is still there.
+    pub(super) async fn faults(
+        &self,
+        gate: Gate,
+        should_have: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let nodes = Api::<Node>::all(self.client.clone());
+        let nodes = nodes.list(&ListParams::default()).await;
+        let nodes = nodes.context("listing the nodes")?.items;
+        let wrong: Vec<String> = nodes
+            .iter()
+            .filter(|node| {
+                let expected = usize::from(should_have(&node.name_any()));
+                sights::count_taints(node, gate.key()) != expected
+                    || sights::count_taints(node, "node.kubernetes.io/not-ready") != 1
+            })
+            .map(ResourceExt::name_any)
+            .collect();
+        Ok(match wrong.len() {
+            0 => Vec::new(),
+            count => vec![format!(
+                "{count} nodes do not have the taints that they should have, among them {}",
+                wrong[..count.min(EXAMPLES)].join(", ")
+            )],
+        })
+    }
+}

@@ -1,0 +1,410 @@
+//! What the reconcile loop does about nodes that are not ready in time: judges them, deletes `NodeClaim`s, and tells.
+//! What is to be done is decided in [`crate::repair`]; released nodes are written with the rest of their plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::cache::Cache;
+use super::events::{EventSink, Notice, Tone};
+use super::metrics::Metrics;
+use super::reconcile::{Done, Reconciler};
+use super::retry::Retry;
+use super::status::Tally;
+use super::writer::WriteError;
+use crate::api::RepairAction;
+use crate::object::{Node, NodeClaim};
+use crate::repair::{Case, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
+use crate::rule::{NodePlan, NodeState, Outcome, Rule, Standing};
+
+/// When a repair that too many unhealthy nodes hold back is looked at again, and told of again.
+const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
+/// How many `NodeClaim`s are deleted at a time.
+const CONCURRENCY: usize = 8;
+/// How long a deletion waits for its turn before it asks again.
+const TURN: Duration = Duration::from_millis(250);
+/// What repair is called in Events.
+const ACTION: &str = "RepairNode";
+
+/// What is under way for `NodeClaim`s, and how the nodes of the cluster are doing.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    claims: HashMap<Arc<str>, ClaimWork>,
+    /// Deletions under way.
+    writes: usize,
+    /// The last count of nodes, and the time that it is of.
+    census: Option<(Timestamp, Census)>,
+}
+
+/// What is under way for one `NodeClaim`.
+#[derive(Debug, Default)]
+struct ClaimWork {
+    /// The claim that this is about; another UID means another claim.
+    uid: Arc<str>,
+    /// A deletion is under way, or has been answered with success: there is nothing more to do.
+    is_settled: bool,
+    retry: Retry,
+}
+
+/// What has been told about a node's repair under one rule.
+#[derive(Debug)]
+pub(super) struct Told {
+    rule: Arc<str>,
+    what: Message,
+    at: Instant,
+}
+
+/// What there is to tell about a node that is not repaired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Message {
+    /// That its time is up, and the rule asks for nothing else.
+    Late(String),
+    /// Why nothing can be done.
+    Impossible(String),
+    /// How many nodes are unhealthy.
+    Blocked(String),
+}
+
+/// A node's repair by deletion of its `NodeClaim`.
+#[derive(Debug)]
+pub(super) struct ClaimDeletion {
+    claim: NodeClaim,
+    /// The node as it was judged.
+    node: Node,
+    rule: Arc<str>,
+    /// Why, in words that stand alone.
+    why: String,
+}
+
+/// What follows for a node from the verdicts on it.
+#[derive(Debug, Default)]
+pub(super) struct Consequences {
+    /// UIDs of the rules that release the node now.
+    pub(super) given_up_by: Vec<Arc<str>>,
+    /// UIDs of the dry-run rules that would repair the node.
+    pub(super) would_repair: Vec<Arc<str>>,
+    /// The claim to delete.
+    pub(super) deletion: Option<ClaimDeletion>,
+    /// When to look again.
+    pub(super) look_again: Option<Instant>,
+}
+
+/// Counts all nodes, with those that would be overdue if a rule were no dry run.
+fn census(cache: &Cache, would_be_overdue: impl Fn(&Node) -> bool, now: Timestamp) -> Census {
+    let nodes = cache
+        .nodes()
+        .map(|node| (node, cache.karpenter().pool_name(node)));
+    Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now)
+}
+
+/// Where to look up how nodes are doing, and where to tell.
+#[derive(Clone, Copy)]
+pub(super) struct Tools<'a> {
+    pub(super) cache: &'a Cache,
+    pub(super) events: &'a EventSink,
+    pub(super) metrics: &'a Metrics,
+}
+
+impl Repairs {
+    /// Sees what follows for a node from deadlines that have passed, and tells people what is not done and why.
+    pub(super) fn consequences(
+        &mut self,
+        tools: Tools<'_>,
+        state: NodeState<'_>,
+        plan: &NodePlan<'_>,
+        told: &mut Vec<Told>,
+        now: Timestamp,
+    ) -> Consequences {
+        let mut follows = Consequences::default();
+        let mut messages = Vec::new();
+        // Nobody is repaired over what may not be so any more.
+        let is_up_to_date = tools.cache.cluster().sees_heartbeats;
+        for outcome in plan.outcomes.iter().filter(|_| is_up_to_date) {
+            let rule = outcome.rule;
+            let verdict = match &outcome.deadline {
+                None | Some(Err(NoTtl::Undecided)) => continue,
+                Some(Err(unreadable)) => {
+                    messages.push((rule, Message::Impossible(unreadable.to_string())));
+                    continue;
+                }
+                Some(Ok(deadline)) => match self.judge(tools.cache, state, outcome, *deadline, now)
+                {
+                    Some(verdict) => verdict,
+                    None => continue,
+                },
+            };
+            let is_dry_run = matches!(outcome.standing, Standing::DryRun(_));
+            match verdict {
+                Verdict::Early => {}
+                Verdict::Spare(Spared::NoClaim(why)) if why != NoClaim::Unseen => {
+                    messages.push((rule, Message::Impossible(why.to_string())));
+                }
+                Verdict::Spare(why) => {
+                    debug!(node = %state.node.name, rule = %rule.name, %why, "not repaired");
+                }
+                Verdict::Repair(Remedy::Report) => {
+                    messages.push((rule, Message::Late(late(outcome))));
+                }
+                Verdict::Blocked(_) | Verdict::Repair(_) if is_dry_run => {
+                    follows.would_repair.push(rule.uid.clone());
+                }
+                Verdict::Blocked(blocked) => {
+                    messages.push((rule, Message::Blocked(blocked.to_string())));
+                    follows.look_again = Some(Instant::now() + BLOCKED_INTERVAL);
+                }
+                Verdict::Repair(Remedy::Release) => follows.given_up_by.push(rule.uid.clone()),
+                Verdict::Repair(Remedy::DeleteNodeClaim(claim)) => {
+                    // One claim, one repair: the rule that comes first does it.
+                    follows.deletion.get_or_insert_with(|| ClaimDeletion {
+                        claim: claim.clone(),
+                        node: state.node.clone(),
+                        rule: rule.name.clone(),
+                        why: late(outcome),
+                    });
+                }
+            }
+        }
+        messages.retain(|(rule, _)| !rule.active().is_none_or(|spec| spec.dry_run));
+        tell(tools, state.node, &messages, told);
+        follows
+    }
+
+    fn judge<'a>(
+        &mut self,
+        cache: &Cache,
+        state: NodeState<'a>,
+        outcome: &Outcome<'a>,
+        deadline: Deadline,
+        now: Timestamp,
+    ) -> Option<Verdict<'a>> {
+        if !deadline.has_passed(now) || matches!(outcome.standing, Standing::Conflicted { .. }) {
+            return None;
+        }
+        if self.census.as_ref().is_none_or(|(at, _)| *at != now) {
+            self.census = Some((now, census(cache, |_| false, now)));
+        }
+        let (_, census) = self.census.as_ref()?;
+        let case = Case {
+            node: state.node,
+            rule: outcome.rule,
+            repair: outcome.rule.active()?.repair.as_ref()?,
+            deadline,
+            karpenter: state.karpenter,
+            now,
+        };
+        Some(case.judge(census))
+    }
+}
+
+/// Tells what has not been told yet. That a repair is held back is told again after a while.
+fn tell(tools: Tools<'_>, node: &Node, messages: &[(&Rule, Message)], told: &mut Vec<Told>) {
+    let now = Instant::now();
+    told.retain(|told| messages.iter().any(|(rule, _)| rule.uid == told.rule));
+    for (rule, message) in messages {
+        let is_news = |told: &Told| match (&told.what, message) {
+            (Message::Blocked(_), Message::Blocked(_)) => now >= told.at + BLOCKED_INTERVAL,
+            (Message::Late(_), Message::Late(_)) => false,
+            (before, now) => before != now,
+        };
+        let known = told.iter().position(|told| told.rule == rule.uid);
+        if known.is_some_and(|known| !is_news(&told[known])) {
+            continue;
+        }
+        let (reason, note) = match message {
+            Message::Late(why) => {
+                let counter = &tools.metrics.repairs;
+                let action = RepairAction::None.as_str();
+                counter.with_label_values(&[&rule.name, action]).inc();
+                (
+                    "NodeNotReadyInTime",
+                    format!("{why} (rule '{}')", rule.name),
+                )
+            }
+            Message::Impossible(why) => (
+                "NodeRepairImpossible",
+                format!("Rule '{}' cannot repair this node: {why}", rule.name),
+            ),
+            Message::Blocked(why) => {
+                let counter = &tools.metrics.repairs_blocked;
+                counter.with_label_values(&[&rule.name]).inc();
+                let note = format!("Rule '{}' does not repair this node: {why}", rule.name);
+                ("NodeRepairBlocked", note)
+            }
+        };
+        warn!(node = %node.name, rule = %rule.name, "{note}");
+        let notice = Notice::on_node(node, Tone::Warning, reason, ACTION, note);
+        tools.events.send(notice);
+        if let Some(known) = known {
+            told.remove(known);
+        }
+        told.push(Told {
+            rule: rule.uid.clone(),
+            what: message.clone(),
+            at: now,
+        });
+    }
+}
+
+/// That the node's time is up, and what it lacks.
+fn late(outcome: &Outcome<'_>) -> String {
+    let lacks: Vec<_> = outcome
+        .evaluation
+        .unmet()
+        .map(crate::rule::ConditionResult::why)
+        .collect();
+    let lacks = lacks.join("; ");
+    match outcome.deadline {
+        Some(Ok(Deadline::At(at))) => format!("The node was to be ready by {at:.0}: {lacks}"),
+        _ => lacks,
+    }
+}
+
+impl Reconciler {
+    /// Starts the deletion of a node's claim; answers when to look again where it has to wait for its turn.
+    pub(super) fn delete_claim(&mut self, deletion: ClaimDeletion) -> Option<Instant> {
+        let has_outage = self.has_outage();
+        let karpenter = self.cache.karpenter();
+        let repairs = &mut self.repairs;
+        repairs
+            .claims
+            .retain(|name, _| karpenter.claim(name).is_some());
+        let claim = &deletion.claim;
+        let work = repairs.claims.entry(claim.name.clone()).or_default();
+        if work.uid != claim.uid {
+            *work = ClaimWork {
+                uid: claim.uid.clone(),
+                ..ClaimWork::default()
+            };
+        }
+        if work.is_settled {
+            return None;
+        }
+        if work.retry.is_waiting() {
+            return work.retry.not_before;
+        }
+        if repairs.writes >= CONCURRENCY || has_outage {
+            return Some(Instant::now() + TURN);
+        }
+        work.is_settled = true;
+        repairs.writes += 1;
+        let writer = self.writer.clone();
+        self.in_flight.spawn(async move {
+            let ClaimDeletion { claim, node, .. } = &deletion;
+            let mut fresh = None;
+            // What is deleted is deleted for good: this is the last look, past all caches.
+            let result = match writer.read_node(&node.name).await {
+                Ok(now) if now.is_same(node) => writer.delete_claim(claim, Timestamp::now()).await,
+                Ok(now) => {
+                    fresh = Some(now);
+                    Err(WriteError::Conflict)
+                }
+                Err(error) => Err(error),
+            };
+            Done::Claim {
+                deletion,
+                result,
+                fresh,
+            }
+        });
+        None
+    }
+
+    /// Takes in how the deletion of a claim has ended.
+    pub(super) fn finish_claim(
+        &mut self,
+        deletion: &ClaimDeletion,
+        result: Result<(), WriteError>,
+        fresh: Option<Node>,
+    ) {
+        let ClaimDeletion {
+            claim,
+            node,
+            rule,
+            why,
+        } = deletion;
+        self.repairs.writes -= 1;
+        if let Some(fresh) = fresh {
+            self.cache.update_node(fresh);
+        }
+        match result {
+            Ok(()) => {
+                info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
+                let action = RepairAction::DeleteNodeClaim.as_str();
+                if self.cache.rules().contains_key(rule) {
+                    let counter = &self.metrics.repairs;
+                    counter.with_label_values(&[rule, action]).inc();
+                }
+                let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
+                let reason = "NodeClaimDeleted";
+                let notice = Notice::on_node(node, Tone::Warning, reason, ACTION, note);
+                self.events.send(notice);
+            }
+            Err(error) => {
+                let Some(work) = self.repairs.claims.get_mut(&claim.name) else {
+                    return;
+                };
+                work.is_settled = false;
+                match &error {
+                    WriteError::Unreachable(_) => work.retry.unreachable(),
+                    _ => work.retry.failed(),
+                };
+                if let WriteError::Failed(message) = &error {
+                    warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {message}");
+                    if self.cache.rules().contains_key(rule) {
+                        let counter = &self.metrics.repair_failures;
+                        counter.with_label_values(&[rule]).inc();
+                    }
+                }
+                self.cache.mark(&node.name);
+            }
+        }
+    }
+}
+
+/// What keeps a rule from repairing any node at all, if anything does.
+pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
+    let repair = rule.active()?.repair?;
+    if repair.action != RepairAction::DeleteNodeClaim {
+        return None;
+    }
+    match cache.karpenter().availability() {
+        Err(why) => Some(why.to_string()),
+        Ok(()) => None,
+    }
+}
+
+/// What a dry run would do about nodes that are not ready in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prospects {
+    /// Nodes that would be repaired.
+    pub repaired: usize,
+    /// Nodes that would not, because too many are unhealthy.
+    pub blocked: usize,
+}
+
+/// What a dry run would do about nodes that are not ready in time.
+pub(super) fn prospects(cache: &Cache, tally: &Tally, rule: &Rule, now: Timestamp) -> Prospects {
+    let mut prospects = Prospects::default();
+    let repair = rule.active().filter(|spec| spec.dry_run);
+    let Some(repair) = repair.and_then(|spec| spec.repair) else {
+        return prospects;
+    };
+    if !tally.would_repair_any() {
+        return prospects;
+    }
+    let census = census(cache, |node| tally.would_repair(&node.name), now);
+    for node in cache.nodes().filter(|node| tally.would_repair(&node.name)) {
+        let group = cache.karpenter().group(node, rule);
+        let count = if census.of(group).exceeds(repair.max_unhealthy) {
+            &mut prospects.blocked
+        } else {
+            &mut prospects.repaired
+        };
+        *count += 1;
+    }
+    prospects
+}

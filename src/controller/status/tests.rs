@@ -1,0 +1,170 @@
+//! Statuses of rules, in tables of named cases.
+use super::*;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
+
+const KEY: &str = "readiness.k8s.io/gate";
+
+/// A node that the rules here select.
+fn member(name: &str) -> NodeBuilder {
+    node(name).label("pool", "a")
+}
+
+fn gate() -> RuleBuilder {
+    rule("gate")
+        .selects("pool", "a")
+        .taint(KEY, "NoSchedule")
+        .waits_for("Net")
+}
+
+/// What the rule makes of these nodes.
+fn tally(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (Tally, Arc<Rule>) {
+    let mut tally = Tally::default();
+    for node in nodes {
+        let world = world(node).rule(rule);
+        for outcome in world.plan().outcomes {
+            tally.record(&world.node.name, Record::new(&outcome, false), at(0));
+        }
+    }
+    (tally, world(&nodes[0]).rule(rule).rules()[0].clone())
+}
+
+fn about<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> About<'a> {
+    About {
+        rule,
+        shut_out: &[],
+        prospects: Prospects::default(),
+        obstacle: None,
+        disruption: None,
+        governors: &[],
+        node_limit: 100,
+        previous,
+        now: at(60),
+    }
+}
+
+#[test]
+fn counts_are_exact_and_held_nodes_come_first() {
+    let nodes = [
+        member("a").condition("Net", "True"),
+        member("b")
+            .condition("Net", "False")
+            .taint(KEY, "NoSchedule"),
+        member("c").condition("Net", "False"),
+    ];
+    let (mut tally, rule) = tally(&gate(), &nodes);
+    let failure = Failure {
+        reason: "AddTaintError",
+        message: "no".into(),
+    };
+    tally.fail(&"c".into(), failure, at(0));
+    let none = NodeReadinessRuleStatus::default();
+    let status = build(&tally, about(&rule, &none));
+    let counts = (
+        status.matched_nodes,
+        status.held_nodes,
+        status.released_nodes,
+        status.failed_node_count,
+    );
+    assert_eq!(counts, (Some(3), Some(1), Some(2), Some(1)));
+    let evaluated: Vec<_> = status
+        .node_evaluations
+        .iter()
+        .map(|node| node.node_name.as_str())
+        .collect();
+    assert_eq!(evaluated, ["b", "a", "c"]);
+    assert_eq!(
+        status.applied_nodes,
+        ["b", "a"],
+        "a node that failed is not among them"
+    );
+    assert_eq!(status.failed_nodes[0].node_name, "c");
+    let limited = About {
+        node_limit: 1,
+        ..about(&rule, &none)
+    };
+    let limited = build(&tally, limited);
+    assert_eq!(
+        (limited.matched_nodes, limited.applied_nodes),
+        (Some(3), vec!["b".to_owned()])
+    );
+}
+
+#[test]
+fn a_dry_run_is_summed_up() {
+    let met = || member("met").condition("Net", "True");
+    let unmet = || member("unmet").condition("Net", "False");
+    let gated = |node: NodeBuilder| node.taint(KEY, "NoSchedule");
+    for (nodes, summary) in [
+        (vec![met(), gated(unmet())], "No changes needed"),
+        (
+            vec![unmet(), member("x").condition("Net", "False")],
+            "would add 2 taints",
+        ),
+        (vec![gated(met())], "would remove 1 taints"),
+        (
+            vec![gated(met()), unmet(), member("silent")],
+            "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions",
+        ),
+    ] {
+        let (tally, rule) = tally(&gate().dry_run(), &nodes);
+        let none = NodeReadinessRuleStatus::default();
+        let results = build(&tally, about(&rule, &none)).dry_run_results;
+        assert_eq!(
+            results.map(|results| results.summary).as_deref(),
+            Some(summary)
+        );
+    }
+}
+
+#[test]
+fn what_has_not_changed_keeps_its_time() {
+    let nodes = [member("a").condition("Net", "True")];
+    let (tally, rule) = tally(&gate(), &nodes);
+    let first = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+    let mut later = Tally::default();
+    for (node, (record, _)) in tally.nodes {
+        later.record(&node, record, at(3600));
+    }
+    let again = About {
+        now: at(3600),
+        ..about(&rule, &first)
+    };
+    assert_eq!(build(&later, again), first);
+}
+
+#[test]
+fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
+    let mut tally = Tally::default();
+    let mut see = |status: &str, tainted: bool, now: i64| {
+        let mut node = member("a").condition("Net", status);
+        if tainted {
+            node = node.taint(KEY, "NoSchedule");
+        }
+        let world = world(&node).rule(&gate());
+        let outcome = &world.plan().outcomes[0];
+        tally.record(&world.node.name, Record::new(outcome, false), at(now));
+        tally.longest_closed_since()
+    };
+    assert_eq!(see("True", false, 0), None);
+    assert_eq!(see("False", false, 10), Some(at(10)));
+    assert_eq!(see("Unknown", true, 20), Some(at(10)));
+    assert_eq!(see("True", true, 30), Some(at(10)), "not lifted yet");
+    assert_eq!(see("True", false, 40), None);
+}
+
+#[test]
+fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
+    let mut rule = rule("gate").selects("pool", "a").taint(KEY, "NoSchedule");
+    for index in 0..32 {
+        rule = rule.waits_for(&format!("{}.example.com/Condition{index}", "c".repeat(60)));
+    }
+    let names: Vec<String> = (0..200)
+        .map(|index| format!("{}-{index}", "n".repeat(60)))
+        .collect();
+    let nodes: Vec<_> = names.iter().map(|name| member(name)).collect();
+    let (tally, rule) = tally(&rule, &nodes);
+    let status = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+    let size = serde_json::to_string(&status).unwrap().len();
+    assert!(size < 32 * 1024, "{size} bytes");
+    assert_eq!(status.matched_nodes, Some(200));
+}

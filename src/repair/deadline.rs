@@ -1,0 +1,174 @@
+//! The time by which a node has to be ready under a rule, kept on the node: what is on record stays, whatever becomes
+//! of the TTL that it came from.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ttl::ReadinessTtl;
+use crate::api::names::READY_DEADLINE_PREFIX;
+use crate::object::Node;
+
+/// A node that is first seen gated this soon after it joined has been watched all the time. Shorter than any TTL.
+const PROMPT: SignedDuration = SignedDuration::from_secs(30);
+/// How it is put on record that a node may take as long as it wants.
+const NEVER: &str = "never";
+
+/// When a node's time is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// At this time.
+    At(Timestamp),
+    /// At no time.
+    Never,
+}
+
+impl Deadline {
+    /// Key of the annotation with the deadline under the rule with this UID.
+    #[must_use]
+    pub fn key(rule_uid: &str) -> String {
+        format!("{READY_DEADLINE_PREFIX}{rule_uid}")
+    }
+
+    /// The deadline of a node that is first seen gated at `now`.
+    ///
+    /// It counts from when the node joined a cluster that has the rule (`joined`: the later of both creations). But a
+    /// node that was not watched since then (an earlier process, a dry run, other labels) gets the whole time from now
+    /// on, so that nobody's time is up without ever having run. `watching_since` is when this process began to.
+    #[must_use]
+    pub fn first(
+        joined: Option<Timestamp>,
+        watching_since: Timestamp,
+        now: Timestamp,
+        ttl: ReadinessTtl,
+    ) -> Self {
+        // Times of creation are in whole seconds.
+        let was_watched = |joined: &Timestamp| {
+            joined.as_second() >= watching_since.as_second()
+                && now.duration_since(*joined) <= PROMPT
+        };
+        let since = joined.filter(was_watched).unwrap_or(now);
+        match ttl {
+            ReadinessTtl::For(ttl) => Self::after(since, ttl),
+            ReadinessTtl::Forever => Self::Never,
+        }
+    }
+
+    /// So long after a time. What lies beyond the end of the calendar is never.
+    #[must_use]
+    pub fn after(since: Timestamp, ttl: Duration) -> Self {
+        since.checked_add(ttl).map_or(Self::Never, Self::At)
+    }
+
+    /// What is on record for a node under the rule with this UID. A record that cannot be read is none.
+    #[must_use]
+    pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
+        match node.annotation(&Self::key(rule_uid))? {
+            NEVER => Some(Self::Never),
+            text => text.parse().ok().map(Self::At),
+        }
+    }
+
+    /// UIDs of the rules under which the node has a deadline on record.
+    pub fn rules(node: &Node) -> impl Iterator<Item = &str> {
+        let keys = node.annotations.iter().flatten();
+        keys.filter_map(|(key, _)| key.strip_prefix(READY_DEADLINE_PREFIX))
+    }
+
+    /// The annotation's value, in whole seconds, rounded up.
+    #[must_use]
+    pub fn value(self) -> String {
+        match self {
+            Self::At(at) => {
+                let seconds = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
+                Timestamp::from_second(seconds).unwrap_or(at).to_string()
+            }
+            Self::Never => NEVER.into(),
+        }
+    }
+
+    /// Whether the node's time is up.
+    #[must_use]
+    pub fn has_passed(self, now: Timestamp) -> bool {
+        match self {
+            Self::At(at) => at <= now,
+            Self::Never => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Builder, at, node};
+
+    const TTL: ReadinessTtl = ReadinessTtl::For(Duration::from_secs(900));
+
+    #[test]
+    fn time_runs_from_when_the_node_joined_if_it_was_watched() {
+        let half = at(0).checked_add(Duration::from_millis(500)).unwrap();
+        for (name, joined, watching_since, now, expected) in [
+            ("seen at once", Some(at(0)), at(-100), at(2), at(900)),
+            ("seen late", Some(at(0)), at(-100), at(31), at(931)),
+            (
+                "in the second of the start",
+                Some(at(0)),
+                half,
+                at(2),
+                at(900),
+            ),
+            (
+                "joined before the start",
+                Some(at(0)),
+                at(1),
+                at(5),
+                at(905),
+            ),
+            (
+                "an old node under a rule that was a dry run",
+                Some(at(-86_400)),
+                at(-90_000),
+                at(0),
+                at(900),
+            ),
+            (
+                "nobody knows when it joined",
+                None,
+                at(-100),
+                at(5),
+                at(905),
+            ),
+        ] {
+            let deadline = Deadline::first(joined, watching_since, now, TTL);
+            assert_eq!(deadline, Deadline::At(expected), "{name}");
+        }
+        let forever = Deadline::first(Some(at(0)), at(0), at(0), ReadinessTtl::Forever);
+        assert_eq!(forever, Deadline::Never);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for (value, deadline) in [
+            ("2026-01-01T00:15:00Z", Some(Deadline::At(at(900)))),
+            ("2026-01-01T01:15:00+01:00", Some(Deadline::At(at(900)))),
+            ("never", Some(Deadline::Never)),
+            ("soon", None),
+            ("", None),
+        ] {
+            let node = node("n").annotation(&Deadline::key("r"), value).build();
+            assert_eq!(Deadline::recorded(&node, "r"), deadline, "{value}");
+            assert_eq!(Deadline::recorded(&node, "s"), None);
+        }
+        let fraction = at(900).checked_sub(Duration::from_millis(1)).unwrap();
+        assert_eq!(Deadline::At(fraction).value(), "2026-01-01T00:15:00Z");
+        assert_eq!(Deadline::At(at(900)).value(), "2026-01-01T00:15:00Z");
+        assert_eq!(Deadline::Never.value(), "never");
+    }
+
+    #[test]
+    fn a_ttl_beyond_the_calendar_never_ends() {
+        let end = Deadline::after(at(0), Duration::from_secs(u64::MAX));
+        assert_eq!(end, Deadline::Never);
+        assert!(!end.has_passed(Timestamp::MAX));
+    }
+}

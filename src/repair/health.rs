@@ -1,0 +1,147 @@
+//! How many nodes are unhealthy, pool by pool. Where many are, something else is wrong than the nodes, and to replace
+//! them would make it worse.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::deadline::Deadline;
+use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+use crate::api::{ConditionStatus, MaxUnhealthy};
+use crate::object::Node;
+use crate::object::karpenter::INITIALIZED_LABEL;
+use crate::rule::Rule;
+
+/// The nodes that a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Group<'a> {
+    /// All nodes of the `NodePool` of this name.
+    Pool(&'a str),
+    /// The nodes of this rule that belong to no pool.
+    Rule(&'a Rule),
+}
+
+impl<'a> Group<'a> {
+    /// The group of a node that a rule gates, by the name of its pool if it has one.
+    #[must_use]
+    pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
+        pool.map_or(Self::Rule(rule), Self::Pool)
+    }
+}
+
+impl fmt::Display for Group<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(name) => write!(f, "NodePool '{name}'"),
+            Self::Rule(rule) => write!(f, "rule '{}'", rule.name),
+        }
+    }
+}
+
+/// How many nodes of a group there are, and how many of them are unhealthy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Nodes past their deadline, or not Ready after they have been open.
+    pub unhealthy: usize,
+    /// All nodes.
+    pub total: usize,
+}
+
+impl Count {
+    fn add(&mut self, is_unhealthy: bool) {
+        self.total += 1;
+        self.unhealthy += usize::from(is_unhealthy);
+    }
+
+    /// Whether so many are unhealthy that none may be repaired. The node in question is one of them.
+    #[must_use]
+    pub fn exceeds(self, limit: MaxUnhealthy) -> bool {
+        self.unhealthy.max(1) > limit.of(self.total)
+    }
+}
+
+/// The nodes of the cluster, counted at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Census {
+    pools: HashMap<String, Count>,
+    rules: HashMap<Arc<str>, Count>,
+}
+
+impl Census {
+    /// Counts nodes, each given with the name of its pool, under all rules of the cluster.
+    ///
+    /// A node is past its deadline whichever rule it is that still gates it; within its time it is not unhealthy, so a
+    /// large scale-up does not trip the limit. Nodes that are on their way out count until they are gone, so that
+    /// repairs under way use up the limit. `would_be_overdue` tells of nodes that are past the deadline of a dry run,
+    /// which leaves nothing on record.
+    #[must_use]
+    pub fn take<'a>(
+        nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
+        rules: &[Arc<Rule>],
+        would_be_overdue: impl Fn(&Node) -> bool,
+        now: Timestamp,
+    ) -> Self {
+        let repairing: Vec<_> = rules
+            .iter()
+            .filter_map(|rule| Some((rule, rule.active()?)))
+            .filter(|(rule, spec)| spec.repair.is_some() && !rule.deleting)
+            .collect();
+        let mut census = Self::default();
+        for (node, pool) in nodes {
+            let is_past_deadline = || {
+                repairing.iter().any(|(rule, spec)| {
+                    !spec.dry_run
+                        && Deadline::recorded(node, &rule.uid)
+                            .is_some_and(|time| time.has_passed(now))
+                })
+            };
+            let is_unhealthy =
+                has_stopped_being_ready(node) || is_past_deadline() || would_be_overdue(node);
+            if let Some(pool) = pool {
+                let count = match census.pools.get_mut(pool) {
+                    Some(count) => count,
+                    None => census.pools.entry(pool.to_owned()).or_default(),
+                };
+                count.add(is_unhealthy);
+                continue;
+            }
+            for (rule, spec) in &repairing {
+                if spec.selector.matches(&node.labels) {
+                    let count = census.rules.entry(rule.uid.clone()).or_default();
+                    count.add(is_unhealthy);
+                }
+            }
+        }
+        census
+    }
+
+    /// How the nodes of a group are doing.
+    #[must_use]
+    pub fn of(&self, group: Group<'_>) -> Count {
+        let count = match group {
+            Group::Pool(name) => self.pools.get(name),
+            Group::Rule(rule) => self.rules.get(&rule.uid),
+        };
+        count.copied().unwrap_or_default()
+    }
+}
+
+/// Whether Karpenter has ever counted on the node for workload.
+pub(super) fn is_initialized(node: &Node) -> bool {
+    node.labels
+        .get(INITIALIZED_LABEL)
+        .is_some_and(|value| value == "true")
+}
+
+/// Whether the node was open under some rule once, whichever boot that was in, and is not Ready now.
+fn has_stopped_being_ready(node: &Node) -> bool {
+    let is_ready = node
+        .condition("Ready")
+        .is_some_and(|condition| condition.status == ConditionStatus::True);
+    let mut ours = node.annotations.iter().flatten();
+    !is_ready
+        && (is_initialized(node)
+            || ours.any(|(key, _)| key.starts_with(BOOTSTRAP_COMPLETED_PREFIX)))
+}

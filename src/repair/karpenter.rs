@@ -1,0 +1,266 @@
+//! What Karpenter has to say about a node: which `NodeClaim` it came from, and which `NodePool` it belongs to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
+use crate::object::{Node, NodeClaim, NodePool};
+
+/// What Karpenter has to say about one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Karpenter<'a> {
+    /// Its resources are not watched.
+    Disabled,
+    /// Its resources are to be watched, and do not exist in this cluster.
+    NotInstalled,
+    /// Its resources have not been seen yet.
+    Unseen,
+    /// Its resources are known.
+    Known {
+        /// The claim that the node came from.
+        claim: Result<&'a NodeClaim, NoClaim<'a>>,
+        /// The pool that the node belongs to.
+        pool: Option<&'a NodePool>,
+    },
+}
+
+/// Why there is no `NodeClaim` that could be deleted for a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoClaim<'a> {
+    /// `NodeClaim`s are not watched.
+    #[error("NodeClaims are not watched: start the controller with --enable-karpenter")]
+    Disabled,
+    /// There is no such resource.
+    #[error("Karpenter's NodeClaim resource is not installed in this cluster")]
+    NotInstalled,
+    /// Nobody knows yet.
+    #[error("NodeClaims have not been seen yet")]
+    Unseen,
+    /// No claim has become this node.
+    #[error("no NodeClaim names this node")]
+    NotFound,
+    /// More than one claim says that it has become this node.
+    #[error("NodeClaims '{0}' and '{1}' both name this node")]
+    Several(&'a str, &'a str),
+    /// The claim has become a node of this name, but on another instance: one of the two is out of date.
+    #[error("NodeClaim '{0}' names this node, but another instance than the node's providerID")]
+    OtherInstance(&'a str),
+}
+
+impl<'a> Karpenter<'a> {
+    /// The claim that the node came from.
+    ///
+    /// # Errors
+    /// Why there is none that could be deleted.
+    pub fn claim(self) -> Result<&'a NodeClaim, NoClaim<'a>> {
+        match self {
+            Self::Disabled => Err(NoClaim::Disabled),
+            Self::NotInstalled => Err(NoClaim::NotInstalled),
+            Self::Unseen => Err(NoClaim::Unseen),
+            Self::Known { claim, .. } => claim,
+        }
+    }
+
+    /// Whether more will be known about the node soon: Karpenter's resources are still being read, or Karpenter has not
+    /// taken the node in.
+    pub(super) fn is_undecided(self, node: &Node) -> bool {
+        let is_unregistered = || {
+            node.taints
+                .iter()
+                .any(|taint| taint.key == UNREGISTERED_TAINT)
+        };
+        match self {
+            Self::Disabled | Self::NotInstalled | Self::Known { claim: Ok(_), .. } => false,
+            Self::Unseen => true,
+            Self::Known { claim: Err(_), .. } => is_unregistered(),
+        }
+    }
+}
+
+/// The name of the pool that a node belongs to, by its label, or by that of its claim before Karpenter has labelled it.
+#[must_use]
+pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
+    let label = node.labels.get(NODE_POOL_LABEL).map(String::as_str);
+    label
+        .filter(|name| !name.is_empty())
+        .or_else(|| claim?.node_pool.as_deref())
+}
+
+/// All `NodeClaim`s, and which of them name a node.
+#[derive(Debug, Default)]
+pub struct Claims {
+    all: BTreeMap<Arc<str>, NodeClaim>,
+    by_node: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    by_provider: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+}
+
+impl Claims {
+    /// Takes in a claim; answers the state that it replaces.
+    pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
+        let known = self.remove(&claim.name);
+        let index = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
+            if let Some(key) = key {
+                by.entry(key.clone())
+                    .or_default()
+                    .insert(claim.name.clone());
+            }
+        };
+        index(&mut self.by_node, &claim.node_name);
+        index(&mut self.by_provider, &claim.provider_id);
+        self.all.insert(claim.name.clone(), claim);
+        known
+    }
+
+    /// Forgets a claim; answers what was known of it.
+    pub fn remove(&mut self, name: &str) -> Option<NodeClaim> {
+        let known = self.all.remove(name)?;
+        let forget = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
+            if let Some(key) = key
+                && let Some(names) = by.get_mut(key)
+            {
+                names.remove(name);
+                if names.is_empty() {
+                    by.remove(key);
+                }
+            }
+        };
+        forget(&mut self.by_node, &known.node_name);
+        forget(&mut self.by_provider, &known.provider_id);
+        Some(known)
+    }
+
+    /// The claim of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&NodeClaim> {
+        self.all.get(name)
+    }
+
+    /// Names of all claims.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.all.keys()
+    }
+
+    /// The claim that this node came from: the one whose status names the node, else the one that names its instance.
+    ///
+    /// # Errors
+    /// Where there is none, or where it is not beyond doubt.
+    pub fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
+        let by_provider = || self.by_provider.get(node.provider_id.as_ref()?);
+        let mut names = self
+            .by_node
+            .get(&node.name)
+            .or_else(by_provider)
+            .into_iter()
+            .flatten();
+        let claim = names
+            .next()
+            .and_then(|name| self.all.get(name))
+            .ok_or(NoClaim::NotFound)?;
+        if let Some(other) = names.next().and_then(|name| self.all.get(name)) {
+            return Err(NoClaim::Several(&claim.name, &other.name));
+        }
+        let names_another = |claimed: Option<&Arc<str>>, actual: &Arc<str>| {
+            claimed.is_some_and(|claimed| claimed != actual)
+        };
+        let is_other_instance = node
+            .provider_id
+            .as_ref()
+            .is_some_and(|actual| names_another(claim.provider_id.as_ref(), actual));
+        if is_other_instance || names_another(claim.node_name.as_ref(), &node.name) {
+            return Err(NoClaim::OtherInstance(&claim.name));
+        }
+        Ok(claim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(name: &str, node: &str, provider: &str) -> NodeClaim {
+        let named = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
+        NodeClaim {
+            name: name.into(),
+            node_name: named(node),
+            provider_id: named(provider),
+            ..NodeClaim::default()
+        }
+    }
+
+    fn node(name: &str, provider: &str) -> Node {
+        Node {
+            name: name.into(),
+            provider_id: (!provider.is_empty()).then(|| provider.into()),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn a_claim_is_found_by_the_node_it_names_else_by_its_instance() {
+        let node = node("n", "p");
+        for (name, claims, found) in [
+            ("none", vec![], Err(NoClaim::NotFound)),
+            (
+                "another node's",
+                vec![claim("c", "m", "q")],
+                Err(NoClaim::NotFound),
+            ),
+            ("by name", vec![claim("c", "n", "")], Ok("c")),
+            ("by name and instance", vec![claim("c", "n", "p")], Ok("c")),
+            ("by instance", vec![claim("c", "", "p")], Ok("c")),
+            (
+                "by name first",
+                vec![claim("c", "n", "p"), claim("d", "", "p")],
+                Ok("c"),
+            ),
+            (
+                "two by name",
+                vec![claim("c", "n", "p"), claim("d", "n", "")],
+                Err(NoClaim::Several("c", "d")),
+            ),
+            (
+                "two by instance",
+                vec![claim("c", "", "p"), claim("d", "", "p")],
+                Err(NoClaim::Several("c", "d")),
+            ),
+            (
+                "an earlier node of this name",
+                vec![claim("c", "n", "q")],
+                Err(NoClaim::OtherInstance("c")),
+            ),
+            (
+                "the instance under another name",
+                vec![claim("c", "m", "p")],
+                Err(NoClaim::OtherInstance("c")),
+            ),
+        ] {
+            let mut all = Claims::default();
+            for claim in claims {
+                all.put(claim);
+            }
+            let answer = all.find(&node).map(|claim| &*claim.name);
+            assert_eq!(answer, found, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_an_instance_is_found_by_name_only() {
+        let mut claims = Claims::default();
+        claims.put(claim("c", "n", "p"));
+        claims.put(claim("d", "", ""));
+        assert_eq!(claims.find(&node("n", "")).unwrap().name, "c".into());
+        assert_eq!(claims.find(&node("m", "")), Err(NoClaim::NotFound));
+    }
+
+    #[test]
+    fn what_a_claim_said_before_is_forgotten() {
+        let mut claims = Claims::default();
+        claims.put(claim("c", "n", "p"));
+        assert_eq!(claims.put(claim("c", "m", "q")), Some(claim("c", "n", "p")));
+        assert_eq!(claims.find(&node("n", "p")), Err(NoClaim::NotFound));
+        assert!(claims.find(&node("m", "q")).is_ok());
+        claims.remove("c");
+        assert_eq!(claims.find(&node("m", "q")), Err(NoClaim::NotFound));
+        assert!(claims.by_node.is_empty() && claims.by_provider.is_empty());
+    }
+}

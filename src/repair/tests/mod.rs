@@ -1,0 +1,393 @@
+//! Who is repaired and who is not: each safeguard as a named case; the laws are in `laws`.
+
+mod laws;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::object::{Node, NodeClaim, NodeClaimObject};
+use crate::rule::Rule;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
+
+const POOL: &str = "karpenter.sh/nodepool";
+
+fn repairing(action: &str) -> RuleBuilder {
+    rule("gate")
+        .bootstrap_only()
+        .waits_for("Net")
+        .spec(&format!("repair: {{readinessTTL: 15m, action: {action}}}"))
+}
+
+fn compiled(rule: &RuleBuilder) -> Arc<Rule> {
+    Arc::new(rule.build(&[]))
+}
+
+/// A node of pool `a` whose deadline under the rule `gate` is at minute 15, and that the kubelet calls Ready.
+fn overdue(name: &str) -> NodeBuilder {
+    node(name)
+        .label(POOL, "a")
+        .condition("Ready", "True")
+        .annotation(&Deadline::key("gate-uid"), &at(900).to_string())
+}
+
+fn claim_of(node: &str) -> serde_json::Value {
+    json!({
+        "metadata": {"name": format!("{node}-claim"), "uid": "u", "labels": {POOL: "a"}},
+        "status": {"nodeName": node},
+    })
+}
+
+fn claim(json: serde_json::Value) -> NodeClaim {
+    serde_json::from_value::<NodeClaimObject>(json)
+        .unwrap()
+        .into()
+}
+
+/// A cluster in which every node has a claim.
+struct Cluster {
+    rule: Arc<Rule>,
+    nodes: Vec<Node>,
+    claims: Claims,
+}
+
+impl Cluster {
+    fn new(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Self {
+        let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
+        let mut claims = Claims::default();
+        for node in &nodes {
+            claims.put(claim(claim_of(&node.name)));
+        }
+        Self {
+            rule: compiled(rule),
+            nodes,
+            claims,
+        }
+    }
+
+    fn census(&self, now: Timestamp) -> Census {
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|node| (node, pool_name(node, self.claims.find(node).ok())));
+        Census::take(nodes, std::slice::from_ref(&self.rule), |_| false, now)
+    }
+
+    fn case(&self, index: usize, now: Timestamp) -> Case<'_> {
+        let node = &self.nodes[index];
+        Case {
+            node,
+            rule: &self.rule,
+            repair: self.rule.live().unwrap().repair.as_ref().unwrap(),
+            deadline: Deadline::recorded(node, &self.rule.uid).unwrap_or(Deadline::Never),
+            karpenter: Karpenter::Known {
+                claim: self.claims.find(node),
+                pool: None,
+            },
+            now,
+        }
+    }
+
+    fn verdict(&self, index: usize, now: Timestamp) -> Verdict<'_> {
+        self.case(index, now).judge(&self.census(now))
+    }
+}
+
+#[test]
+fn a_node_whose_time_is_up_gets_what_the_rule_says() {
+    for (action, remedy) in [
+        ("None", Remedy::Report),
+        ("Release", Remedy::Release),
+        (
+            "DeleteNodeClaim",
+            Remedy::DeleteNodeClaim(&claim(claim_of("n"))),
+        ),
+    ] {
+        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
+        assert_eq!(cluster.verdict(0, at(899)), Verdict::Early, "{action}");
+        let verdict = cluster.verdict(0, at(900));
+        assert_eq!(verdict, Verdict::Repair(remedy), "{action}");
+        assert_eq!(remedy.action().as_str(), action);
+    }
+}
+
+#[test]
+fn a_node_that_may_work_or_is_on_its_way_is_spared() {
+    let initialized = json!({"conditions": [{"type": "Initialized", "status": "True"}]});
+    let rebooting = json!({"conditions": [{"type": "Rebooting", "status": "True"}]});
+    let forbids = json!({"annotations": {"karpenter.sh/do-not-repair": "true"}});
+    let deleting = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+    let none = || json!({});
+    for (node, metadata, status, why) in [
+        (
+            overdue("n").deleting(),
+            none(),
+            none(),
+            "the node is being deleted",
+        ),
+        (
+            overdue("n").completed("gate-uid"),
+            none(),
+            none(),
+            "the node has been open under this rule before",
+        ),
+        (
+            overdue("n").completed("gate"),
+            none(),
+            none(),
+            "the node has been open under this rule before",
+        ),
+        (
+            overdue("n").label("karpenter.sh/initialized", "true"),
+            none(),
+            none(),
+            "Karpenter has initialized the node",
+        ),
+        (
+            overdue("n"),
+            none(),
+            initialized,
+            "Karpenter has initialized the node",
+        ),
+        (
+            overdue("n").annotation("karpenter.sh/do-not-repair", "true"),
+            none(),
+            none(),
+            "annotation karpenter.sh/do-not-repair forbids it",
+        ),
+        (
+            overdue("n"),
+            forbids,
+            none(),
+            "annotation karpenter.sh/do-not-repair forbids it",
+        ),
+        (
+            overdue("n"),
+            deleting,
+            none(),
+            "its NodeClaim is being deleted",
+        ),
+        (
+            overdue("n"),
+            none(),
+            rebooting,
+            "Karpenter is rebooting the node",
+        ),
+    ] {
+        let mut json = claim_of("n");
+        json_patch::merge(&mut json["metadata"], &metadata);
+        json_patch::merge(&mut json["status"], &status);
+        for action in ["None", "Release", "DeleteNodeClaim"] {
+            let mut cluster = Cluster::new(&repairing(action), std::slice::from_ref(&node));
+            cluster.claims.put(claim(json.clone()));
+            match cluster.verdict(0, at(9000)) {
+                Verdict::Spare(spared) => assert_eq!(spared.to_string(), why, "{action}"),
+                other => panic!("{why}, {action}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_claim_that_is_beyond_doubt_nothing_is_deleted() {
+    let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &[overdue("n")]);
+    let unknown = |claim| Karpenter::Known { claim, pool: None };
+    for karpenter in [
+        Karpenter::Disabled,
+        Karpenter::NotInstalled,
+        Karpenter::Unseen,
+        unknown(Err(NoClaim::NotFound)),
+        unknown(Err(NoClaim::Several("a", "b"))),
+        unknown(Err(NoClaim::OtherInstance("a"))),
+    ] {
+        let case = Case {
+            karpenter,
+            ..cluster.case(0, at(900))
+        };
+        let expected = Verdict::Spare(Spared::NoClaim(karpenter.claim().unwrap_err()));
+        assert_eq!(case.judge(&cluster.census(at(900))), expected);
+    }
+}
+
+#[test]
+fn a_node_is_released_without_karpenter_too() {
+    let cluster = Cluster::new(&repairing("Release"), &[overdue("n")]);
+    for (karpenter, verdict) in [
+        (Karpenter::Disabled, Verdict::Repair(Remedy::Release)),
+        (Karpenter::NotInstalled, Verdict::Repair(Remedy::Release)),
+        // Its claim may say that it must be left alone.
+        (
+            Karpenter::Unseen,
+            Verdict::Spare(Spared::NoClaim(NoClaim::Unseen)),
+        ),
+    ] {
+        let case = Case {
+            karpenter,
+            ..cluster.case(0, at(900))
+        };
+        assert_eq!(case.judge(&cluster.census(at(900))), verdict);
+    }
+}
+
+#[test]
+fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
+    let healthy = |name: &str| node(name).label(POOL, "a").condition("Ready", "True");
+    let young = |name: &str| {
+        node(name)
+            .label(POOL, "a")
+            .annotation(&Deadline::key("gate-uid"), &at(9000).to_string())
+    };
+    let broken = |name: &str| {
+        node(name)
+            .label(POOL, "a")
+            .completed("another-uid")
+            .condition("Ready", "Unknown")
+    };
+    let lost = |name: &str| {
+        node(name)
+            .label(POOL, "a")
+            .label("karpenter.sh/initialized", "true")
+    };
+    let elsewhere = |name: &str| broken(name).label(POOL, "b");
+    let five = |others: [NodeBuilder; 4]| {
+        let [b, c, d, e] = others;
+        vec![overdue("n"), b, c, d, e]
+    };
+    for (name, nodes, is_blocked) in [
+        ("alone in its pool", vec![overdue("n")], false),
+        (
+            "one of five",
+            five([healthy("b"), healthy("c"), healthy("d"), healthy("e")]),
+            false,
+        ),
+        (
+            "a large scale-up",
+            five([young("b"), young("c"), young("d"), young("e")]),
+            false,
+        ),
+        (
+            "another past its time",
+            five([overdue("b"), healthy("c"), healthy("d"), healthy("e")]),
+            true,
+        ),
+        (
+            "another on its way out",
+            five([
+                overdue("b").deleting(),
+                healthy("c"),
+                healthy("d"),
+                healthy("e"),
+            ]),
+            true,
+        ),
+        (
+            "another that was open and is not Ready",
+            five([broken("b"), healthy("c"), healthy("d"), healthy("e")]),
+            true,
+        ),
+        (
+            "another that Karpenter initialized, without a kubelet",
+            five([lost("b"), healthy("c"), healthy("d"), healthy("e")]),
+            true,
+        ),
+        (
+            "trouble in another pool",
+            five([healthy("b"), healthy("c"), healthy("d"), elsewhere("e")]),
+            false,
+        ),
+    ] {
+        for action in ["DeleteNodeClaim", "Release"] {
+            let cluster = Cluster::new(&repairing(action), &nodes);
+            let verdict = cluster.verdict(0, at(900));
+            let blocked = matches!(verdict, Verdict::Blocked(_));
+            assert_eq!(blocked, is_blocked, "{name}, {action}: {verdict:?}");
+        }
+        // To tell of it does no harm.
+        let cluster = Cluster::new(&repairing("None"), &nodes);
+        assert_eq!(cluster.verdict(0, at(900)), Verdict::Repair(Remedy::Report));
+    }
+}
+
+#[test]
+fn what_holds_repair_back_is_said_in_numbers() {
+    let nodes: Vec<_> = (0..10).map(|n| overdue(&format!("n{n}"))).collect();
+    let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &nodes);
+    let Verdict::Blocked(blocked) = cluster.verdict(3, at(900)) else {
+        panic!("{:?}", cluster.verdict(3, at(900)));
+    };
+    assert_eq!(
+        blocked.to_string(),
+        "10 of 10 nodes of NodePool 'a' are past their readiness TTL or not Ready any more, and maxUnhealthy 20% allows 2"
+    );
+}
+
+#[test]
+fn without_a_pool_the_nodes_of_the_rule_are_counted() {
+    let bare = |name: &str| {
+        node(name)
+            .condition("Ready", "True")
+            .annotation(&Deadline::key("gate-uid"), &at(900).to_string())
+    };
+    let mut nodes: Vec<_> = (0..2).map(|n| bare(&format!("n{n}"))).collect();
+    // Neither another pool's nodes nor those of other rules make room.
+    nodes.extend((0..20).map(|n| {
+        node(&format!("p{n}"))
+            .label(POOL, "a")
+            .condition("Ready", "True")
+    }));
+    let windows = |n| node(n).label("kubernetes.io/os", "windows");
+    nodes.extend(["w0", "w1", "w2", "w3"].map(windows));
+    let mut cluster = Cluster::new(&repairing("Release"), &nodes);
+    cluster.claims = Claims::default();
+    let verdict = cluster.verdict(0, at(900));
+    let Verdict::Blocked(blocked) = verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(blocked.group.to_string(), "rule 'gate'");
+    assert_eq!(
+        blocked.count,
+        Count {
+            unhealthy: 2,
+            total: 2
+        }
+    );
+}
+
+#[test]
+fn zero_pauses_repair() {
+    for limit in ["0", "0%"] {
+        let paused = rule("gate")
+            .bootstrap_only()
+            .waits_for("Net")
+            .spec(&format!(
+                "repair: {{readinessTTL: 15m, action: Release, maxUnhealthy: {limit}}}"
+            ));
+        let cluster = Cluster::new(&paused, &[overdue("n")]);
+        let verdict = cluster.verdict(0, at(900));
+        assert!(matches!(verdict, Verdict::Blocked(_)), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_record_of_a_rule_that_is_gone_or_does_not_repair_counts_for_nothing() {
+    let nodes = [overdue("n")];
+    for rule in [
+        repairing("Release").deleting(),
+        repairing("Release").dry_run(),
+        rule("gate").bootstrap_only().waits_for("Net"),
+    ] {
+        let rule = compiled(&rule);
+        let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
+        let counted = nodes.iter().map(|node| (node, Some("a")));
+        let census = Census::take(counted, &[rule], |_| false, at(900));
+        assert_eq!(
+            census.of(Group::Pool("a")),
+            Count {
+                unhealthy: 0,
+                total: 1
+            }
+        );
+    }
+}

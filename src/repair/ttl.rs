@@ -1,0 +1,208 @@
+//! How long a node may stay gated: what the rule says, unless its `NodePool` or its `NodeClaim` says otherwise.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::karpenter::Karpenter;
+use crate::api::names::READINESS_TTL;
+use crate::api::{self, Repair};
+use crate::object::Node;
+
+/// The shortest readiness TTL there is, as in the CRD.
+const SHORTEST: Duration = Duration::from_secs(60);
+
+/// How long a node may stay gated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadinessTtl {
+    /// So long.
+    For(Duration),
+    /// As long as it takes: `Never`, as Karpenter's own durations have it.
+    Forever,
+}
+
+/// Why nobody can say yet how long a node may stay gated. Until somebody can, it has no deadline.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoTtl {
+    /// Karpenter's objects have not been seen, or Karpenter has not taken the node in.
+    #[error("it is not known yet which NodePool the node belongs to")]
+    Undecided,
+    /// What is written there is no readiness TTL. What was meant may be longer than what the rule says, so the rule's
+    /// does not stand in for it.
+    #[error(
+        "{written} is {text:?}, which is no readiness TTL: write a duration of at least 1m, for example 15m, or Never"
+    )]
+    Unreadable {
+        /// Where it is written.
+        written: TtlSource,
+        /// What is written there.
+        text: String,
+    },
+}
+
+/// Where a readiness TTL is written, besides the rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TtlSource {
+    /// In the annotation of the `NodePool` of this name.
+    NodePool(String),
+    /// In the spec of the `NodeClaim` of this name.
+    NodeClaim(String),
+}
+
+impl fmt::Display for TtlSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodePool(name) => write!(f, "annotation {READINESS_TTL} of NodePool '{name}'"),
+            Self::NodeClaim(name) => write!(f, "spec.readinessTTL of NodeClaim '{name}'"),
+        }
+    }
+}
+
+/// The readiness TTL of a node: that of its claim, else that of its pool, else the rule's.
+///
+/// # Errors
+/// When nobody can say yet.
+pub fn in_force(
+    repair: &Repair,
+    node: &Node,
+    karpenter: Karpenter<'_>,
+) -> Result<ReadinessTtl, NoTtl> {
+    if karpenter.is_undecided(node) {
+        return Err(NoTtl::Undecided);
+    }
+    if let Ok(claim) = karpenter.claim()
+        && let Some(text) = &claim.readiness_ttl
+    {
+        return parse(text, || TtlSource::NodeClaim(claim.name.to_string()));
+    }
+    if let Karpenter::Known {
+        pool: Some(pool), ..
+    } = karpenter
+        && let Some(text) = &pool.readiness_ttl
+    {
+        return parse(text, || TtlSource::NodePool(pool.name.to_string()));
+    }
+    Ok(ReadinessTtl::For(repair.readiness_ttl.as_std()))
+}
+
+fn parse(text: &str, written: impl Fn() -> TtlSource) -> Result<ReadinessTtl, NoTtl> {
+    let text = text.trim();
+    if text == "Never" {
+        return Ok(ReadinessTtl::Forever);
+    }
+    text.parse()
+        .ok()
+        .map(api::Duration::as_std)
+        .filter(|ttl| *ttl >= SHORTEST)
+        .map(ReadinessTtl::For)
+        .ok_or_else(|| NoTtl::Unreadable {
+            written: written(),
+            text: text.to_owned(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{NodeClaim, NodePool};
+    use crate::repair::NoClaim;
+    use crate::testing::node;
+
+    fn repair() -> Repair {
+        serde_json::from_str(r#"{"readinessTTL": "15m"}"#).unwrap()
+    }
+
+    fn minutes(minutes: u64) -> ReadinessTtl {
+        ReadinessTtl::For(Duration::from_secs(60 * minutes))
+    }
+
+    #[test]
+    fn the_claim_wins_over_the_pool_and_the_pool_over_the_rule() {
+        let node = node("n").build();
+        for (name, pool, claim, expected) in [
+            ("rule alone", None, None, minutes(15)),
+            ("pool", Some("20m"), None, minutes(20)),
+            ("claim", None, Some("5m"), minutes(5)),
+            ("both", Some("20m"), Some("5m"), minutes(5)),
+            (
+                "never, says the pool",
+                Some("Never"),
+                None,
+                ReadinessTtl::Forever,
+            ),
+            (
+                "never, says the claim",
+                Some("5m"),
+                Some("Never"),
+                ReadinessTtl::Forever,
+            ),
+            ("blanks around it", Some(" 1h30m "), None, minutes(90)),
+        ] {
+            let claim = NodeClaim {
+                readiness_ttl: claim.map(str::to_owned),
+                ..NodeClaim::default()
+            };
+            let pool = pool.map(|ttl| NodePool {
+                readiness_ttl: Some(ttl.to_owned()),
+                ..NodePool::default()
+            });
+            let karpenter = Karpenter::Known {
+                claim: Ok(&claim),
+                pool: pool.as_ref(),
+            };
+            assert_eq!(
+                in_force(&repair(), &node, karpenter),
+                Ok(expected),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_replaced_by_something_shorter() {
+        let node = node("n").build();
+        for text in ["", "soon", "15", "-5m", "59s", "0", "never"] {
+            let pool = NodePool {
+                name: "gpu".into(),
+                readiness_ttl: Some(text.to_owned()),
+            };
+            let karpenter = Karpenter::Known {
+                claim: Err(NoClaim::NotFound),
+                pool: Some(&pool),
+            };
+            let error = in_force(&repair(), &node, karpenter).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "annotation nodegate.dev/readiness-ttl of NodePool 'gpu' is {text:?}, which is no readiness TTL: \
+                     write a duration of at least 1m, for example 15m, or Never"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_node_that_karpenter_has_not_taken_in_yet_has_no_ttl_yet() {
+        let new = node("n")
+            .taint("karpenter.sh/unregistered", "NoExecute")
+            .build();
+        let old = node("n").build();
+        let not_found = Karpenter::Known {
+            claim: Err(NoClaim::NotFound),
+            pool: None,
+        };
+        for (name, node, karpenter, is_known) in [
+            ("not registered, no claim", &new, not_found, false),
+            ("not Karpenter's", &old, not_found, true),
+            ("nothing seen yet", &old, Karpenter::Unseen, false),
+            ("not enabled", &new, Karpenter::Disabled, true),
+            ("not installed", &new, Karpenter::NotInstalled, true),
+        ] {
+            let expected = if is_known {
+                Ok(minutes(15))
+            } else {
+                Err(NoTtl::Undecided)
+            };
+            assert_eq!(in_force(&repair(), node, karpenter), expected, "{name}");
+        }
+    }
+}

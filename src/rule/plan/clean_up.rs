@@ -1,0 +1,131 @@
+//! What becomes of taints and annotations whose rule is going, gone, or about other nodes now.
+
+use super::draft::{Claim, Draft};
+use super::{ChangeKind, TaintChange};
+use crate::api::{TaintEffect, TaintPolicy};
+use crate::object::Taint;
+use crate::rule::ownership::{Ownership, completion_keys, owner_key};
+use crate::rule::{CompiledSpec, Rule};
+
+impl<'a> Draft<'a> {
+    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
+    pub(super) fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
+        let is_left_behind = |taint: &Taint| {
+            owned.iter().any(|owner| {
+                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
+            })
+        };
+        self.node
+            .taints
+            .iter()
+            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
+            .collect()
+    }
+
+    /// Lifts a taint that no live rule governs here, if it was put there for a rule that is going, gone, or about
+    /// other nodes now.
+    pub(super) fn clean_up(
+        &mut self,
+        key: &str,
+        effect: TaintEffect,
+        claims: &[Claim<'a>],
+        owners: &[&Ownership],
+    ) {
+        if self.has_heir(key, effect) {
+            return;
+        }
+        let deleted_governor = claims
+            .iter()
+            .find(|claim| !claim.spec.dry_run)
+            .filter(|claim| {
+                claim.rule.deleting && claim.spec.taint_policy == TaintPolicy::AddAndRemove
+            });
+        let orphan = owners.iter().find(|owner| self.is_orphan(owner));
+        let cause = deleted_governor
+            .map(|claim| {
+                (
+                    claim.rule.name.to_string(),
+                    claim.rule.uid.to_string(),
+                    "the rule is being deleted",
+                )
+            })
+            .or_else(|| {
+                orphan.map(|owner| {
+                    let why =
+                        "the rule that added it does not select this node any more, or is gone";
+                    (owner.rule_name.clone(), owner.rule_uid.clone(), why)
+                })
+            });
+        let Some((rule_name, rule_uid, why)) = cause else {
+            return;
+        };
+        for owner in owners {
+            self.remove_annotation(owner_key(&owner.rule_uid));
+        }
+        if self.node.taint(key, effect).is_some() {
+            self.taints().retain(|taint| !taint.is(key, effect));
+            self.plan.changes.push(TaintChange {
+                kind: ChangeKind::Removed,
+                rule_name,
+                rule_uid,
+                key: key.into(),
+                effect,
+                transition: None,
+                why: why.into(),
+                components_ready: false,
+                gave_up: false,
+            });
+        }
+    }
+
+    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
+    /// and a rule created under the same name starts anew.
+    pub(super) fn forget_deleted_rules(&mut self) {
+        for rule in self
+            .cluster
+            .rules
+            .rules()
+            .iter()
+            .filter(|rule| rule.deleting)
+        {
+            for key in completion_keys(rule) {
+                self.remove_annotation(key);
+            }
+            let is_inherited = |spec: &CompiledSpec| self.has_heir(&spec.taint.key, spec.effect);
+            if !rule.spec.as_ref().is_ok_and(is_inherited) {
+                self.remove_annotation(owner_key(&rule.uid));
+            }
+        }
+    }
+
+    /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
+    /// then, so that it does not open while one rule takes over from another.
+    fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
+        let is_heir = |rule: &Rule| {
+            !rule.deleting
+                && !rule.finalizer
+                && rule.spec.as_ref().is_ok_and(|spec| {
+                    !spec.dry_run
+                        && spec.taint.is(key, effect)
+                        && spec.selector.matches(&self.node.labels)
+                })
+        };
+        let rules = self.cluster.rules.rules();
+        rules.iter().any(|rule| is_heir(rule))
+    }
+
+    /// Whether the rule that added the taint is gone, going, or about other nodes now.
+    ///
+    /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
+    /// it owns.
+    fn is_orphan(&self, owner: &Ownership) -> bool {
+        let rules = self.cluster.rules.rules();
+        match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
+            None => true,
+            Some(index) if rules[index].active().is_some() => {
+                rules[index].deleting || !self.state.selecting.contains(&index)
+            }
+            Some(index) => rules[index].deleting,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! When the time of a node is up that a rule gates and has never opened, as it is or ought to be on record.
+
+use jiff::Timestamp;
+
+use super::Standing;
+use super::draft::{Claim, Draft};
+use crate::api::EnforcementMode;
+use crate::repair::{Deadline, NoTtl, ReadinessTtl, has_been_open, in_force};
+use crate::rule::{CompiledSpec, Decision};
+
+impl<'a> Draft<'a> {
+    /// When the time of a node is up that the rule gates and has never opened: what is on record, or what is to be.
+    pub(super) fn deadline(
+        &self,
+        Claim { rule, spec }: Claim<'a>,
+        decision: Decision,
+        now: Timestamp,
+    ) -> Option<Result<Deadline, NoTtl>> {
+        let repair = spec.repair.as_ref().filter(|_| {
+            spec.mode == EnforcementMode::BootstrapOnly
+                && decision.holds()
+                && !has_been_open(self.node, rule)
+        })?;
+        if let Some(recorded) = Deadline::recorded(self.node, &rule.uid) {
+            return Some(Ok(recorded));
+        }
+        let joined = self.node.created.max(rule.created);
+        let ttl = in_force(repair, self.node, self.state.karpenter);
+        Some(ttl.map(|ttl| match ttl {
+            // A dry run leaves nothing on record, so that it counts from the same moment each time.
+            ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
+            ttl => Deadline::first(joined, self.state.watching_since, now, ttl),
+        }))
+    }
+
+    /// Drops the deadlines that mean nothing any more: their rule is gone, or is about other nodes now, or repairs
+    /// none, or another one governs. A rule that may not act yet, or is a dry run, keeps them.
+    pub(super) fn forget_deadlines(&mut self) {
+        let rules = self.cluster.rules.rules();
+        let is_kept = |uid: &str| {
+            let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
+                return false;
+            };
+            let rule = &rules[index];
+            let may_act = |spec: &CompiledSpec| {
+                let mut outcomes = self.plan.outcomes.iter();
+                let is_governed_by_another = outcomes.any(|outcome| {
+                    outcome.rule.uid == rule.uid
+                        && matches!(outcome.standing, Standing::Conflicted { .. })
+                });
+                spec.repair.is_some()
+                    && self.state.selecting.contains(&index)
+                    && !is_governed_by_another
+            };
+            !rule.deleting && rule.active().is_none_or(may_act)
+        };
+        let meaningless: Vec<String> = Deadline::rules(self.node)
+            .filter(|uid| !is_kept(uid))
+            .map(Deadline::key)
+            .collect();
+        for key in meaningless {
+            self.remove_annotation(key);
+        }
+    }
+}

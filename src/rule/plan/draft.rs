@@ -1,0 +1,286 @@
+//! A plan in the making: each taint is settled by itself, and whatever that changes is noted.
+
+use jiff::Timestamp;
+
+use super::{
+    ChangeKind, ClusterState, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
+};
+use crate::api::{EnforcementMode, TaintEffect};
+use crate::condition::{Facts, Source, Trust};
+use crate::object::{Node, Taint};
+use crate::repair::Deadline;
+use crate::rule::decision::{Decision, Held, decide};
+use crate::rule::evaluate::{ConditionResult, Evaluation, evaluate};
+use crate::rule::ownership::{
+    Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
+};
+use crate::rule::patience::{held_back, unmet_since};
+use crate::rule::{CompiledSpec, Rule};
+
+/// A rule with a spec that can be evaluated and a selector that matches.
+#[derive(Clone, Copy)]
+pub(super) struct Claim<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) spec: &'a CompiledSpec,
+}
+
+/// How a continuous rule that is not met on the node bears with it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Patience {
+    joining: bool,
+    unmet_since: Option<Timestamp>,
+    held: Option<Held>,
+}
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    pub(super) cluster: ClusterState<'a>,
+    pub(super) state: NodeState<'a>,
+    pub(super) node: &'a Node,
+    pub(super) plan: NodePlan<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
+    pub(super) fn settle(
+        &mut self,
+        key: &str,
+        effect: TaintEffect,
+        claims: &[Claim<'a>],
+        owners: &[&Ownership],
+        facts: &Facts<'_, 'a>,
+    ) {
+        let tainted = self.node.taint(key, effect).is_some();
+        let governing = claims
+            .iter()
+            .find(|claim| claim.rule.live().is_some())
+            .copied();
+        let mut decided = None;
+        for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
+            let Claim { rule, spec } = *claim;
+            let completion = Completion::of(self.node, rule, spec);
+            let rebooted = self
+                .state
+                .sightings
+                .rebooted_at(completion.last_boot())
+                .filter(|_| spec.regate_on_reboot && !completion.counts());
+            let trust = Trust {
+                heartbeat_timeout: spec
+                    .heartbeat_timeout
+                    .filter(|_| self.cluster.sees_heartbeats),
+                rebooted,
+            };
+            let evaluation = evaluate(spec, &Facts { trust, ..*facts });
+            let patience = self.patience(*claim, &evaluation, tainted, owners, facts.now);
+            let decision = decide(
+                spec.mode,
+                spec.taint_policy,
+                evaluation.met,
+                tainted,
+                completion.counts(),
+                patience.held,
+            );
+            let decision = if self.state.given_up_by.contains(&rule.uid) {
+                decision.given_up()
+            } else {
+                decision
+            };
+            let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
+            let deadline = self.deadline(*claim, decision, facts.now);
+            let standing = match governing {
+                _ if spec.dry_run => Standing::DryRun(decision),
+                Some(with) if !governs => Standing::Conflicted { with: with.rule },
+                _ => Standing::Governs(decision),
+            };
+            self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
+            if let Decision::Wait(Held::Grace { until }) = decision {
+                self.plan.recheck = earliest(self.plan.recheck, Some(until));
+            }
+            if let Some(Ok(Deadline::At(at))) = deadline
+                && at > facts.now
+            {
+                self.plan.recheck = earliest(self.plan.recheck, Some(at));
+            }
+            if governs {
+                let key = Deadline::key(&rule.uid);
+                if let Some(Ok(deadline)) = &deadline {
+                    self.set_annotation(key, deadline.value());
+                } else if evaluation.met {
+                    // Not before: a node that was given up is past its time for as long as it is not ready.
+                    self.remove_annotation(key);
+                }
+                decided = Some((*claim, decision, patience.joining));
+                if completion == Completion::Unstamped {
+                    let [key, _] = completion_keys(rule);
+                    self.set_annotation(key, completion_value(self.node, rule, spec));
+                }
+            }
+            self.plan.outcomes.push(Outcome {
+                rule,
+                standing,
+                evaluation,
+                tainted,
+                adopts: governs && decision == Decision::Hold && owners.is_empty(),
+                joining: patience.joining,
+                unmet_since: patience.unmet_since,
+                rebooted,
+                deadline,
+            });
+        }
+        match decided {
+            Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
+            None => self.clean_up(key, effect, claims, owners),
+        }
+    }
+
+    /// Whether and why a continuous rule has to wait before it closes the node.
+    fn patience(
+        &self,
+        Claim { rule, spec }: Claim<'a>,
+        evaluation: &Evaluation<'_>,
+        tainted: bool,
+        owners: &[&Ownership],
+        now: Timestamp,
+    ) -> Patience {
+        if spec.mode == EnforcementMode::BootstrapOnly {
+            return Patience::default();
+        }
+        let memory = self
+            .state
+            .memories
+            .iter()
+            .find(|memory| memory.rule == rule.uid);
+        let was_met = evaluation.met || memory.is_some_and(|memory| memory.was_met);
+        let joining = match owners {
+            [] => tainted || (self.state.is_new && !was_met),
+            owners => owners.iter().any(|owner| owner.joining),
+        };
+        let unmet_since = unmet_since(spec, evaluation, memory, now);
+        let may_close = self.state.may_close.contains(&rule.uid);
+        Patience {
+            joining,
+            unmet_since,
+            held: unmet_since
+                .filter(|_| !joining)
+                .and_then(|since| held_back(spec, since, may_close, now)),
+        }
+    }
+
+    /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
+    fn carry_out(
+        &mut self,
+        claim: Claim<'a>,
+        decision: Decision,
+        joining: bool,
+        owners: &[&Ownership],
+    ) {
+        let Claim { rule, spec } = claim;
+        if decision.completes_bootstrap() {
+            let [key, _] = completion_keys(rule);
+            self.set_annotation(key, completion_value(self.node, rule, spec));
+        }
+        match decision {
+            Decision::Gate => {
+                if spec.mode == EnforcementMode::BootstrapOnly {
+                    self.plan.relied_on.extend(completion_keys(rule));
+                }
+                self.taints().push(spec.taint.clone());
+                self.record(ChangeKind::Added, claim);
+            }
+            Decision::Release { .. } | Decision::GiveUp => {
+                self.taints()
+                    .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+                self.record(ChangeKind::Removed, claim);
+            }
+            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
+        }
+        let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
+        for owner in owners {
+            if !owns || *owner.rule_uid != *rule.uid {
+                self.remove_annotation(owner_key(&owner.rule_uid));
+            }
+        }
+        if owns {
+            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
+        }
+        if decision.holds() {
+            self.note_waiting(rule);
+        }
+    }
+
+    pub(super) fn taints(&mut self) -> &mut Vec<Taint> {
+        self.plan
+            .taints
+            .get_or_insert_with(|| self.node.taints.clone())
+    }
+
+    pub(super) fn set_annotation(&mut self, key: String, value: String) {
+        if self.node.annotation(&key) != Some(&value) {
+            self.plan.annotations.insert(key, Some(value));
+        }
+    }
+
+    pub(super) fn remove_annotation(&mut self, key: String) {
+        if self.node.annotation(&key).is_some() {
+            self.plan.annotations.insert(key, None);
+        }
+    }
+
+    /// The outcome of the rule, which has one by the time its decision is carried out.
+    fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
+        self.plan
+            .outcomes
+            .iter()
+            .rev()
+            .find(|outcome| outcome.rule.uid == rule.uid)
+    }
+
+    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>) {
+        let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
+            return;
+        };
+        let waits_for_class = |spec: &CompiledSpec| {
+            (0..self.cluster.classes.len()).any(|class| spec.waits_for_class(class))
+        };
+        let unmet = || {
+            let whys = evaluation.unmet().map(ConditionResult::why);
+            whys.collect::<Vec<_>>().join("; ")
+        };
+        let gave_up = kind == ChangeKind::Removed && !evaluation.met;
+        let change = TaintChange {
+            kind,
+            rule_name: claim.rule.name.to_string(),
+            rule_uid: claim.rule.uid.to_string(),
+            key: claim.spec.taint.key.clone(),
+            effect: claim.spec.effect,
+            transition: evaluation.latest_transition().filter(|_| !gave_up),
+            why: match kind {
+                ChangeKind::Added => unmet(),
+                ChangeKind::Removed if gave_up => format!("its time is up; {}", unmet()),
+                ChangeKind::Removed => "the conditions are met".into(),
+            },
+            components_ready: kind == ChangeKind::Removed
+                && !gave_up
+                && waits_for_class(claim.spec),
+            gave_up,
+        };
+        self.plan.changes.push(change);
+    }
+
+    fn note_waiting(&mut self, rule: &Rule) {
+        let waiting = self.outcome(rule).and_then(|outcome| {
+            outcome
+                .evaluation
+                .unmet()
+                .filter(|result| matches!(result.requirement.source, Source::Class { .. }))
+                .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
+        });
+        if self.plan.waiting.is_none() {
+            self.plan.waiting = waiting;
+        }
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
+}

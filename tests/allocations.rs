@@ -1,0 +1,39 @@
+//! A guard that does not depend on the machine's speed: how often memory is allocated to decide over one node. Numbers
+//! may fall; who lets them rise says why.
+
+#[path = "../benches/world/mod.rs"]
+mod world;
+
+use allocation_counter::measure;
+use world::{Source, World};
+
+fn allocations(world: &World) -> u64 {
+    measure(|| {
+        std::hint::black_box(world.plan());
+    })
+    .count_total
+}
+
+#[test]
+fn deciding_that_nothing_changes_allocates_no_more_than_it_did() {
+    let cases = [
+        ("open, one rule", 1, Source::Reported, true, 12),
+        ("open, ten rules", 10, Source::Reported, true, 70),
+        ("gated, one rule", 1, Source::Reported, false, 12),
+        ("gated, ten rules", 10, Source::Reported, false, 70),
+        ("open, critical components", 1, Source::Critical, true, 17),
+        ("gated, critical components", 1, Source::Critical, false, 24),
+    ];
+    let mut more = Vec::new();
+    for (name, rules, source, ready, at_most) in cases {
+        let world = World::new(rules, source, ready, !ready);
+        let plan = world.plan();
+        let changes = plan.writes_node() || !plan.conditions.is_empty();
+        assert!(!changes, "{name}: {plan:?}");
+        let allocations = allocations(&world);
+        if allocations > at_most {
+            more.push(format!("{name}: {allocations}, not {at_most}"));
+        }
+    }
+    assert!(more.is_empty(), "{more:#?}");
+}
