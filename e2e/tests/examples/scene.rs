@@ -48,19 +48,30 @@ pub struct Scene {
 
 impl Scene {
     /// A cluster with the controller in it, started with a configuration file of an example or without one.
-    pub async fn set(configuration: Option<&str>) -> Result<Self> {
+    async fn set(configuration: Option<&str>) -> Result<Self> {
         let turn = TURNS.acquire().await?;
-        let cluster = Cluster::start(Options {
-            // The tests are the kubelets.
-            kwok: None,
-            ..Options::full()
-        })
-        .await?;
-        let client = cluster.client().await?;
+        let cluster = cluster().await?;
         let configuration =
             configuration.map(|file| format!("--config={}", examples().join(file).display()));
         let arguments: Vec<&str> = configuration.as_deref().into_iter().collect();
-        let controller = Controller::start(&cluster, &arguments).await?;
+        Self::begin(turn, cluster, &arguments).await
+    }
+
+    /// The same with what Karpenter defines, and a controller that knows it.
+    pub async fn with_karpenter() -> Result<Self> {
+        let turn = TURNS.acquire().await?;
+        let cluster = cluster().await?;
+        cluster.install_karpenter().await?;
+        Self::begin(turn, cluster, &["--enable-karpenter"]).await
+    }
+
+    async fn begin(
+        turn: SemaphorePermit<'static>,
+        cluster: Cluster,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let client = cluster.client().await?;
+        let controller = Controller::start(&cluster, arguments).await?;
         Ok(Self {
             cluster,
             client,
@@ -194,6 +205,17 @@ impl Scene {
         let arguments = ["delete", "nrr", rule, "--timeout=60s"];
         self.cluster.kubectl(&arguments).await.map(drop)
     }
+}
+
+/// A cluster in which the tests are the kubelets.
+async fn cluster() -> Result<Cluster> {
+    let cluster = Cluster::start(Options {
+        kwok: None,
+        ..Options::full()
+    })
+    .await?;
+    cluster.install().await?;
+    Ok(cluster)
 }
 
 /// Applies a folder, as a kustomization where it is one, or a file; fields that nobody knows are refused.

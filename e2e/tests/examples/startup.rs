@@ -2,16 +2,19 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Pod, Taint};
-use kube::Api;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, ResourceExt};
 use nodegate_e2e::changes::{patch_node_status, set_node_condition};
 use nodegate_e2e::fixtures::{node, pod, set_csi_drivers};
-use nodegate_e2e::{eventually, never};
+use nodegate_e2e::{eventually, never, sights};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::scene::{SOON, Scene, read};
 
 const NO_EXECUTE: &str = "NoExecute";
+/// The beginning of the annotation by which a node says by when it has to be ready.
+const READY_DEADLINE: &str = "nodegate.dev/ready-deadline-";
 
 /// The part of the kubelet's configuration that the example sets.
 #[derive(Deserialize)]
@@ -68,6 +71,32 @@ async fn examples_startup_taints() -> Result<()> {
     // The rule closes no node that came without the taint.
     scene.join(node("other")).await?;
     scene.keeps_taint("other", &taint.key, false).await
+}
+
+#[tokio::test]
+async fn examples_karpenter_repair() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/network";
+    let scene = Scene::with_karpenter().await?;
+    scene.apply("karpenter-repair").await?;
+    // The pool of the example has a time of its own, another one the rule's.
+    for (pool, minutes) in [("gpu", 40), ("default", 15)] {
+        let new = node(pool).label("karpenter.sh/nodepool", pool);
+        let node = scene.join(new.taint(TAINT, "NoSchedule")).await?;
+        let joined = node.metadata.creation_timestamp.context("no time")?.0;
+        let deadline = eventually("the deadline is on record", SOON, async || {
+            let node = sights::node(&scene.client, pool).await?;
+            let mut annotations = node.annotations().iter();
+            let found = annotations.find(|(key, _)| key.starts_with(READY_DEADLINE));
+            Ok(found.map(|(_, deadline)| deadline.clone()))
+        })
+        .await?;
+        let deadline: Timestamp = deadline.parse()?;
+        assert_eq!(deadline.duration_since(joined).as_mins(), minutes, "{pool}");
+        scene.has_taint(pool, TAINT, true).await?;
+        set_node_condition(&scene.client, pool, "NetworkUnavailable", "False").await?;
+        scene.has_taint(pool, TAINT, false).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
