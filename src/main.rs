@@ -21,6 +21,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the controller: watch nodes and rules, put taints on and lift them
+    // As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
+    #[command(args_override_self = true)]
     Controller {
         #[command(flatten)]
         args: Box<controller::Args>,
@@ -57,12 +59,18 @@ struct LogArgs {
     level: String,
 
     /// How log lines are written
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        alias = "zap-encoder",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
     log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum LogFormat {
+    #[value(alias = "console")]
     Text,
     Json,
 }
@@ -161,6 +169,40 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_deployment_of_the_node_readiness_controller_needs_no_other_flags() {
+        let arguments = "--metrics-bind-address=:8443 --metrics-secure --metrics-cert-dir=/tmp/certs \
+            --health-probe-bind-address=:8081 --pprof-bind-address=:6060 --leader-elect=true \
+            --leader-election-namespace=nrr-system --enable-webhook --enable-node-state-metrics=true --kube-api-qps=50 \
+            --kube-api-burst=100 --node-concurrent-reconciles=10 --rule-concurrent-reconciles=2 --zap-log-level=info \
+            --zap-encoder=console --zap-devel --zap-stacktrace-level=panic --kubeconfig=/tmp/kubeconfig";
+        let arguments = ["nodegate", "controller"]
+            .into_iter()
+            .chain(arguments.split_whitespace());
+        if let Err(error) = Cli::try_parse_from(arguments) {
+            panic!("{error}");
+        }
+    }
+
+    #[test]
+    fn of_a_flag_that_is_given_twice_the_last_one_counts() {
+        let flags = [
+            "--leader-elect",
+            "--leader-elect=false",
+            "--log-format=text",
+            "--log-format=json",
+        ];
+        let arguments = ["nodegate", "controller"].into_iter().chain(flags);
+        let Ok(Cli {
+            command: Command::Controller { args, log },
+        }) = Cli::try_parse_from(arguments)
+        else {
+            panic!("the arguments are refused");
+        };
+        assert!(!args.leader_elect);
+        assert!(matches!(log.log_format, LogFormat::Json));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -48,19 +48,28 @@ impl Controller {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self> {
-        let mut controller = Self::spawn(cluster, arguments, environment).await?;
+        let controller = Self::spawn(cluster, arguments, environment).await?;
+        controller.once_ready().await
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it ends or takes too long; the message shows its log.
+    pub async fn once_ready(mut self) -> Result<Self> {
         let deadline = Instant::now() + STARTUP;
-        while !controller.is_ready().await {
-            controller.process.ensure_running()?;
+        while !self.is_ready().await {
+            self.process.ensure_running()?;
             if Instant::now() > deadline {
                 bail!(
                     "the controller was not ready within {STARTUP:?}; its log:\n{}",
-                    controller.log()
+                    self.log()
                 );
             }
             tokio::time::sleep(POLL).await;
         }
-        Ok(controller)
+        Ok(self)
     }
 
     /// As [`Self::start_with`], without waiting: for one that is not expected to get ready.
@@ -73,20 +82,29 @@ impl Controller {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let binary = binary()?;
         cluster.install().await?;
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
+        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        Self::launch(cluster, &kubeconfig, &arguments, environment)
+    }
+
+    /// Starts the binary with these arguments, and then those for kubeconfig and probes.
+    pub(crate) fn launch(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
         let probes = loopback(ports::free()?);
-        let mut command = Command::new(binary);
+        let mut command = Command::new(binary()?);
         command
-            .arg("controller")
+            .args(arguments)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg(format!("--health-probe-bind-address={probes}"))
-            .args(arguments)
             .envs(environment.iter().copied());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("nodegate-{number}.log"));

@@ -1,4 +1,4 @@
-//! The Go modules beside this crate (the control plane, Prometheus): their versions, their place in the cache, and how
+//! The Go modules beside this crate (the control plane, Prometheus, Helm): their versions, their place in the cache, and how
 //! they are built.
 //!
 //! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
@@ -68,6 +68,18 @@ const PROMETHEUS: Recipe = Recipe {
     takes: "about 4 minutes",
 };
 
+const HELM: Recipe = Recipe {
+    folder: "helm",
+    name: "Helm",
+    pins: "helm.sh/helm/v4",
+    packages: "tool",
+    tags: "",
+    binaries: &["helm"],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".into(),
+    takes: "about 3 minutes",
+};
+
 /// A Go module and the folder that its binaries belong in.
 #[derive(Debug)]
 pub struct GoModule {
@@ -97,6 +109,15 @@ impl GoModule {
     /// As for [`Self::control_plane`].
     pub fn prometheus() -> Result<Self> {
         Self::read(&PROMETHEUS)
+    }
+
+    /// Helm.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::control_plane`].
+    pub fn helm() -> Result<Self> {
+        Self::read(&HELM)
     }
 
     fn read(recipe: &'static Recipe) -> Result<Self> {

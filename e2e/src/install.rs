@@ -1,10 +1,14 @@
 //! This repository's CRD and RBAC, put into a cluster by `kubectl`, as a user does.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
+use crate::binaries::{Binaries, Component};
 use crate::cluster::Cluster;
+use crate::tool;
 
 /// The namespace that Nodegate is installed in.
 pub const NAMESPACE: &str = "nrr-system";
@@ -94,4 +98,41 @@ pub fn config(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../config")
         .join(folder)
+}
+
+/// What `kubectl kustomize` makes of a folder.
+///
+/// # Errors
+///
+/// When `kubectl` has not been built or fails; the message is its standard error.
+pub async fn kustomize(folder: &Path) -> Result<String> {
+    let mut kubectl = Command::new(Binaries::locate()?.path(Component::Kubectl)?);
+    kubectl.arg("kustomize").arg(folder);
+    tool::run(kubectl, "").await
+}
+
+/// Writes a kustomization with these resources and components into this folder, as a user does; they are named by their
+/// folders in `config/`.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_kustomization(folder: &Path, resources: &[&str], components: &[&str]) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    // Kustomize takes no absolute paths.
+    let root: PathBuf = folder
+        .canonicalize()?
+        .iter()
+        .skip(1)
+        .map(|_| "..")
+        .collect();
+    let path = |name: &&str| {
+        let target = config(name).canonicalize()?;
+        anyhow::Ok(root.join(target.strip_prefix("/")?))
+    };
+    let paths = |names: &[&str]| names.iter().map(path).collect::<Result<Vec<_>>>();
+    let content = json!({"resources": paths(resources)?, "components": paths(components)?});
+    let file = folder.join("kustomization.yaml");
+    std::fs::write(&file, content.to_string())
+        .with_context(|| format!("writing {}", file.display()))
 }

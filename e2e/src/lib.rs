@@ -1,7 +1,7 @@
 //! A real Kubernetes control plane for Nodegate's tests, demo and benchmark.
 //!
 //! ```text
-//! go_module    the Go modules under `controlplane/` and `prometheus/`, built once into a cache folder
+//! go_module    the Go modules under `controlplane/`, `prometheus/` and `helm/`, built once into a cache folder
 //! binaries     where etcd, kube-apiserver and the others are found
 //! process      one component as a process that never outlives its owner
 //! ports        ports of the loopback interface that nobody else uses
@@ -24,7 +24,9 @@
 //! fetch        what a process serves over HTTP and HTTPS
 //! prometheus   a real Prometheus, and promtool
 //! karpenter    Karpenter's resource definitions in a cluster
+//! helm         a real Helm, and this repository's chart
 //! install      this repository's CRD and RBAC in a cluster
+//! deployment   the installed Deployment, run as a process
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
 //! reporter     the same binary as a reporter
@@ -45,10 +47,12 @@ mod components;
 pub mod controller;
 mod credentials;
 pub mod demo;
+pub mod deployment;
 pub mod fetch;
 pub mod fixtures;
 mod folder;
 pub mod go_module;
+pub mod helm;
 pub mod install;
 pub mod karpenter;
 mod kubeconfig;

@@ -19,6 +19,7 @@
 //! | `metrics` | Prometheus metrics |
 //! | `scrape` | `/metrics`, open or guarded |
 //! | `lease` | leader election |
+//! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
 mod cache;
 mod disruption;
@@ -35,6 +36,7 @@ mod retry;
 mod rules;
 mod scrape;
 mod status;
+mod unused;
 mod watch;
 mod writer;
 
@@ -121,6 +123,10 @@ pub struct Args {
     /// The validation webhook.
     #[command(flatten)]
     pub webhook: webhook::Args,
+
+    /// What is accepted for the sake of the Node Readiness Controller's Deployments.
+    #[command(flatten)]
+    pub unused: unused::Args,
 }
 
 /// Why the controller cannot start.
@@ -201,6 +207,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         version = env!("CARGO_PKG_VERSION"),
         "nodegate controller starting"
     );
+    args.unused.log();
     let (sender, changes) = mpsc::channel(CHANGES);
     let feeder = Feeder {
         changes: sender,

@@ -1,14 +1,16 @@
 //! The `cluster` command: builds the control plane, and runs one by hand.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use nodegate_e2e::binaries::Binaries;
+use nodegate_e2e::binaries::{Binaries, Component};
 use nodegate_e2e::go_module::GoModule;
-use nodegate_e2e::{Cluster, ControllerManager, Options, install};
+use nodegate_e2e::{Cluster, ControllerManager, Options, helm, install};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A real Kubernetes control plane for tests, benchmarks and experiments: etcd, API server, controller manager,
@@ -26,6 +28,19 @@ enum Job {
         /// Build Prometheus and promtool instead.
         #[arg(long)]
         prometheus: bool,
+        /// Build Helm instead.
+        #[arg(long, conflicts_with = "prometheus")]
+        helm: bool,
+    },
+    /// Run kubectl as it was built.
+    Kubectl {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run Helm as it was built.
+    Helm {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Run a cluster until Ctrl-C.
     ///
@@ -53,17 +68,27 @@ enum Job {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     match Cli::parse().job {
-        Job::Build { prometheus: true } => {
+        Job::Build {
+            prometheus: true, ..
+        } => {
             GoModule::prometheus()?.build()?;
             Ok(())
         }
-        Job::Build { prometheus: false } => {
+        Job::Build { helm: true, .. } => {
+            GoModule::helm()?.build()?;
+            Ok(())
+        }
+        Job::Build { .. } => {
             // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
             if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
                 GoModule::control_plane()?.build()?;
             }
             Ok(())
         }
+        Job::Kubectl { arguments } => {
+            become_tool(&Binaries::locate()?.path(Component::Kubectl)?, &arguments)
+        }
+        Job::Helm { arguments } => become_tool(&helm::binary()?, &arguments),
         Job::Up {
             crd,
             node_lifecycle,
@@ -84,6 +109,12 @@ async fn main() -> Result<()> {
             up(options, crd, kubeconfig_out).await
         }
     }
+}
+
+/// Runs the tool in this process's place; comes back only when that fails.
+fn become_tool(tool: &Path, arguments: &[String]) -> Result<()> {
+    let error = Command::new(tool).args(arguments).exec();
+    Err(error).with_context(|| format!("running {}", tool.display()))
 }
 
 async fn up(options: Options, crd: bool, kubeconfig_out: Option<PathBuf>) -> Result<()> {

@@ -102,12 +102,12 @@ impl<'a> Draft<'a> {
                 self.plan.recheck = earliest(self.plan.recheck, Some(at));
             }
             if governs {
-                let key = Deadline::key(&rule.uid);
                 if let Some(Ok(deadline)) = &deadline {
-                    self.set_annotation(key, deadline.value());
-                } else if evaluation.met {
+                    self.set_annotation(Deadline::key(&rule.uid), deadline.value());
+                } else if evaluation.met && Deadline::rules(self.node).any(|uid| *uid == *rule.uid)
+                {
                     // Not before: a node that was given up is past its time for as long as it is not ready.
-                    self.remove_annotation(key);
+                    self.remove_annotation(Deadline::key(&rule.uid));
                 }
                 decided = Some((*claim, decision, patience.joining));
                 if completion == Completion::Unstamped {

@@ -1,0 +1,59 @@
+//! A real Helm, and this repository's chart.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cluster::Cluster;
+use crate::go_module::GoModule;
+use crate::tool;
+
+impl Cluster {
+    /// Runs Helm as the cluster's admin and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// When it has not been built, or fails; the message is its standard error.
+    pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = command(arguments)?;
+        command.env("KUBECONFIG", self.kubeconfig());
+        tool::run(command, "").await
+    }
+}
+
+/// Runs Helm without a cluster and returns what it printed.
+///
+/// # Errors
+///
+/// As for [`Cluster::helm`].
+pub async fn helm(arguments: &[&str]) -> Result<String> {
+    let mut command = command(arguments)?;
+    command.env("KUBECONFIG", "/dev/null");
+    tool::run(command, "").await
+}
+
+/// The binary.
+///
+/// # Errors
+///
+/// When it has not been built; the message says what to type.
+pub fn binary() -> Result<PathBuf> {
+    let module = GoModule::helm()?;
+    let folder = module
+        .built()
+        .context("Helm has not been built yet; type: make helm")?;
+    Ok(folder.join("helm"))
+}
+
+/// The folder of this repository's chart.
+#[must_use]
+pub fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/nodegate")
+}
+
+fn command(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments);
+    Ok(command)
+}
