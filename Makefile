@@ -6,6 +6,8 @@ ALERTS = config/prometheus
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 CHART = charts/nodegate
+# The book's source: the pages with all that they link to, in the places that they have here.
+BOOK = target/book-src
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
@@ -92,7 +94,15 @@ docs: ## Generate the reference pages from the code
 
 book: docs ## Build the documentation as a book, in target/book
 	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
-	target/tools/bin/mdbook build docs
+	rm -rf $(BOOK)
+	mkdir -p $(BOOK)
+	cp -r docs examples config charts $(BOOK)
+	rm $(BOOK)/docs/SUMMARY.md
+	mv $(BOOK)/docs/book.toml $(BOOK)
+	sed -e 's#](#](docs/#' -e 's#](docs/\.\./#](#' docs/SUMMARY.md > $(BOOK)/SUMMARY.md
+	target/tools/bin/mdbook build $(BOOK)
+	@# mdbook makes the first page from the first chapter, whose links do not fit there.
+	echo '<meta http-equiv="refresh" content="0; url=docs/introduction.html">' > $(BOOK)/../book/index.html
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new
