@@ -13,6 +13,9 @@ IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64
 
+# Tests wait for clusters most of the time: two for each core finish sooner than one.
+export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro cluster crd alerts chart \
