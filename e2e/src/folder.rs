@@ -8,6 +8,7 @@
 //! cluster that the process has at that moment.
 
 use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,9 +53,18 @@ impl Folder {
         let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
         turn.lock().context("waiting for the sweep lock")?;
         sweep(&root);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = root.join(format!("{}-{number}", process::id()));
-        fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
+        let path = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = root.join(format!("{}-{number}", process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Kept after the failure of an earlier process with this ID.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("creating {}", path.display()));
+                }
+            }
+        };
         let lock = File::create(path.join(LOCK)).context("creating the owner's lock")?;
         lock.lock().context("locking the cluster's folder")?;
         note_panics();
