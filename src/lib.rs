@@ -45,6 +45,7 @@ pub mod repair;
 pub mod reporter;
 pub mod rule;
 pub mod selector;
+mod shutdown;
 #[cfg(test)]
 mod testing;
 pub mod tls;

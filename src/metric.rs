@@ -1,9 +1,13 @@
-//! What metrics there are: a registry that can say so before anything has been measured, for the reference pages.
+//! What metrics there are: a registry that answers scrapes, and that can say what is in it before anything has been
+//! measured, for the reference pages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use prometheus::core::Collector;
 use prometheus::proto::{MetricFamily, MetricType};
+use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
 /// A metric, as its reader needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +63,19 @@ impl Registry {
     #[must_use]
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
+    }
+
+    /// The answer to a scrape: what has been measured so far, in the Prometheus text format.
+    #[must_use]
+    pub fn exposition(&self) -> Response {
+        let mut text = Vec::new();
+        match TextEncoder::new().encode(&self.gather(), &mut text) {
+            Ok(()) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+            Err(error) => {
+                let text = format!("cannot encode metrics: {error}\n");
+                (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+            }
+        }
     }
 
     /// All metrics, by name.

@@ -60,8 +60,9 @@ impl Disruption {
         self.guard.report()
     }
 
-    /// Tells when the guard begins and ceases to hold nodes back, and when a zone gets into another state meanwhile.
-    pub(super) fn tell(&mut self, events: &EventSink, rule: &Rule) {
+    /// Tells when the guard begins and ceases to hold nodes back, and when a zone gets into another state meanwhile;
+    /// answers how every zone does.
+    pub(super) fn tell(&mut self, events: &EventSink, rule: &Rule) -> Report {
         let report = self.report();
         let states: Vec<_> = report
             .zones
@@ -83,6 +84,7 @@ impl Disruption {
         } else if was_limiting && report.waiting == 0 {
             info!(rule = %rule.name, "{report}");
         }
+        report
     }
 }
 

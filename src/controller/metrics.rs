@@ -4,10 +4,10 @@
 //! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
 //! for, so that keeping them costs nothing in between.
 
+use axum::response::Response;
 use jiff::Timestamp;
 use prometheus::{
-    Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, TextEncoder,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
 };
 
 use crate::api::RepairAction;
@@ -396,11 +396,9 @@ impl Metrics {
         self.registry.descriptions()
     }
 
-    /// The metrics in the Prometheus text format.
-    pub fn encode(&self) -> prometheus::Result<String> {
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+    /// The answer to a scrape.
+    pub fn exposition(&self) -> Response {
+        self.registry.exposition()
     }
 }
 

@@ -5,7 +5,8 @@
 //! | `watch` | one watch for each kind of object, feeding one channel |
 //! | `cache` | what the watches have shown, and which nodes that concerns |
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
-//! | `nodes` | the loop's care for nodes: evaluation, writes, events |
+//! | `nodes` | the loop's care for nodes: evaluation, writes |
+//! | `announce` | log lines and events about nodes |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
 //! | `repairs` | the loop's care for nodes that are not ready in time |
 //! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
@@ -21,6 +22,7 @@
 //! | `lease` | leader election |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
+mod announce;
 mod cache;
 mod disruption;
 mod events;
@@ -46,7 +48,6 @@ use axum::http::HeaderValue;
 use axum::http::header::USER_AGENT;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
@@ -56,6 +57,7 @@ use crate::config::{Config, ConfigError};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
+use crate::shutdown::told_to_stop;
 use crate::webhook;
 use cache::Cache;
 use events::EventSink;
@@ -194,7 +196,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         health::serve(listener, probe);
     }
     scrape::serve(&args.metrics, &client, metrics.clone(), survey).await?;
-    let shutdown = told_to_stop()?;
+    let shutdown = told_to_stop().map_err(Error::Signal)?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
@@ -284,18 +286,6 @@ async fn elected(
         ended = campaign => ended,
         ended = run => ended,
     }
-}
-
-/// Resolves when the process is told to stop by SIGTERM or SIGINT.
-fn told_to_stop() -> Result<impl Future<Output = ()>, Error> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 /// A client, and the address of the API server that it talks to.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use super::events::{EventSink, Notice, Tone};
+use super::announce::{announce, tell};
 use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
@@ -20,8 +20,8 @@ use super::status::{Failure, Tally};
 use super::writer::WriteError;
 use crate::object::Node;
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, Rule,
-    Standing, TaintChange,
+    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, Standing,
+    TaintChange,
 };
 
 /// A published condition of which only the message changes is written at most this often on one node.
@@ -45,9 +45,9 @@ pub(super) struct NodeWork {
     /// What is remembered of continuous rules on the node.
     memories: Arc<[Memory]>,
     /// UIDs of the rules whose adoption of a taint has been told.
-    adopted_by: Vec<Arc<str>>,
+    pub(super) adopted_by: Vec<Arc<str>>,
     /// The reason of the last event about missing critical components.
-    waiting: Option<&'static str>,
+    pub(super) waiting: Option<&'static str>,
     /// What has been told about the node's repair.
     told: Vec<Told>,
     conditions: ConditionWork,
@@ -476,96 +476,6 @@ fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Ou
             let labels = [&*outcome.rule.name, &*result.requirement.kind];
             metrics.condition_failures.with_label_values(&labels).inc();
         }
-    }
-}
-
-/// Posts the events that follow from an evaluation rather than from a write: a taint that is now held by a rule that
-/// did not add it, and critical components that are missing. Each is told once.
-fn announce(
-    events: &EventSink,
-    rules: &HashMap<Arc<str>, RuleWork>,
-    work: &mut NodeWork,
-    state: NodeState<'_>,
-    plan: &NodePlan<'_>,
-) {
-    let node = state.node;
-    let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
-    work.adopted_by.retain(|uid| {
-        plan.outcomes
-            .iter()
-            .any(|outcome| outcome.adopts && outcome.rule.uid == *uid)
-    });
-    for outcome in plan.outcomes.iter().filter(|outcome| outcome.adopts) {
-        let rule = outcome.rule;
-        if work.adopted_by.contains(&rule.uid) {
-            continue;
-        }
-        work.adopted_by.push(rule.uid.clone());
-        // Where an earlier process knew both, it has told.
-        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || state.is_new) {
-            info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
-            let note = format!(
-                "Taint '{}:{}' is now managed by rule '{}'",
-                spec.taint.key, spec.effect, rule.name
-            );
-            events.send(Notice::on_node(
-                node,
-                Tone::Normal,
-                "TaintAdopted",
-                "AdoptTaint",
-                note,
-            ));
-        }
-    }
-    let waiting = plan.waiting.as_ref();
-    if let Some(waiting) = waiting
-        && work.waiting != Some(waiting.reason)
-    {
-        let note = waiting.message.clone();
-        events.send(Notice::on_node(
-            node,
-            Tone::Warning,
-            waiting.reason,
-            "WaitForCriticalComponents",
-            note,
-        ));
-    }
-    work.waiting = waiting.map(|waiting| waiting.reason);
-}
-
-/// Logs a taint change that has been made and posts its events.
-fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
-    let TaintChange {
-        rule_name,
-        key,
-        effect,
-        why,
-        ..
-    } = change;
-    let (what, reason, action) = match change.kind {
-        ChangeKind::Added => ("added", "TaintAdded", "AddTaint"),
-        ChangeKind::Removed => ("removed", "TaintRemoved", "RemoveTaint"),
-    };
-    info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
-    let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
-    events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
-    if change.gave_up {
-        let note =
-            format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
-        let reason = "NodeReleasedUnready";
-        let notice = Notice::on_node(node, Tone::Warning, reason, "RemoveTaint", note);
-        events.send(notice);
-    }
-    if change.components_ready {
-        let note = "every critical component is ready on this node".into();
-        let reason = "NodeCriticalComponentsReady";
-        events.send(Notice::on_node(
-            node,
-            Tone::Normal,
-            reason,
-            "RemoveTaint",
-            note,
-        ));
     }
 }
 

@@ -391,10 +391,8 @@ impl Reconciler {
             warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
         }
         work.obstacle.clone_from(&obstacle);
-        if let Some(disruption) = &mut work.disruption {
-            disruption.tell(&self.events, rule);
-        }
-        let disruption = work.disruption.as_ref().map(Disruption::report);
+        let guarded = work.disruption.as_mut();
+        let disruption = guarded.map(|disruption| disruption.tell(&self.events, rule));
         let governors = self.cache.cluster().rules.governors_of(rule);
         let about = About {
             rule,

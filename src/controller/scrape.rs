@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
+use axum::response::Response;
 use axum::routing::get;
 use jiff::Timestamp;
 use kube::Client;
@@ -108,9 +107,7 @@ fn self_signed() -> Result<Certificates, CertificateError> {
     ServingCertificate::self_signed(&names, Timestamp::now()).map(Certificates::from)
 }
 
-async fn scrape(
-    State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>,
-) -> impl IntoResponse {
+async fn scrape(State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>) -> Response {
     let (done, is_done) = oneshot::channel();
     // A loop that does not answer in time still has counters to show.
     let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
@@ -119,19 +116,5 @@ async fn scrape(
         }
     })
     .await;
-    match metrics.encode() {
-        Ok(text) => (
-            StatusCode::OK,
-            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
-            text,
-        ),
-        Err(error) => {
-            let text = format!("cannot encode metrics: {error}\n");
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                [(header::CONTENT_TYPE, "text/plain")],
-                text,
-            )
-        }
-    }
+    metrics.exposition()
 }

@@ -4,12 +4,10 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::get;
-use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, TextEncoder,
-};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -116,12 +114,6 @@ impl Metrics {
     pub fn descriptions(&self) -> Vec<Description> {
         self.registry.descriptions()
     }
-
-    fn encode(&self) -> prometheus::Result<String> {
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }
 }
 
 impl Write {
@@ -219,20 +211,6 @@ pub fn serve(
     tokio::spawn(async move { axum::serve(listener, router).await });
 }
 
-async fn scrape(State(metrics): State<Metrics>) -> impl IntoResponse {
-    match metrics.encode() {
-        Ok(text) => (
-            StatusCode::OK,
-            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
-            text,
-        ),
-        Err(error) => {
-            let text = format!("cannot encode metrics: {error}\n");
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                [(header::CONTENT_TYPE, "text/plain")],
-                text,
-            )
-        }
-    }
+async fn scrape(State(metrics): State<Metrics>) -> Response {
+    metrics.registry.exposition()
 }

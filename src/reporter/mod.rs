@@ -23,13 +23,13 @@ mod state;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use crate::address::{BindAddress, listen};
 use crate::metric::Description;
+use crate::shutdown::told_to_stop;
 use check::Checker;
 use metrics::{Health, Metrics, Write};
 use node::{ClientError, ReportedNode, RequestError};
@@ -75,8 +75,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 /// When it cannot start, or is stopped too early. What goes wrong later is logged and tried again.
 pub async fn run(args: Args) -> Result<(), Error> {
     let settings = Settings::read(&args)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+    let shutdown = told_to_stop().map_err(Error::Signal)?;
     let checker = Checker::new(&settings)?;
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = Metrics::new();
@@ -105,8 +104,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     // Whatever is under way when a signal comes is dropped: a condition that is half decided is not worth a wait.
     let stopped = tokio::select! {
         biased;
-        _ = terminate.recv() => true,
-        _ = interrupt.recv() => true,
+        () = shutdown => true,
         () = check_on_and_on(&checker, &settings, &metrics, &health, &sender) => true,
         () = reporter.run(outcomes) => false,
     };

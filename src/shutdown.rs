@@ -1,0 +1,20 @@
+//! How a process is told to stop.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Resolves when the process is told to stop by SIGTERM or SIGINT.
+///
+/// # Errors
+/// When signals cannot be handled.
+pub fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
