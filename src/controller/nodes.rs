@@ -112,7 +112,7 @@ impl ConditionWork {
 #[derive(Debug)]
 pub(super) struct Completion {
     rule: Arc<str>,
-    /// Since when both the node and the rule have been there.
+    /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
     since: Option<Timestamp>,
 }
 
@@ -492,7 +492,7 @@ fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
         .filter(completes)
         .map(|outcome| Completion {
             rule: outcome.rule.name.clone(),
-            since: node.created.max(outcome.rule.created),
+            since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
         })
         .collect()
 }
@@ -500,4 +500,32 @@ fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
 /// The instant at which the wall clock will show `at`, given that it shows `now`.
 pub(super) fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
     Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Builder, at, node, rule, world};
+
+    #[test]
+    fn a_bootstrap_after_a_reboot_is_timed_from_the_reboot() {
+        let gate = rule("r")
+            .waits_for("Net")
+            .bootstrap_only()
+            .spec("regateOnReboot: true");
+        let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
+        let since = |world: &crate::testing::World| {
+            let completions = completions(&world.node, &world.plan());
+            completions
+                .into_iter()
+                .map(|it| it.since)
+                .collect::<Vec<_>>()
+        };
+        let first = world(&booted("a")).rule(&gate);
+        assert_eq!(since(&first), [Some(at(0))]);
+        let done = r#"{"rule-name":"r","boot-id":"a"}"#;
+        let again = booted("b").annotation("readiness.k8s.io/bootstrap-completed-r-uid", done);
+        let again = first.sees(&again, at(5000)).now(at(6000));
+        assert_eq!(since(&again), [Some(at(5000))]);
+    }
 }
