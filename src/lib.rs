@@ -27,12 +27,14 @@
 //! | [`reference`] | the reference pages of the documentation, written from the code |
 //! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
+//! | `client` | where the cluster is, and how its API server is spoken to |
 //! | `causes` | errors in one line |
 
 mod access;
 pub mod address;
 pub mod api;
 mod causes;
+mod client;
 pub mod condition;
 pub mod config;
 pub mod controller;

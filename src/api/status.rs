@@ -47,20 +47,20 @@ pub struct NodeReadinessRuleStatus {
     /// Names of nodes on which the rule is carried out. Not all of them where there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000), inner(length(max = 253)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub applied_nodes: Vec<String>,
 
     /// Nodes on which the rule could not be carried out, and why. Not all of them where there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["nodeName".into()]))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub failed_nodes: Vec<NodeFailure>,
 
     /// What each condition was found to be, node by node. Nodes that are held come first; not all nodes are listed where
     /// there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["nodeName".into()]))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub node_evaluations: Vec<NodeEvaluation>,
 
     /// What the rule would do, while `dryRun` is set.

@@ -2,24 +2,38 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::info;
 
 use super::events::{EventSink, Notice, Tone};
 use super::nodes::NodeWork;
 use super::rules::RuleWork;
-use crate::object::Node;
+use crate::api::names::TAINT_PREFIX;
+use crate::object::NodeMetadata;
 use crate::rule::{ChangeKind, NodePlan, NodeState, Rule, TaintChange};
 
+/// What is over so soon is not told: every node that joins lacks pods that are on their way.
+pub(super) const SETTLING: Duration = Duration::from_secs(1);
+
+/// What has been told of the critical components that a node waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    since: Instant,
+    /// The reason of the last event.
+    told: Option<&'static str>,
+}
+
 /// Posts the events that follow from an evaluation rather than from a write: a taint that is now held by a rule that
-/// did not add it, and critical components that are missing. Each is told once.
+/// did not add it, and critical components that are missing. Each is told once. Answers when to look again.
 pub(super) fn announce(
     events: &EventSink,
     rules: &HashMap<Arc<str>, RuleWork>,
     work: &mut NodeWork,
     state: NodeState<'_>,
     plan: &NodePlan<'_>,
-) {
+) -> Option<Instant> {
     let node = state.node;
     let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
@@ -36,12 +50,16 @@ pub(super) fn announce(
         // Where an earlier process knew both, it has told.
         if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || state.is_new) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
+            if spec.waits_for_components() && is_foreign(&spec.taint.key) {
+                continue;
+            }
             let note = format!(
                 "Taint '{}:{}' is now managed by rule '{}'",
                 spec.taint.key, spec.effect, rule.name
             );
             events.send(Notice::on_node(
-                node,
+                &node.name,
+                &node.uid,
                 Tone::Normal,
                 "TaintAdopted",
                 "AdoptTaint",
@@ -49,24 +67,43 @@ pub(super) fn announce(
             ));
         }
     }
-    let waiting = plan.waiting.as_ref();
-    if let Some(waiting) = waiting
-        && work.waiting != Some(waiting.reason)
-    {
-        let note = waiting.message.clone();
-        events.send(Notice::on_node(
-            node,
-            Tone::Warning,
-            waiting.reason,
-            "WaitForCriticalComponents",
-            note,
-        ));
+    let Some(waiting) = &plan.waiting else {
+        work.waiting = None;
+        return None;
+    };
+    let now = Instant::now();
+    let wait = work.waiting.get_or_insert(Wait {
+        since: now,
+        told: None,
+    });
+    if wait.told == Some(waiting.reason) {
+        return None;
     }
-    work.waiting = waiting.map(|waiting| waiting.reason);
+    let settled = wait.since + SETTLING;
+    if now < settled {
+        return Some(settled);
+    }
+    wait.told = Some(waiting.reason);
+    events.send(Notice::on_node(
+        &node.name,
+        &node.uid,
+        Tone::Warning,
+        waiting.reason,
+        "WaitForCriticalComponents",
+        waiting.message.clone(),
+    ));
+    None
+}
+
+/// Whether a taint is not of the kind that the Node Readiness Controller manages too. Where such a one waits for critical
+/// components, its story is told in the words of Gardener's controller, and not a second time in the other one's.
+fn is_foreign(taint_key: &str) -> bool {
+    !taint_key.starts_with(TAINT_PREFIX)
 }
 
 /// Logs a taint change that has been made and posts its events.
-pub(super) fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
+pub(super) fn tell(events: &EventSink, node: &NodeMetadata, change: &TaintChange) {
+    let (name, uid) = (&*node.name, &*node.uid);
     let TaintChange {
         rule_name,
         key,
@@ -78,25 +115,27 @@ pub(super) fn tell(events: &EventSink, node: &Node, change: &TaintChange) {
         ChangeKind::Added => ("added", "TaintAdded", "AddTaint"),
         ChangeKind::Removed => ("removed", "TaintRemoved", "RemoveTaint"),
     };
-    info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
-    let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
-    events.send(Notice::on_node(node, Tone::Normal, reason, action, note));
+    info!(node = %name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
+    let (reason, note) = if change.components_ready && is_foreign(key) {
+        let note = "every critical component is ready on this node";
+        ("NodeCriticalComponentsReady", note.into())
+    } else {
+        let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
+        (reason, note)
+    };
+    events.send(Notice::on_node(
+        name,
+        uid,
+        Tone::Normal,
+        reason,
+        action,
+        note,
+    ));
     if change.gave_up {
         let note =
             format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
         let reason = "NodeReleasedUnready";
-        let notice = Notice::on_node(node, Tone::Warning, reason, "RemoveTaint", note);
+        let notice = Notice::on_node(name, uid, Tone::Warning, reason, "RemoveTaint", note);
         events.send(notice);
-    }
-    if change.components_ready {
-        let note = "every critical component is ready on this node".into();
-        let reason = "NodeCriticalComponentsReady";
-        events.send(Notice::on_node(
-            node,
-            Tone::Normal,
-            reason,
-            "RemoveTaint",
-            note,
-        ));
     }
 }

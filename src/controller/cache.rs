@@ -14,8 +14,8 @@ use super::karpenter::{Concerned, KarpenterCache, Mention};
 use crate::api::NodeReadinessRuleStatus;
 use crate::condition::{CriticalComponentClass, Sightings};
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeObject,
-    NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Version,
+    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeMetadata,
+    NodeObject, NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Taint, Version,
 };
 use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
 
@@ -363,6 +363,23 @@ impl Cache {
         }
     }
 
+    /// Takes in what a patch has made of a node, unless the cache has a newer state already.
+    pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
+        let name = patched.name.clone();
+        let Some(entry) = self.entries.get_mut(&name) else {
+            return;
+        };
+        if let Some(node) = &mut entry.node
+            && node.uid == patched.uid
+            && node.version < patched.version
+        {
+            if node.take_in(patched, taints) {
+                entry.selected_at = 0;
+            }
+            self.mark(&name);
+        }
+    }
+
     fn synced(&mut self, watch: Watch) {
         if self.unsynced.remove(&watch) && self.unsynced.is_empty() {
             self.rebuild_rules();
@@ -385,6 +402,23 @@ impl Cache {
         let known = self.rules.get(&object::name(&object.metadata));
         if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
             self.apply_rule(watcher::Event::Apply(object));
+        }
+    }
+
+    /// Takes in that a rule's status has been written, unless the cache has a newer state already.
+    pub fn wrote_status(
+        &mut self,
+        uid: &str,
+        name: &str,
+        status: NodeReadinessRuleStatus,
+        version: Version,
+    ) {
+        if let Some(known) = self.rules.get_mut(name)
+            && *known.rule.uid == *uid
+            && known.version < version
+        {
+            known.status = status;
+            known.version = version;
         }
     }
 

@@ -8,16 +8,17 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client};
+use kube::api::{ObjectMeta, PostParams, Request};
+use kube::{Client, Resource};
 use prometheus::IntCounter;
+use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::causes::with_causes;
-use crate::object::Node;
+use crate::client::answer_with_metadata;
 use crate::rule::Rule;
 
 /// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
@@ -25,7 +26,7 @@ const REPORTING_CONTROLLER: &str = "node-readiness-controller";
 /// Events about objects without a namespace live here.
 const NAMESPACE: &str = "default";
 /// How many Events may wait to be posted.
-const CAPACITY: usize = 8192;
+const CAPACITY: usize = 32_768;
 /// How many Events are posted at a time.
 const CONCURRENCY: usize = 4;
 /// How long Events are put off in favour of taint writes.
@@ -56,9 +57,10 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// An Event about a node.
+    /// An Event about the node with this name and UID.
     pub fn on_node(
-        node: &Node,
+        name: &str,
+        uid: &str,
         tone: Tone,
         reason: &'static str,
         action: &'static str,
@@ -67,8 +69,8 @@ impl Notice {
         let about = ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Node".into()),
-            name: Some(node.name.to_string()),
-            uid: Some(node.uid.to_string()),
+            name: Some(name.into()),
+            uid: Some(uid.into()),
             ..ObjectReference::default()
         };
         Self::new(about, tone, reason, action, note)
@@ -195,8 +197,7 @@ async fn post_all(
     busy: watch::Receiver<bool>,
     dropped: IntCounter,
 ) {
-    let api: Api<Event> = Api::namespaced(client, NAMESPACE);
-    let (api, instance, busy) = (&api, instance.as_str(), &busy);
+    let (client, instance, busy) = (&client, instance.as_str(), &busy);
     let notices = futures::stream::unfold(notices, |mut notices| async {
         Some((notices.recv().await?, notices))
     });
@@ -207,9 +208,8 @@ async fn post_all(
             // Taints come first; an Event that has waited long enough goes all the same.
             let _ = tokio::time::timeout(PATIENCE, busy.wait_for(|busy| !busy)).await;
             let event = notice.into_event(instance, sequence as u64);
-            let params = PostParams::default();
-            match tokio::time::timeout(DEADLINE, api.create(&params, &event)).await {
-                Ok(Ok(_)) => Ok(()),
+            match tokio::time::timeout(DEADLINE, create(client, &event)).await {
+                Ok(Ok(())) => Ok(()),
                 Ok(Err(kube::Error::Api(status))) => Err(status.message),
                 Ok(Err(error)) => Err(with_causes(&error)),
                 Err(_) => Err("no answer in time".into()),
@@ -229,6 +229,16 @@ async fn post_all(
         })
         .for_each(|()| std::future::ready(()))
         .await;
+}
+
+/// Creates an Event; nobody needs it back.
+async fn create(client: &Client, event: &Event) -> kube::Result<()> {
+    let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
+    let request = request.create(&PostParams::default(), body);
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    answer_with_metadata(&mut request);
+    client.request::<IgnoredAny>(request).await.map(|_| ())
 }
 
 #[cfg(test)]

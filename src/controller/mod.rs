@@ -44,15 +44,11 @@ mod writer;
 
 use std::path::PathBuf;
 
-use axum::http::HeaderValue;
-use axum::http::header::USER_AGENT;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config as ClientConfig};
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::address::{BindAddress, ListenError, listen, parse_address};
-use crate::causes::with_causes;
+use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
@@ -100,7 +96,7 @@ pub struct Args {
     pub node_concurrent_reconciles: u16,
 
     /// How many nodes each list of a rule's status may name; counts stay exact
-    #[arg(long, value_name = "NODES", default_value_t = 100, value_parser = clap::value_parser!(u16).range(0..=5000))]
+    #[arg(long, value_name = "NODES", default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=5000))]
     pub status_node_limit: u16,
 
     /// Publish synthesized conditions on nodes, where `kubectl describe node` shows them
@@ -137,20 +133,9 @@ pub enum Error {
     /// The configuration file cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is nothing that says where the cluster is.
-    #[error("cannot tell which cluster to use: {0} (give --kubeconfig FILE, or set KUBECONFIG)")]
-    Cluster(String),
-    /// The kubeconfig file cannot be used.
-    #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)", path = path.display())]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The client cannot be made from the kubeconfig.
-    #[error("cannot make a client from the kubeconfig: {0}")]
-    Client(String),
+    /// There is no API server to talk to.
+    #[error(transparent)]
+    Client(#[from] client::Error),
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -187,7 +172,19 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     let classes = config.classes()?;
     let instance = Instance::new();
-    let (client, server) = client(&args, &instance.unique).await?;
+    // By this the API server's audit log tells one instance from another.
+    let agent = format!(
+        "nodegate/{} ({})",
+        env!("CARGO_PKG_VERSION"),
+        instance.unique
+    );
+    let cluster = client::config(args.kubeconfig.as_deref(), &agent).await?;
+    let server = cluster
+        .cluster_url
+        .to_string()
+        .trim_end_matches('/')
+        .to_owned();
+    let client = client::connect(cluster)?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
     let (survey, surveys) = mpsc::channel(1);
@@ -286,46 +283,4 @@ async fn elected(
         ended = campaign => ended,
         ended = run => ended,
     }
-}
-
-/// A client, and the address of the API server that it talks to.
-async fn client(args: &Args, instance: &str) -> Result<(Client, String), Error> {
-    let mut config = match &args.kubeconfig {
-        Some(path) => {
-            let unusable = |error| Error::Kubeconfig {
-                path: path.clone(),
-                problem: match error {
-                    KubeconfigError::ReadConfig(error, _) => error.to_string(),
-                    // The parser's complaint goes on with the lines in question.
-                    error => first_line(&with_causes(&error)),
-                },
-            };
-            let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
-            let options = KubeConfigOptions::default();
-            let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options).await;
-            config.map_err(unusable)?
-        }
-        None => ClientConfig::infer()
-            .await
-            .map_err(|error| Error::Cluster(with_causes(&error)))?,
-    };
-    // The client would replay writes long after the plan behind them is stale.
-    config.default_retry = false;
-    // By this the API server's audit log tells one instance from another.
-    let agent = format!("nodegate/{} ({instance})", env!("CARGO_PKG_VERSION"));
-    if let Ok(agent) = HeaderValue::from_str(&agent) {
-        config.headers.push((USER_AGENT, agent));
-    }
-    let server = config.cluster_url.to_string();
-    let client = Client::try_from(config);
-    let client = client.map_err(|error| Error::Client(with_causes(&error)))?;
-    Ok((client, server.trim_end_matches('/').to_owned()))
-}
-
-/// The complaint itself, without the lines that it is about.
-fn first_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("failed to parse kubeconfig YAML: ")
-        .trim_start_matches("error: ")
-        .to_owned()
 }

@@ -9,7 +9,7 @@ use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::announce::{announce, tell};
+use super::announce::{SETTLING, Wait, announce, tell};
 use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
@@ -18,13 +18,13 @@ use super::retry::Retry;
 use super::rules::RuleWork;
 use super::status::{Failure, Tally};
 use super::writer::WriteError;
-use crate::object::Node;
+use crate::object::{Node, NodeMetadata, Taint};
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, Standing,
-    TaintChange,
+    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, RuleSet,
+    Standing, TaintChange, Urgency,
 };
 
-/// A published condition of which only the message changes is written at most this often on one node.
+/// A published condition of which only reason and message change is written at most this often on one node.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
@@ -46,8 +46,8 @@ pub(super) struct NodeWork {
     memories: Arc<[Memory]>,
     /// UIDs of the rules whose adoption of a taint has been told.
     pub(super) adopted_by: Vec<Arc<str>>,
-    /// The reason of the last event about missing critical components.
-    pub(super) waiting: Option<&'static str>,
+    /// The critical components that are missing, as far as that has been told; `None` while none is waited for.
+    pub(super) waiting: Option<Wait>,
     /// What has been told about the node's repair.
     told: Vec<Told>,
     conditions: ConditionWork,
@@ -92,17 +92,25 @@ struct ConditionWork {
     writing: bool,
     retry: Retry,
     written_at: Option<Instant>,
+    /// Since when the node should carry a condition that it has never had.
+    wanted_since: Option<Instant>,
 }
 
 impl ConditionWork {
     /// When these changes may be published; `None` where there are none, or a write will see to them.
-    fn due(&self, changes: &ConditionChanges<'_>) -> Option<Instant> {
-        if changes.is_empty() || self.queued || self.writing {
+    fn due(&mut self, changes: &ConditionChanges<'_>) -> Option<Instant> {
+        if changes.is_empty() {
+            self.wanted_since = None;
             return None;
         }
-        let spaced = match self.written_at {
-            Some(written) if !changes.is_urgent() => written + MESSAGE_INTERVAL,
-            _ => Instant::now(),
+        if self.queued || self.writing {
+            return None;
+        }
+        let now = Instant::now();
+        let spaced = match (changes.urgency(), self.written_at) {
+            (Urgency::First, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
+            (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
+            _ => now,
         };
         Some(self.retry.not_before.map_or(spaced, |at| at.max(spaced)))
     }
@@ -175,7 +183,9 @@ impl Reconciler {
             work,
             &observed,
         );
-        announce(&self.events, &self.rules, work, state, &plan);
+        if let Some(at) = announce(&self.events, &self.rules, work, state, &plan) {
+            work.wake_at(at, name, &mut self.timers);
+        }
         if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
             work.memories = remembered.into();
         }
@@ -190,15 +200,7 @@ impl Reconciler {
             }
             None => {}
         }
-        // A node that cannot be written for one rule does not keep another one.
-        let rules = self.cache.cluster().rules.rules();
-        for rule in rules.iter().filter(|rule| rule.deleting) {
-            if let Some(work) = self.rules.get_mut(&rule.uid)
-                && !plan.writes_for(rule)
-            {
-                work.cleaned_up(name);
-            }
-        }
+        note_clean(&mut self.rules, self.cache.cluster().rules, name, &plan);
         if !writes {
             work.retry = Retry::default();
             work.conflicts = 0;
@@ -210,8 +212,8 @@ impl Reconciler {
             work.writing = true;
             let patch = patch::node(state.node, &plan);
             let completions = completions(state.node, &plan);
-            let changes = plan.changes;
-            self.write_node(name.clone(), patch, changes, completions);
+            let (taints, changes) = (plan.taints, plan.changes);
+            self.write_node(name.clone(), patch, taints, changes, completions);
         }
         let turn = follows
             .deletion
@@ -227,6 +229,7 @@ impl Reconciler {
         &mut self,
         name: Arc<str>,
         patch: JsonPatch,
+        taints: Option<Vec<Taint>>,
         changes: Vec<TaintChange>,
         completions: Vec<Completion>,
     ) {
@@ -240,6 +243,7 @@ impl Reconciler {
             };
             Done::Node {
                 name,
+                taints,
                 changes,
                 completions,
                 result,
@@ -293,7 +297,7 @@ impl Reconciler {
         &mut self,
         name: &Arc<str>,
         changes: &[TaintChange],
-        result: Result<Node, WriteError>,
+        result: Result<(NodeMetadata, Option<Vec<Taint>>), WriteError>,
         fresh: Option<Node>,
     ) {
         let now = Timestamp::now();
@@ -302,13 +306,13 @@ impl Reconciler {
         };
         work.writing = false;
         match result {
-            Ok(node) => {
+            Ok((node, taints)) => {
                 work.retry = Retry::default();
                 work.conflicts = 0;
                 for change in changes {
                     tell(&self.events, &node, change);
                 }
-                self.cache.update_node(node);
+                self.cache.patched_node(node, taints);
             }
             Err(WriteError::Conflict) => {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
@@ -365,6 +369,7 @@ impl Reconciler {
             Ok(node) => {
                 work.conditions.retry = Retry::default();
                 work.conditions.written_at = Some(Instant::now());
+                work.conditions.wanted_since = None;
                 self.cache.update_node(node);
             }
             Err(WriteError::Unreachable(_)) => {}
@@ -463,6 +468,23 @@ fn record_outcomes(
         }
         if !work.recorded_by.contains(&outcome.rule.uid) {
             work.recorded_by.push(outcome.rule.uid.clone());
+        }
+    }
+}
+
+/// Notes for each rule that is being deleted whether the node has nothing left of it. A node that cannot be written for one
+/// rule does not keep another one.
+fn note_clean(
+    rules: &mut HashMap<Arc<str>, RuleWork>,
+    set: &RuleSet,
+    name: &str,
+    plan: &NodePlan<'_>,
+) {
+    for rule in set.rules().iter().filter(|rule| rule.deleting) {
+        if let Some(work) = rules.get_mut(&rule.uid)
+            && !plan.writes_for(rule)
+        {
+            work.cleaned_up(name);
         }
     }
 }

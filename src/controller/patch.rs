@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::karpenter::TERMINATION_TIMESTAMP;
 use crate::object::{Node, NodeClaim};
-use crate::rule::{ConditionChanges, NodePlan};
+use crate::rule::{ConditionChanges, NodePlan, Urgency};
 
 /// A JSON patch in the making.
 struct Operations(Vec<PatchOperation>);
@@ -100,7 +100,7 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
     let set = changes.set.iter().map(|condition| {
         let transition = condition
             .transition
-            .filter(|_| !condition.status_changes)
+            .filter(|_| condition.urgency == Urgency::Detail)
             .map_or(now.clone(), |transition| {
                 transition.strftime("%FT%TZ").to_string()
             });

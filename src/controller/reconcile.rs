@@ -24,7 +24,7 @@ use super::rules::RuleWork;
 use super::scrape::Survey;
 use super::writer::{WriteError, Writer};
 use crate::guard::Limits;
-use crate::object::{Node, RuleObject};
+use crate::object::{Node, NodeMetadata, RuleObject, Taint, Version};
 use crate::rule::TaintChange;
 
 /// How many events are taken in before the next nodes are evaluated.
@@ -121,9 +121,11 @@ pub(super) enum Done {
     /// A node's taints or annotations.
     Node {
         name: Arc<str>,
+        /// The taints that it has if this succeeded, where they change.
+        taints: Option<Vec<Taint>>,
         changes: Vec<TaintChange>,
         completions: Vec<Completion>,
-        result: Result<Node, WriteError>,
+        result: Result<NodeMetadata, WriteError>,
         /// The node as it was read after a conflict.
         fresh: Option<Node>,
     },
@@ -147,7 +149,7 @@ pub(super) enum Done {
     /// A rule's status.
     Status {
         uid: Arc<str>,
-        result: Result<RuleObject, WriteError>,
+        result: Result<Version, WriteError>,
     },
 }
 
@@ -312,7 +314,7 @@ impl Reconciler {
             }
         }
         self.finish_deletions();
-        let is_busy = self.node_writes > 0 || self.cache.has_dirty();
+        let is_busy = self.is_busy();
         self.busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
         let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
@@ -349,6 +351,7 @@ impl Reconciler {
         match done {
             Ok(Done::Node {
                 name,
+                taints,
                 changes,
                 completions,
                 result,
@@ -359,6 +362,7 @@ impl Reconciler {
                     self.count(&changes, &completions);
                 }
                 self.note_outage(result.as_ref().err());
+                let result = result.map(|node| (node, taints));
                 self.finish_node(&name, &changes, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
@@ -379,6 +383,11 @@ impl Reconciler {
             // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+
+    /// Whether nodes are being written, or are about to be. What can wait then does.
+    pub(super) fn is_busy(&self) -> bool {
+        self.node_writes > 0 || self.cache.has_dirty()
     }
 
     /// Whether the API server could not be reached when it was last tried.

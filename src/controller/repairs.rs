@@ -236,7 +236,7 @@ fn tell(tools: Tools<'_>, node: &Node, messages: &[(&Rule, Message)], told: &mut
             }
         };
         warn!(node = %node.name, rule = %rule.name, "{note}");
-        let notice = Notice::on_node(node, Tone::Warning, reason, ACTION, note);
+        let notice = Notice::on_node(&node.name, &node.uid, Tone::Warning, reason, ACTION, note);
         tools.events.send(notice);
         if let Some(known) = known {
             told.remove(known);
@@ -340,7 +340,8 @@ impl Reconciler {
                 }
                 let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
                 let reason = "NodeClaimDeleted";
-                let notice = Notice::on_node(node, Tone::Warning, reason, ACTION, note);
+                let notice =
+                    Notice::on_node(&node.name, &node.uid, Tone::Warning, reason, ACTION, note);
                 self.events.send(notice);
             }
             Err(error) => {

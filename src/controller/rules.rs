@@ -22,13 +22,15 @@ use super::writer::WriteError;
 use crate::api::names::FINALIZER;
 use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
 use crate::condition::Source;
-use crate::object::{Node, RuleObject};
+use crate::object::{Node, RuleObject, Version};
 use crate::rule::{Outcome, Rule, ShutOut};
 
 /// The status of a rule is written at most this often.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for others that belong to it.
 const STATUS_DELAY: Duration = Duration::from_millis(200);
+/// How long a status is put off in favour of taint writes: naming its nodes costs the API server as much as dozens of those.
+const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is under way for one rule.
 #[derive(Debug)]
@@ -366,6 +368,7 @@ impl Reconciler {
 
     /// Writes a rule's status, if it is time to and anything in it has changed.
     fn tend_status(&mut self, uid: &Arc<str>) {
+        let is_busy = self.is_busy();
         let Some(work) = self.rules.get_mut(uid) else {
             return;
         };
@@ -374,7 +377,15 @@ impl Reconciler {
         };
         let rule = &*cached.rule;
         let now = Instant::now();
-        if work.status.due.is_none_or(|due| due > now) || work.status.write.under_way {
+        let Some(due) = work.status.due.filter(|due| *due <= now) else {
+            return;
+        };
+        if work.status.write.under_way {
+            return;
+        }
+        if is_busy && now < due + STATUS_PATIENCE {
+            let soon = now + STATUS_DELAY;
+            self.timers.insert((soon, Timer::Rule(uid.clone())));
             return;
         }
         work.status.due = None;
@@ -422,15 +433,17 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn finish_status(&mut self, uid: &Arc<str>, result: Result<RuleObject, WriteError>) {
+    pub(super) fn finish_status(&mut self, uid: &Arc<str>, result: Result<Version, WriteError>) {
         let Some(work) = self.rules.get_mut(uid) else {
             return;
         };
         work.status.write.under_way = false;
         match result {
-            Ok(object) => {
+            Ok(version) => {
                 work.status.write.retry = Retry::default();
-                self.cache.update_rule(object);
+                if let Some(status) = work.status.last.clone() {
+                    self.cache.wrote_status(uid, &work.name, status, version);
+                }
                 // What changed while the write was under way waits for its turn.
                 if let Some(due) = work.status.due {
                     let at = due.max(Instant::now());

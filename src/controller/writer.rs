@@ -4,14 +4,17 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
+use kube::{Api, Client, Resource};
 use serde_json::Value;
 
 use super::metrics::Metrics;
 use super::patch;
 use crate::causes::with_causes;
-use crate::object::{Node, NodeClaim, NodeClaimObject, NodeObject, RuleObject};
+use crate::client::answer_with_metadata;
+use crate::object::{
+    MetadataObject, Node, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
+};
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -89,6 +92,7 @@ impl From<kube::Error> for WriteError {
 /// Writes to nodes, rules and `NodeClaim`s.
 #[derive(Clone)]
 pub struct Writer {
+    client: Client,
     nodes: Api<NodeObject>,
     rules: Api<RuleObject>,
     claims: Api<NodeClaimObject>,
@@ -102,6 +106,7 @@ impl Writer {
             metrics.write_conflicts.with_label_values(&[object]);
         }
         Self {
+            client: client.clone(),
             nodes: Api::all(client.clone()),
             rules: Api::all(client.clone()),
             claims: Api::all(client.clone()),
@@ -128,12 +133,18 @@ impl Writer {
         result
     }
 
-    /// Patches a node's taints and annotations; answers the node as it is then.
-    pub async fn patch_node(&self, name: &str, patch: JsonPatch) -> Result<Node, WriteError> {
+    /// Patches a node's taints and annotations; answers the node's metadata as they are then, and nothing else of it.
+    pub async fn patch_node(
+        &self,
+        name: &str,
+        patch: JsonPatch,
+    ) -> Result<NodeMetadata, WriteError> {
+        let request = Request::new(NodeObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
-        self.counted(NODE, self.nodes.patch(name, &params(), &patch))
+        let request = request.patch(name, &params(), &patch);
+        self.counted(NODE, self.metadata(request))
             .await
-            .map(Node::from)
+            .map(NodeMetadata::from)
     }
 
     /// Patches a node's conditions; answers the node as it is then.
@@ -160,15 +171,29 @@ impl Writer {
             .await
     }
 
-    /// Patches a rule's status; answers the rule as it is then.
+    /// Patches a rule's status; answers the version that the rule has then.
     pub async fn patch_rule_status(
         &self,
         name: &str,
         patch: JsonPatch,
-    ) -> Result<RuleObject, WriteError> {
+    ) -> Result<Version, WriteError> {
+        let request = Request::new(RuleObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
-        self.counted(STATUS, self.rules.patch_status(name, &params(), &patch))
+        let request = request.patch_subresource("status", name, &params(), &patch);
+        self.counted(STATUS, self.metadata(request))
             .await
+            .map(|object| object.version())
+    }
+
+    /// Makes a request that is answered with the object's metadata alone: the rest would only be what was sent, or what
+    /// the watch will show anyway, for API server and controller to encode and decode.
+    async fn metadata(
+        &self,
+        request: Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> kube::Result<MetadataObject> {
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        answer_with_metadata(&mut request);
+        self.client.request(request).await
     }
 
     /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the

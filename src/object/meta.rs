@@ -56,6 +56,21 @@ pub(crate) fn resource_version(meta: &ObjectMeta) -> Version {
         .unwrap_or_default()
 }
 
+/// Any object on the wire of which the metadata alone were asked for.
+#[derive(Debug, Clone, Deserialize)]
+pub struct MetadataObject {
+    #[serde(deserialize_with = "pruned")]
+    pub(super) metadata: ObjectMeta,
+}
+
+impl MetadataObject {
+    /// The object's resource version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        resource_version(&self.metadata)
+    }
+}
+
 /// Decodes metadata without managed fields and the other parts that nothing here reads.
 pub(crate) fn pruned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]

@@ -16,9 +16,9 @@ mod taint;
 pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
 pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
 pub use karpenter::{NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
-pub use meta::{ObjectKey, Version};
+pub use meta::{MetadataObject, ObjectKey, Version};
 pub(crate) use meta::{name, resource_version};
-pub use node::{Node, NodeCondition, NodeObject, Written};
+pub use node::{Node, NodeCondition, NodeMetadata, NodeObject, Written};
 pub use pod::{Pod, PodObject, PodReady};
 pub use rule::RuleObject;
 pub use taint::{

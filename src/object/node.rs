@@ -9,7 +9,7 @@ use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
 use super::karpenter;
-use super::meta::{self, Version};
+use super::meta::{self, MetadataObject, Version};
 use super::taint::Taint;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
@@ -46,6 +46,22 @@ pub struct Node {
     pub boot_id: Arc<str>,
 }
 
+/// A node's metadata, which are all that the API server answers to a patch of its taints and annotations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeMetadata {
+    /// As [`Node::name`].
+    pub name: Arc<str>,
+    /// As [`Node::uid`].
+    pub uid: Arc<str>,
+    /// As [`Node::version`].
+    pub version: Version,
+    created: Option<Timestamp>,
+    deleting: bool,
+    labels: BTreeMap<String, String>,
+    annotations: Option<BTreeMap<String, String>>,
+    do_not_repair: bool,
+}
+
 /// A condition of a node's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeCondition {
@@ -73,6 +89,21 @@ pub struct Written {
 }
 
 impl Node {
+    /// Takes in what a patch has made of the node: its metadata as they are since, and its taints where the patch has
+    /// replaced them. What has become of its status meanwhile, the watch will show. Answers whether labels have changed.
+    pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
+        let relabelled = self.labels != patched.labels;
+        self.version = patched.version;
+        self.deleting = patched.deleting;
+        self.labels = patched.labels;
+        self.annotations = patched.annotations;
+        self.do_not_repair = patched.do_not_repair;
+        if let Some(taints) = taints {
+            self.taints = taints;
+        }
+        relabelled
+    }
+
     /// The condition of this type, if the node reports one.
     #[must_use]
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
@@ -218,9 +249,14 @@ fn is_ours(key: &str) -> bool {
     .any(|prefix| key.starts_with(prefix))
 }
 
-impl From<NodeObject> for Node {
-    fn from(object: NodeObject) -> Self {
-        let meta = object.metadata;
+impl From<MetadataObject> for NodeMetadata {
+    fn from(object: MetadataObject) -> Self {
+        object.metadata.into()
+    }
+}
+
+impl From<ObjectMeta> for NodeMetadata {
+    fn from(meta: ObjectMeta) -> Self {
         Self {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
@@ -233,6 +269,22 @@ impl From<NodeObject> for Node {
                 annotations.retain(|key, _| is_ours(key));
                 annotations
             }),
+        }
+    }
+}
+
+impl From<NodeObject> for Node {
+    fn from(object: NodeObject) -> Self {
+        let meta = NodeMetadata::from(object.metadata);
+        Self {
+            name: meta.name,
+            uid: meta.uid,
+            version: meta.version,
+            do_not_repair: meta.do_not_repair,
+            created: meta.created,
+            deleting: meta.deleting,
+            labels: meta.labels,
+            annotations: meta.annotations,
             provider_id: object
                 .spec
                 .provider_id

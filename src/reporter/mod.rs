@@ -28,11 +28,12 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use crate::address::{BindAddress, listen};
+use crate::client;
 use crate::metric::Description;
 use crate::shutdown::told_to_stop;
 use check::Checker;
 use metrics::{Health, Metrics, Write};
-use node::{ClientError, ReportedNode, RequestError};
+use node::{ReportedNode, RequestError};
 use outcome::Outcome;
 use settings::Settings;
 pub use settings::{Args, SettingError};
@@ -54,7 +55,7 @@ pub enum Error {
     Setting(#[from] SettingError),
     /// There is no API server to report to.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(#[from] client::Error),
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),

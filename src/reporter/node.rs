@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderValue;
-use axum::http::header::{ACCEPT, USER_AGENT};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use kube::Client;
 use kube::api::{Patch, PatchParams, Request};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -17,30 +14,12 @@ use super::settings::Settings;
 use super::state::Condition;
 use crate::api::ConditionStatus;
 use crate::causes::with_causes;
+use crate::client;
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records the writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
-/// Has the API server answer a write with the object's metadata alone, in place of the whole Node.
-const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// There is no API server to report to.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The kubeconfig file cannot be used.
-    #[error("cannot use the kubeconfig that --kubeconfig names: {0}")]
-    Kubeconfig(String),
-    /// There is nothing that says where the cluster is.
-    #[error(
-        "cannot tell which cluster to use: {0} (run it in a pod with a service account token, give --kubeconfig FILE, \
-         or set KUBECONFIG)"
-    )]
-    Cluster(String),
-    /// The client cannot be made.
-    #[error("cannot make a client: {0}")]
-    Client(String),
-}
 
 /// Why a request failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,30 +47,15 @@ impl ReportedNode {
     ///
     /// # Errors
     /// When nothing says which cluster that is.
-    pub async fn new(args: &Args, settings: &Settings) -> Result<Self, ClientError> {
-        let mut config = match &args.kubeconfig {
-            Some(path) => {
-                let read = Kubeconfig::read_from(path);
-                let unusable = |error| ClientError::Kubeconfig(with_causes(&error));
-                let options = KubeConfigOptions::default();
-                let config = Config::from_custom_kubeconfig(read.map_err(unusable)?, &options);
-                config.await.map_err(unusable)?
-            }
-            None => Config::infer()
-                .await
-                .map_err(|error| ClientError::Cluster(with_causes(&error)))?,
-        };
-        // The client would replay a condition long after a later check has found something else.
-        config.default_retry = false;
-        let agent = HeaderValue::from_static(super::check::USER_AGENT);
-        config.headers.push((USER_AGENT, agent));
+    pub async fn new(args: &Args, settings: &Settings) -> Result<Self, client::Error> {
+        let kubeconfig = args.kubeconfig.as_deref();
+        let mut config = client::config(kubeconfig, super::check::USER_AGENT).await?;
         if settings.impersonate {
             // The user alone: constrained impersonation adds the group of nodes itself, and refuses any that is asked for.
             config.auth_info.impersonate = Some(format!("system:node:{}", settings.node));
         }
-        let client = Client::try_from(config);
         Ok(Self {
-            client: client.map_err(|error| ClientError::Client(with_causes(&error)))?,
+            client: client::connect(config)?,
             name: settings.node.clone(),
             condition_type: settings.condition_type.clone(),
         })
@@ -127,8 +91,7 @@ impl ReportedNode {
         };
         let request = Request::new(NODES).patch_subresource("status", &self.name, &params, &patch);
         let mut request = request.map_err(|error| RequestError(with_causes(&error)))?;
-        let metadata_only = HeaderValue::from_static(METADATA_ONLY);
-        request.headers_mut().insert(ACCEPT, metadata_only);
+        client::answer_with_metadata(&mut request);
         self.request::<IgnoredAny>("write the status of", request)
             .await
             .map(|_| ())

@@ -25,6 +25,6 @@ pub use ownership::Ownership;
 pub use patience::Memory;
 pub use plan::{
     ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
-    Standing, TaintChange, Waiting, plan,
+    Standing, TaintChange, Urgency, Waiting, plan,
 };
 pub use set::{RuleSet, ShutOut};

@@ -28,7 +28,7 @@ use crate::condition::{ClassFacts, CriticalComponentClass, Detail, Facts, Sighti
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 use crate::repair::{Deadline, Karpenter, NoTtl};
 use draft::{Claim, Draft};
-pub use publish::{ConditionChanges, NewCondition};
+pub use publish::{ConditionChanges, NewCondition, Urgency};
 
 /// What is the same for every node.
 #[derive(Debug, Clone, Copy)]

@@ -133,6 +133,13 @@ impl ShutOut {
 }
 
 impl CompiledSpec {
+    /// Whether the rule waits for critical components, of any class.
+    #[must_use]
+    pub fn waits_for_components(&self) -> bool {
+        let mut sources = self.conditions.iter().map(|condition| &condition.source);
+        sources.any(|source| matches!(source, Source::Class { .. }))
+    }
+
     /// Whether the rule waits for a condition of this class.
     #[must_use]
     pub fn waits_for_class(&self, index: usize) -> bool {

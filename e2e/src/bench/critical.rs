@@ -45,6 +45,7 @@ impl Bench<'_> {
             latencies,
             wall,
             faults,
+            ..Seen::default()
         })
     }
 
@@ -92,6 +93,7 @@ impl Bench<'_> {
             latencies: replaced.into_iter().flatten().flatten().collect(),
             wall,
             faults: self.faults(Gate::Critical, |_| false).await?,
+            ..Seen::default()
         })
     }
 

@@ -47,13 +47,14 @@ impl Bench<'_> {
             latencies: self.changes_since(started, true),
             wall,
             faults: self.faults(Gate::Agent, |_| true).await?,
+            ..Seen::default()
         })
     }
 
     /// All conditions turn `True`.
     pub(super) async fn release(&self) -> Result<Seen> {
         let started = Instant::now();
-        load::each(self.limits.at_once, &self.world.members, async |node| {
+        load::each(self.at_once, &self.world.members, async |node| {
             load::set_agent(&self.client, &node.name, true).await
         })
         .await?;
@@ -75,16 +76,20 @@ impl Bench<'_> {
             latencies,
             wall,
             faults: self.faults(Gate::Agent, |_| false).await?,
+            ..Seen::default()
         })
     }
 
     /// One node flips at a time.
     pub(super) async fn flip(&self) -> Result<Seen> {
         let started = Instant::now();
-        let mut latencies = Vec::new();
+        let (mut own, mut latencies) = (Vec::new(), Vec::new());
         let flips = usize::try_from(self.plan.flips)?;
         for node in spread(&self.world.members).take(flips) {
-            latencies.extend(self.flip_one(&node.name).await?);
+            if let Some((seen, followed)) = self.flip_one(&node.name).await? {
+                own.push(seen);
+                latencies.push(followed);
+            }
             sleep(PAUSE).await;
         }
         let wall = started.elapsed();
@@ -100,15 +105,18 @@ impl Bench<'_> {
             changes: flips,
             latencies,
             wall,
+            own,
             faults,
         })
     }
 
-    async fn flip_one(&self, node: &str) -> Result<Option<Duration>> {
+    /// How long it takes until the client sees the condition that it has written, and from then on until the taint follows.
+    async fn flip_one(&self, node: &str) -> Result<Option<(Duration, Duration)>> {
         let ready = self.view.look(|sights| {
             let node = sights.nodes.get(node);
             node.is_some_and(|node| node.agent.is)
         });
+        let asked = Instant::now();
         load::set_agent(&self.client, node, !ready).await?;
         let mut took = None;
         self.view
@@ -116,7 +124,8 @@ impl Bench<'_> {
                 let node = sights.nodes.get(node);
                 took = node
                     .filter(|node| node.agent.is != ready && node.taint(Gate::Agent).is == ready)
-                    .map(|node| node.taint(Gate::Agent).since - node.agent.since);
+                    .map(|node| (node.agent.since, node.taint(Gate::Agent).since))
+                    .map(|(seen, followed)| (seen - asked, followed - seen));
                 took.is_some()
             })
             .await;
@@ -146,6 +155,7 @@ impl Bench<'_> {
             latencies: Vec::new(),
             wall: self.plan.idle,
             faults: self.faults(Gate::Agent, |_| false).await?,
+            ..Seen::default()
         })
     }
 
@@ -176,6 +186,7 @@ impl Bench<'_> {
             latencies: self.changes_since(started, false),
             wall,
             faults,
+            ..Seen::default()
         })
     }
 
@@ -191,6 +202,7 @@ impl Bench<'_> {
             latencies: Vec::new(),
             wall,
             faults: self.faults(Gate::Agent, |_| true).await?,
+            ..Seen::default()
         })
     }
 
@@ -218,6 +230,7 @@ impl Bench<'_> {
             latencies: latency.into_iter().collect(),
             wall: latency.unwrap_or_else(|| started.elapsed()),
             faults: self.faults(Gate::Agent, |node| node != changed).await?,
+            ..Seen::default()
         })
     }
 

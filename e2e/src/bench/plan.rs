@@ -13,6 +13,8 @@ pub enum Phase {
     Gate,
     /// All conditions turn True at once, until the last taint is gone
     Release,
+    /// The rule is deleted while all nodes are gated, until the last taint and the rule are gone
+    Delete,
     /// One node flips at a time, and nothing else happens
     Single,
     /// The same among unrelated status writes on all nodes and critical pods
@@ -23,8 +25,6 @@ pub enum Phase {
     Restart,
     /// It is started again after one of them has turned ready: until that one's taint is gone
     CatchUp,
-    /// The rule is deleted while all nodes are gated, until the last taint and the rule are gone
-    Delete,
     /// Nodes join with a startup taint, and their critical pods get Ready one after another
     Joins,
     /// A critical `DaemonSet`'s pods are replaced node by node, under a continuous rule
@@ -36,15 +36,21 @@ impl Phase {
     pub const ALL: [Self; 10] = [
         Self::Gate,
         Self::Release,
+        Self::Delete,
         Self::Single,
         Self::Churn,
         Self::Idle,
         Self::Restart,
         Self::CatchUp,
-        Self::Delete,
         Self::Joins,
         Self::Rollout,
     ];
+
+    /// Whether it goes as fast as writes can be made, and is compared with how fast that is.
+    #[must_use]
+    pub fn has_limit(self) -> bool {
+        matches!(self, Self::Gate | Self::Release | Self::Delete)
+    }
 
     /// What it is called on the command line and in tables.
     #[must_use]
@@ -102,6 +108,8 @@ impl Phase {
 pub struct Plan {
     /// The phases, in their order.
     pub phases: Vec<Phase>,
+    /// How often the phases that have a limit are measured, with the limit each time; the median counts.
+    pub rounds: usize,
     /// How many nodes flip in the phases that flip one at a time.
     pub flips: u32,
     /// Unrelated status writes per second under churn.
@@ -126,6 +134,7 @@ impl Plan {
     pub fn full(phases: Vec<Phase>) -> Self {
         Self {
             phases,
+            rounds: 3,
             flips: 200,
             churn_per_second: 200,
             idle: Duration::from_secs(20),
@@ -137,10 +146,18 @@ impl Plan {
         }
     }
 
+    /// How often the phases that have a limit are measured with so many nodes: writes by the ten thousand make a mean by
+    /// themselves.
+    #[must_use]
+    pub fn rounds(&self, nodes: usize) -> usize {
+        if nodes > 1000 { 1 } else { self.rounds }
+    }
+
     /// Enough to see that everything works, and roughly how fast.
     #[must_use]
     pub fn quick(phases: Vec<Phase>) -> Self {
         Self {
+            rounds: 1,
             flips: 30,
             idle: Duration::from_secs(3),
             joins: 40,

@@ -68,9 +68,11 @@ fn costs(runs: &[Run]) -> [Chart; 4] {
                 ("gate", Style::Marks, |run| wall(run, Phase::Gate)),
                 ("release", Style::Marks, |run| wall(run, Phase::Release)),
                 ("delete", Style::Marks, |run| wall(run, Phase::Delete)),
-                ("limit: gate", Style::Dashed, |run| Some(run.limits.add)),
+                ("limit: gate", Style::Dashed, |run| {
+                    run.outcome(Phase::Gate)?.limit
+                }),
                 ("limit: release", Style::Dashed, |run| {
-                    Some(run.limits.release)
+                    run.outcome(Phase::Release)?.limit
                 }),
             ],
         ),

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use super::measure::{Latencies, number};
 use super::plan::Phase;
-use super::results::{Limits, Outcome, Results, Run};
+use super::results::{Outcome, Results, Run};
 use super::targets::{TARGETS, conditions, events, taints};
 
 /// A line for the screen.
 #[must_use]
-pub fn line(outcome: &Outcome, limits: &Limits) -> String {
-    let mut text = format!("{}: {}", outcome.phase.name(), wall(outcome, limits));
+pub fn line(outcome: &Outcome) -> String {
+    let mut text = format!("{}: {}", outcome.phase.name(), wall(outcome));
     if let Some(latencies) = &outcome.latencies {
         let _ = write!(
             text,
@@ -71,7 +71,7 @@ fn overview(results: &Results) -> String {
     for phase in [Phase::Gate, Phase::Release, Phase::Delete] {
         let name = format!("{}: all nodes, and times its limit", phase.name());
         row(&name, &|run| {
-            run.outcome(phase).map(|outcome| wall(outcome, &run.limits))
+            run.outcome(phase).map(|outcome| wall(outcome))
         });
     }
     for (phase, what) in [
@@ -81,13 +81,12 @@ fn overview(results: &Results) -> String {
         (Phase::Rollout, "a rollout of critical pods"),
     ] {
         row(&format!("{}: {what}, p50 / p99", phase.name()), &|run| {
-            let latencies = run.outcome(phase)?.latencies.as_ref()?;
-            Some(format!(
-                "{} / {}",
-                milliseconds(latencies.p50),
-                milliseconds(latencies.p99)
-            ))
+            Some(halfway_and_last(run.outcome(phase)?.latencies.as_ref()?))
         });
+        row(
+            &format!("{}: the write that was the cause, p50 / p99", phase.name()),
+            &|run| Some(halfway_and_last(run.outcome(phase)?.own.as_ref()?)),
+        );
     }
     row("catch-up: process start to the first right write", &|run| {
         let latencies = run.outcome(Phase::CatchUp)?.latencies.as_ref()?;
@@ -147,15 +146,10 @@ fn targets(results: &Results) -> String {
 
 /// All phases of one run.
 fn details(run: &Run) -> String {
-    let limits = &run.limits;
     let mut text = format!(
-        "\n## {} nodes\n\nLimits: {:.2} s to taint all nodes, {:.2} s to untaint them, {:.2} s to turn all conditions `True` \
-         and untaint, with {} writes at a time.\n\n",
+        "\n## {} nodes\n\nThe limits are those of {} writes at a time.\n\n",
         count(run.nodes),
-        limits.add,
-        limits.remove,
-        limits.release,
-        limits.at_once
+        run.at_once
     );
     let mut table = Table::new(
         [
@@ -179,7 +173,7 @@ fn details(run: &Run) -> String {
         table.row([
             outcome.phase.name().to_owned(),
             count(outcome.changes),
-            wall(outcome, limits),
+            wall(outcome),
             quantile(|latencies| latencies.p50),
             quantile(|latencies| latencies.p90),
             quantile(|latencies| latencies.p99),
@@ -261,13 +255,20 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
 }
 
 /// How long a phase took, and how often its limit that is.
-fn wall(outcome: &Outcome, limits: &Limits) -> String {
+fn wall(outcome: &Outcome) -> String {
     let wall = format!("{:.2} s", outcome.wall);
-    match limits.of(outcome.phase) {
-        Some(limit) if outcome.missed == 0 => format!("{wall} ({:.2} x)", outcome.wall / limit),
-        Some(_) => format!("over {wall}"),
-        None => wall,
+    match (outcome.limit, outcome.over_limit()) {
+        (Some(limit), Some(ratio)) if ratio.is_finite() => {
+            format!("{wall} ({ratio:.2} x {limit:.2} s)")
+        }
+        (Some(_), _) => format!("over {wall}"),
+        (None, _) => wall,
     }
+}
+
+fn halfway_and_last(latencies: &Latencies) -> String {
+    let [p50, p99] = [latencies.p50, latencies.p99].map(milliseconds);
+    format!("{p50} / {p99}")
 }
 
 /// Milliseconds with about two significant digits.
@@ -345,29 +346,25 @@ mod tests {
 
     #[test]
     fn a_phase_is_compared_with_its_limit_only_where_it_ended() {
-        let limits = Limits {
-            at_once: 16,
-            add: 2.0,
-            remove: 1.0,
-            release: 4.0,
-        };
         let outcome = |phase, missed| Outcome {
             phase,
             changes: 10,
             missed,
             wall: 3.0,
+            limit: (phase != Phase::Single).then_some(2.0),
             latencies: None,
+            own: None,
             requests: [("patch nodes".to_owned(), 9), ("list pods".to_owned(), 1)].into(),
             cpu: 0.5,
             peak_memory: 20.0,
             rule_bytes: None,
             faults: Vec::new(),
         };
-        assert_eq!(wall(&outcome(Phase::Gate, 0), &limits), "3.00 s (1.50 x)");
-        assert_eq!(wall(&outcome(Phase::Gate, 1), &limits), "over 3.00 s");
-        assert_eq!(wall(&outcome(Phase::Single, 0), &limits), "3.00 s");
+        assert_eq!(wall(&outcome(Phase::Gate, 0)), "3.00 s (1.50 x 2.00 s)");
+        assert_eq!(wall(&outcome(Phase::Gate, 1)), "over 3.00 s");
+        assert_eq!(wall(&outcome(Phase::Single, 0)), "3.00 s");
         assert_eq!(
-            line(&outcome(Phase::Delete, 2), &limits),
+            line(&outcome(Phase::Delete, 2)),
             "delete: over 3.00 s, CPU 0.500 s, 20 MiB, 9 writes\n  WRONG: 2 of 10 changes were not seen in time"
         );
         assert_eq!(

@@ -25,8 +25,8 @@ pub struct Run {
     pub nodes: usize,
     /// What Kubernetes it was, such as `v1.36.3`.
     pub kubernetes: String,
-    /// What the client itself needed for the same writes.
-    pub limits: Limits,
+    /// How many writes at a time turned out fastest for the client itself.
+    pub at_once: usize,
     /// The phases, in order.
     pub outcomes: Vec<Outcome>,
 }
@@ -55,32 +55,6 @@ impl Run {
     }
 }
 
-/// How fast the client itself makes the writes that the controller has to make, with no controller running.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Limits {
-    /// How many writes at a time turned out fastest.
-    pub at_once: usize,
-    /// Seconds to add one taint to every node.
-    pub add: f64,
-    /// Seconds to remove it from every node.
-    pub remove: f64,
-    /// Seconds to turn every node's condition `True` and remove its taint.
-    pub release: f64,
-}
-
-impl Limits {
-    /// Seconds that no controller could beat in a phase; `None` for one that does not go as fast as it can.
-    #[must_use]
-    pub fn of(&self, phase: Phase) -> Option<f64> {
-        match phase {
-            Phase::Gate => Some(self.add),
-            Phase::Release => Some(self.release),
-            Phase::Delete => Some(self.remove),
-            _ => None,
-        }
-    }
-}
-
 /// What came out of one phase.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
@@ -92,8 +66,13 @@ pub struct Outcome {
     pub missed: usize,
     /// Seconds from the first cause to the last effect; of an idle phase, how long it was.
     pub wall: f64,
+    /// Seconds that the client itself needed for the same writes right before, with no controller running; `None` for a
+    /// phase that does not go as fast as it can.
+    pub limit: Option<f64>,
     /// From each cause to its effect.
     pub latencies: Option<Latencies>,
+    /// From the request that was the cause until the client saw what it had written: what one write takes by itself.
+    pub own: Option<Latencies>,
     /// The controller's requests by verb and resource, until it was quiet again.
     pub requests: BTreeMap<String, u64>,
     /// Seconds of CPU that the controller used, until it was quiet again.
@@ -107,6 +86,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// How often its limit the phase took; `None` where it has none, beyond all bounds where it did not end.
+    #[must_use]
+    pub fn over_limit(&self) -> Option<f64> {
+        let ratio = self.wall / self.limit?;
+        Some(if self.missed == 0 {
+            ratio
+        } else {
+            f64::INFINITY
+        })
+    }
+
     /// How many of the controller's requests go by this name, such as `patch nodes`, whatever the answer was.
     #[must_use]
     pub fn requests_of(&self, name: &str) -> u64 {
@@ -165,7 +155,9 @@ mod tests {
             changes: 10,
             missed: 0,
             wall: 1.0,
+            limit: None,
             latencies: None,
+            own: None,
             requests: requests
                 .map(|(name, count)| (name.to_owned(), count))
                 .into(),

@@ -112,14 +112,7 @@ fn at_most(bound: f64, measured: f64) -> Option<Verdict> {
 }
 
 fn over_limit(run: &Run, phase: Phase) -> Option<f64> {
-    let outcome = run.outcome(phase)?;
-    let limit = run.limits.of(phase)?;
-    // What never ended is over any bound.
-    Some(if outcome.missed == 0 {
-        outcome.wall / limit
-    } else {
-        f64::INFINITY
-    })
+    run.outcome(phase)?.over_limit()
 }
 
 /// The most that any phase needed for a change.
@@ -155,7 +148,6 @@ fn precise(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::Limits;
 
     fn run(phase: Phase, wall: f64, missed: usize, requests: &[(&str, u64)]) -> Run {
         let requests = requests
@@ -164,18 +156,15 @@ mod tests {
         Run {
             nodes: 10,
             kubernetes: String::new(),
-            limits: Limits {
-                at_once: 8,
-                add: 1.0,
-                remove: 1.0,
-                release: 1.0,
-            },
+            at_once: 8,
             outcomes: vec![Outcome {
                 phase,
                 changes: if phase == Phase::Idle { 0 } else { 10 },
                 missed,
                 wall,
+                limit: phase.has_limit().then_some(1.0),
                 latencies: None,
+                own: None,
                 requests: requests.collect(),
                 cpu: 0.02,
                 peak_memory: 41.0,

@@ -239,9 +239,6 @@ impl<'a> Draft<'a> {
         let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
             return;
         };
-        let waits_for_class = |spec: &CompiledSpec| {
-            (0..self.cluster.classes.len()).any(|class| spec.waits_for_class(class))
-        };
         let unmet = || {
             let whys = evaluation.unmet().map(ConditionResult::why);
             whys.collect::<Vec<_>>().join("; ")
@@ -261,7 +258,7 @@ impl<'a> Draft<'a> {
             },
             components_ready: kind == ChangeKind::Removed
                 && !gave_up
-                && waits_for_class(claim.spec),
+                && claim.spec.waits_for_components(),
             gave_up,
         };
         self.plan.changes.push(change);

@@ -24,15 +24,24 @@ impl ConditionChanges<'_> {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
-    /// Whether more changes than the message of what is published already.
+    /// How soon somebody may wait for these changes.
     #[must_use]
-    pub fn is_urgent(&self) -> bool {
-        !self.withdraw.is_empty()
-            || self
-                .set
-                .iter()
-                .any(|condition| condition.status_changes || condition.reason_changes)
+    pub fn urgency(&self) -> Urgency {
+        let changes = self.set.iter().map(|condition| condition.urgency);
+        let withdrawn = (!self.withdraw.is_empty()).then_some(Urgency::Status);
+        changes.chain(withdrawn).max().unwrap_or(Urgency::Detail)
     }
+}
+
+/// How soon somebody may wait for a change of a published condition, ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Reason or message say something else of the same status.
+    Detail,
+    /// The node does not carry the condition yet. What a node that joins lacks changes every moment, at first.
+    First,
+    /// The status changes, or the condition is withdrawn.
+    Status,
 }
 
 /// A condition to publish.
@@ -46,10 +55,8 @@ pub struct NewCondition<'a> {
     pub reason: &'a str,
     /// The message.
     pub message: String,
-    /// Whether the status differs from what is published, or nothing is.
-    pub status_changes: bool,
-    /// Whether the reason differs from what is published, or nothing is.
-    pub reason_changes: bool,
+    /// What changes against what is published.
+    pub urgency: Urgency,
     /// When the status that is published changed last, to be kept where it stays.
     pub transition: Option<Timestamp>,
 }
@@ -71,20 +78,22 @@ impl Draft<'_> {
                     let (reason, message) =
                         (condition.detail.reason(), condition.detail.to_string());
                     let published = self.node.condition(kind);
-                    let status_changes =
-                        published.is_none_or(|published| published.status != condition.status);
-                    let reason_changes =
-                        published.is_none_or(|published| published.reason != reason);
-                    let message_changes =
-                        published.is_none_or(|published| published.message != message);
-                    if status_changes || reason_changes || message_changes {
+                    let urgency = match published {
+                        None => Some(Urgency::First),
+                        Some(published) if published.status != condition.status => {
+                            Some(Urgency::Status)
+                        }
+                        Some(published) => (published.reason != reason
+                            || published.message != message)
+                            .then_some(Urgency::Detail),
+                    };
+                    if let Some(urgency) = urgency {
                         self.plan.conditions.set.push(NewCondition {
                             kind,
                             status: condition.status,
                             reason,
                             message,
-                            status_changes,
-                            reason_changes,
+                            urgency,
                             transition: published.and_then(|published| published.transition),
                         });
                     }

@@ -2,6 +2,7 @@
 
 use super::{gate, met};
 use crate::api::ConditionStatus;
+use crate::rule::Urgency::{self, Detail, First, Status};
 use crate::testing::{Builder, NodeBuilder, World, at, daemon_set, node, rule, world};
 
 const READY: &str = "node.gardener.cloud/CriticalPodsReady";
@@ -33,7 +34,11 @@ fn as_it_is() -> NodeBuilder {
 fn publishes(world: &World) -> Vec<String> {
     let plan = world.plan();
     let set = plan.conditions.set.iter().map(|condition| {
-        let sign = if condition.status_changes { '+' } else { '~' };
+        let sign = if condition.urgency == Urgency::Detail {
+            '~'
+        } else {
+            '+'
+        };
         format!("{sign}{} {}", condition.kind, condition.status)
     });
     let withdraw = plan
@@ -52,19 +57,19 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
     let withdrawn = "-node.gardener.cloud/CriticalPodsReady";
     let foreign = published("True", "KubeletReady", "someone else's");
     let bare = node("worker-1");
-    for (name, world, expected, urgent) in [
-        ("new", lacking(&bare).rule(&asks()), vec![is_false], true),
+    for (name, world, expected, urgency) in [
+        ("new", lacking(&bare).rule(&asks()), vec![is_false], First),
         (
             "as it is",
             lacking(&as_it_is()).rule(&asks()),
             vec![],
-            false,
+            Detail,
         ),
         (
             "another status",
             lacking(&published("True", "PodsReady", "")).rule(&asks()),
             vec![is_false],
-            true,
+            Status,
         ),
         (
             "another wording",
@@ -75,7 +80,7 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
             ))
             .rule(&asks()),
             vec!["~node.gardener.cloud/CriticalPodsReady False"],
-            false,
+            Detail,
         ),
         (
             "another reason",
@@ -86,19 +91,19 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
             ))
             .rule(&asks()),
             vec!["~node.gardener.cloud/CriticalPodsReady False"],
-            true,
+            Detail,
         ),
         (
             "over someone else's",
             lacking(&foreign).rule(&asks()),
             vec![is_false],
-            true,
+            Status,
         ),
         (
             "for a dry run",
             lacking(&bare).rule(&asks().dry_run()),
             vec![is_false],
-            true,
+            First,
         ),
         (
             "once for two rules",
@@ -108,60 +113,60 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
                     .selects("kubernetes.io/os", "linux"),
             ),
             vec![is_false],
-            true,
+            First,
         ),
         (
             "no rule selects the node",
             lacking(&bare).rule(&asks().selects("a", "b")),
             vec![],
-            false,
+            Detail,
         ),
         (
             "no rule asks",
             lacking(&bare).rule(&gate("r")),
             vec![],
-            false,
+            Detail,
         ),
         (
             "no rule asks any more",
             lacking(&as_it_is()).rule(&gate("r")),
             vec![withdrawn],
-            true,
+            Status,
         ),
         (
             "the rule is being deleted",
             lacking(&as_it_is()).rule(&asks().deleting()),
             vec![withdrawn],
-            true,
+            Status,
         ),
         (
             "not ours to withdraw",
             lacking(&foreign).rule(&gate("r")),
             vec![],
-            false,
+            Detail,
         ),
         (
             "turned off",
             lacking(&bare).rule(&asks()).without_publishing(),
             vec![],
-            false,
+            Detail,
         ),
         (
             "turned off after a while",
             lacking(&as_it_is()).rule(&asks()).without_publishing(),
             vec![withdrawn],
-            true,
+            Status,
         ),
         (
             "the node is being deleted",
             lacking(&as_it_is().deleting()).rule(&gate("r")),
             vec![],
-            false,
+            Detail,
         ),
     ] {
         assert_eq!(publishes(&world), expected, "{name}");
         let changes = world.plan().conditions;
-        assert_eq!(changes.is_urgent(), urgent, "{name}: urgent");
+        assert_eq!(changes.urgency(), urgency, "{name}: urgency");
         assert_eq!(changes.is_empty(), expected.is_empty(), "{name}: empty");
         assert_eq!(publishes(&world.carried_out()), [""; 0], "{name}: once");
     }
