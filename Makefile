@@ -18,7 +18,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro cluster crd alerts chart \
+	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image docs book lint clean
 
 help: ## List the targets
@@ -82,6 +82,9 @@ bench-full: bench-binaries ## Measure it with up to 10,000 nodes (half an hour),
 
 bench-micro: ## Measure single decisions: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide
+
+bench-instructions: ## Count the instructions of single decisions, and hold them to their bounds; needs valgrind
+	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
 
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --crd

@@ -1,5 +1,5 @@
-//! A guard that does not depend on the machine's speed: how often memory is allocated to decide over one node. Numbers
-//! may fall; who lets them rise says why.
+//! A guard that does not depend on the machine's speed: how often memory is allocated to decide over one node where nothing
+//! changes. With one rule that is never; with more, once for each list that outgrows its place on the stack.
 
 #[path = "../benches/world/mod.rs"]
 mod world;
@@ -15,14 +15,14 @@ fn allocations(world: &World) -> u64 {
 }
 
 #[test]
-fn deciding_that_nothing_changes_allocates_no_more_than_it_did() {
+fn deciding_that_nothing_changes_allocates_nothing() {
     let cases = [
-        ("open, one rule", 1, Source::Reported, true, 12),
-        ("open, ten rules", 10, Source::Reported, true, 70),
-        ("gated, one rule", 1, Source::Reported, false, 12),
-        ("gated, ten rules", 10, Source::Reported, false, 70),
-        ("open, critical components", 1, Source::Critical, true, 17),
-        ("gated, critical components", 1, Source::Critical, false, 24),
+        ("open, one rule", 1, Source::Reported, true, 0),
+        ("open, ten rules", 10, Source::Reported, true, 3),
+        ("gated, one rule", 1, Source::Reported, false, 0),
+        ("gated, ten rules", 10, Source::Reported, false, 5),
+        ("open, critical components", 1, Source::Critical, true, 0),
+        ("gated, critical components", 1, Source::Critical, false, 0),
     ];
     let mut more = Vec::new();
     for (name, rules, source, ready, at_most) in cases {

@@ -138,8 +138,8 @@ fn rule(index: usize, source: Source) -> Value {
     };
     json!({
         "metadata": {
-            "name": format!("rule-{index}"),
-            "uid": format!("7e0b8a52-96f0-4d4c-a4f5-{index:012}"),
+            "name": rule_name(index),
+            "uid": rule_uid(index),
             "generation": 1,
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"],
@@ -151,6 +151,14 @@ fn rule(index: usize, source: Source) -> Value {
             "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
         },
     })
+}
+
+fn rule_name(rule: usize) -> String {
+    format!("rule-{rule}")
+}
+
+fn rule_uid(rule: usize) -> String {
+    format!("7e0b8a52-96f0-4d4c-a4f5-{rule:012}")
 }
 
 fn taint_key(rule: usize) -> String {
@@ -166,6 +174,16 @@ fn node(rules: usize, ready: bool, tainted: bool) -> Value {
     let taints: Vec<Value> = taints
         .map(|rule| json!({"key": taint_key(rule), "effect": "NoSchedule"}))
         .collect();
+    let owned = (0..rules).filter(|_| tainted).map(|index| {
+        let key = format!("nodegate.dev/taint-added-by-{}", rule_uid(index));
+        let value = json!({
+            "rule-name": rule_name(index),
+            "taint-key": taint_key(index),
+            "taint-effect": "NoSchedule",
+        });
+        (key, value.to_string())
+    });
+    let owned: BTreeMap<String, String> = owned.collect();
     json!({
         "metadata": {
             "name": "worker-1",
@@ -173,6 +191,7 @@ fn node(rules: usize, ready: bool, tainted: bool) -> Value {
             "resourceVersion": "1",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": "worker-1"},
+            "annotations": owned,
         },
         "spec": {"taints": taints},
         "status": {"conditions": [

@@ -1,6 +1,12 @@
 //! Enums that are one of a few fixed words in JSON. Each word is written down once, and parsing, printing, serde and
 //! schema follow from it.
 
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::Visitor;
+
 /// A word that is not one of those its field takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is not one of {expected:?}")]
@@ -9,6 +15,27 @@ pub struct UnknownWord {
     pub word: String,
     /// What the field takes.
     pub expected: &'static [&'static str],
+}
+
+/// Parses a word where the deserializer has it, without a copy.
+pub struct WordVisitor<T>(PhantomData<T>);
+
+impl<T> Default for WordVisitor<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: FromStr<Err = UnknownWord>> Visitor<'_> for WordVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<T, E> {
+        word.parse().map_err(E::custom)
+    }
 }
 
 /// Declares a `Copy` enum whose variants are words on the wire.
@@ -63,8 +90,7 @@ macro_rules! words {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let word = std::borrow::Cow::<str>::deserialize(deserializer)?;
-                word.parse().map_err(serde::de::Error::custom)
+                deserializer.deserialize_str($crate::api::words::WordVisitor::default())
             }
         }
 

@@ -1,5 +1,7 @@
 //! CSI drivers: is what pods say they wait for registered on the node?
 
+use smallvec::SmallVec;
+
 use super::{ClassFacts, Condition, Detail};
 use crate::object::{CsiNode, Node};
 
@@ -28,7 +30,7 @@ pub(super) fn drivers_registered<'a>(
     facts: &ClassFacts<'_, 'a>,
 ) -> Condition<'a> {
     let csi_node = of_this_node(node, csi_node);
-    let mut wanted: Vec<&str> = facts
+    let mut wanted: SmallVec<[&str; 4]> = facts
         .pods
         .iter()
         .filter(|pod| pod.is_live())

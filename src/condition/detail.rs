@@ -1,6 +1,6 @@
 //! Why a condition has its status: one wording, used by events, statuses, logs and the command line.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::api::Duration;
 use crate::object::ObjectKey;
@@ -139,6 +139,25 @@ impl<'a> Detail<'a> {
             Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
             Self::ResourceNotAllocatable { .. } => RESOURCE_NOT_ALLOCATABLE,
         }
+    }
+}
+
+impl Detail<'_> {
+    /// Whether this is its wording.
+    #[must_use]
+    pub fn reads(&self, text: &str) -> bool {
+        let mut rest = Rest(text);
+        write!(rest, "{self}").is_ok() && rest.0.is_empty()
+    }
+}
+
+/// What is left of a text that is written once more, as long as that is the same text.
+struct Rest<'a>(&'a str);
+
+impl fmt::Write for Rest<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
+        Ok(())
     }
 }
 

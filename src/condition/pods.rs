@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use smallvec::SmallVec;
 
 use super::daemon_sets::{expected, pods_of};
 use super::{ClassFacts, Condition, Detail, Trust};
@@ -62,8 +63,8 @@ pub(super) fn ready<'a>(
     if scheduled.status != ConditionStatus::True {
         return scheduled;
     }
-    let mut unready: Vec<(&Pod, Word)> = Vec::new();
-    let mut waited_for: Vec<&str> = Vec::new();
+    let mut unready: SmallVec<[(&Pod, Word); 8]> = SmallVec::new();
+    let mut waited_for: SmallVec<[&str; 8]> = SmallVec::new();
     for daemon_set in expected(node, facts) {
         waited_for.push(&daemon_set.uid);
         let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, trust, now)));

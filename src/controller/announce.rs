@@ -90,7 +90,7 @@ pub(super) fn announce(
         Tone::Warning,
         waiting.reason,
         "WaitForCriticalComponents",
-        waiting.message.clone(),
+        waiting.detail.to_string(),
     ));
     None
 }

@@ -133,6 +133,14 @@ impl Node {
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
+
+    /// The value of the one of our annotations that has this prefix and is about this ID.
+    #[must_use]
+    pub fn annotation_about(&self, prefix: &str, id: &str) -> Option<&str> {
+        let mut annotations = self.annotations.iter().flatten();
+        let about = annotations.find(|(key, _)| key.strip_prefix(prefix) == Some(id));
+        about.map(|(_, value)| value.as_str())
+    }
 }
 
 /// A Node on the wire.

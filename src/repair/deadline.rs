@@ -63,7 +63,7 @@ impl Deadline {
     /// What is on record for a node under the rule with this UID. A record that cannot be read is none.
     #[must_use]
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
-        match node.annotation(&Self::key(rule_uid))? {
+        match node.annotation_about(READY_DEADLINE_PREFIX, rule_uid)? {
             NEVER => Some(Self::Never),
             text => text.parse().ok().map(Self::At),
         }

@@ -189,7 +189,7 @@ impl<'a> Case<'a> {
 #[must_use]
 pub fn has_been_open(node: &Node, rule: &Rule) -> bool {
     [&rule.uid, &rule.name].iter().any(|id| {
-        node.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}"))
+        node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id)
             .is_some()
     })
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::compile::{CompiledSpec, Requirement};
+use super::few::Few;
 use crate::api::{ConditionPolicy, ConditionStatus};
 use crate::condition::{Condition, Facts};
 
@@ -12,7 +13,7 @@ pub struct Evaluation<'a> {
     /// Whether the conditions, taken together, are met.
     pub met: bool,
     /// Each condition, in the rule's order.
-    pub results: Vec<ConditionResult<'a>>,
+    pub results: Few<ConditionResult<'a>>,
 }
 
 /// One condition of a rule on one node.
@@ -60,9 +61,9 @@ impl ConditionResult<'_> {
     }
 }
 
-impl Evaluation<'_> {
+impl<'a> Evaluation<'a> {
     /// The conditions that are not as the rule asks.
-    pub fn unmet(&self) -> impl Iterator<Item = &ConditionResult<'_>> {
+    pub fn unmet(&self) -> impl Iterator<Item = &ConditionResult<'a>> {
         self.results.iter().filter(|result| !result.is_met())
     }
 
@@ -94,7 +95,7 @@ impl Evaluation<'_> {
 /// Evaluates a rule's conditions on a node. Whether the rule selects the node is not asked here.
 #[must_use]
 pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
-    let results: Vec<_> = spec
+    let results: Few<_> = spec
         .conditions
         .iter()
         .map(|requirement| {

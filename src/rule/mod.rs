@@ -9,6 +9,7 @@ mod compile;
 mod conflict;
 mod decision;
 mod evaluate;
+mod few;
 mod ownership;
 mod patience;
 mod plan;
@@ -21,6 +22,7 @@ pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
 pub use conflict::Conflict;
 pub use decision::{Decision, Held, decide};
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
+pub use few::Few;
 pub use ownership::Ownership;
 pub use patience::Memory;
 pub use plan::{

@@ -11,14 +11,14 @@ use crate::object::Node;
 ///
 /// The annotation names the taint besides the rule, so that the taint can still be lifted when the rule is gone
 /// and nothing else is left to say which taint was its.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ownership {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership<'a> {
     /// Name of the rule that added the taint.
-    pub rule_name: String,
+    pub rule_name: &'a str,
     /// UID of the rule that added the taint.
-    pub rule_uid: String,
+    pub rule_uid: &'a str,
     /// Key of the taint.
-    pub taint_key: String,
+    pub taint_key: &'a str,
     /// Effect of the taint.
     pub taint_effect: TaintEffect,
     /// Whether the node had never been open when the taint was added.
@@ -35,15 +35,23 @@ struct OwnershipValue<'a> {
     joining: bool,
 }
 
-impl Ownership {
+impl<'a> Ownership<'a> {
     /// Whether it speaks of the taint with this key and effect.
     #[must_use]
     pub fn is_of(&self, key: &str, effect: TaintEffect) -> bool {
         self.taint_key == key && self.taint_effect == effect
     }
 
+    /// Whether this is what a rule would say that has added the taint.
+    pub(super) fn is_as_of(&self, rule: &Rule, spec: &CompiledSpec, joining: bool) -> bool {
+        *self.rule_uid == *rule.uid
+            && *self.rule_name == *rule.name
+            && self.is_of(&spec.taint.key, spec.effect)
+            && self.joining == joining
+    }
+
     /// The taints on this node that Nodegate put there. An annotation that cannot be read is passed over.
-    pub fn all(node: &Node) -> impl Iterator<Item = Self> + use<'_> {
+    pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations
             .iter()
             .flatten()
@@ -51,9 +59,9 @@ impl Ownership {
                 let rule_uid = key.strip_prefix(TAINT_ADDED_BY_PREFIX)?;
                 let value: OwnershipValue = serde_json::from_str(value).ok()?;
                 Some(Self {
-                    rule_name: value.rule_name.into(),
-                    rule_uid: rule_uid.into(),
-                    taint_key: value.taint_key.into(),
+                    rule_name: value.rule_name,
+                    rule_uid,
+                    taint_key: value.taint_key,
                     taint_effect: value.taint_effect,
                     joining: value.joining,
                 })
@@ -111,11 +119,10 @@ struct CompletionValue<'a> {
 impl<'a> Completion<'a> {
     /// What is on record about this node's bootstrap under the rule.
     pub(super) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
-        let [by_uid, by_name] = completion_keys(rule);
-        let Some(value) = node
-            .annotation(&by_uid)
-            .or_else(|| node.annotation(&by_name))
-        else {
+        let mut on_record = [&rule.uid, &rule.name]
+            .into_iter()
+            .filter_map(|id| node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id));
+        let Some(value) = on_record.next() else {
             return Self::No;
         };
         if !spec.regate_on_reboot || node.boot_id.is_empty() {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::compile::CompiledSpec;
 use super::decision::Held;
 use super::evaluate::Evaluation;
+use super::few::Few;
 use super::plan::Outcome;
 use crate::api::{ConditionPolicy, EnforcementMode};
 
@@ -25,7 +26,7 @@ pub struct Memory {
 impl Memory {
     /// What is remembered after these outcomes; `None` where that is nothing new.
     #[must_use]
-    pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
+    pub fn after(outcomes: &Few<Outcome<'_>>, memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || {
             outcomes.iter().filter_map(|outcome| {
                 let spec = outcome.rule.active()?;

@@ -12,14 +12,16 @@ mod deadlines;
 mod draft;
 mod publish;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use smallvec::SmallVec;
 
 use super::compile::Rule;
 use super::decision::Decision;
 use super::evaluate::Evaluation;
+use super::few::Few;
 use super::ownership::{Ownership, completion_keys, owner_key};
 use super::patience::Memory;
 use super::set::RuleSet;
@@ -72,11 +74,14 @@ pub struct NodeState<'a> {
     pub given_up_by: &'a [Arc<str>],
 }
 
+/// Some taints of a node.
+type Taints<'a> = SmallVec<[&'a Taint; 8]>;
+
 /// All that follows for one node: what to write, what to report, and when to look again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan<'a> {
     /// What each rule that selects the node makes of it. A rule that is being deleted has no outcome.
-    pub outcomes: Vec<Outcome<'a>>,
+    pub outcomes: Few<Outcome<'a>>,
     /// The node's new taints, where they change.
     pub taints: Option<Vec<Taint>>,
     /// Annotations to set (`Some`) or to remove (`None`).
@@ -88,7 +93,7 @@ pub struct NodePlan<'a> {
     /// Synthesized conditions to publish or withdraw.
     pub conditions: ConditionChanges<'a>,
     /// What the critical components on the node lack, where a held taint waits for them.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<Waiting<'a>>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
 }
@@ -190,15 +195,15 @@ pub enum ChangeKind {
 
 /// Which of Gardener's questions about critical components is not answered with yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Waiting<'a> {
     /// The event reason that Gardener's controller has for it.
     pub reason: &'static str,
     /// What is missing.
-    pub message: String,
+    pub detail: Detail<'a>,
 }
 
-impl Waiting {
-    fn of(detail: &Detail<'_>) -> Option<Self> {
+impl<'a> Waiting<'a> {
+    fn of(detail: &Detail<'a>) -> Option<Self> {
         let reason = match detail {
             Detail::DaemonSetPodMissing { .. } => "UnscheduledNodeCriticalDaemonSets",
             Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => {
@@ -211,7 +216,7 @@ impl Waiting {
         };
         Some(Self {
             reason,
-            message: detail.to_string(),
+            detail: detail.clone(),
         })
     }
 }
@@ -222,7 +227,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
     if state.node.deleting {
         return NodePlan::default();
     }
-    let claims: Vec<Claim> = state
+    let claims: SmallVec<[Claim; 8]> = state
         .selecting
         .iter()
         .filter_map(|index| {
@@ -236,9 +241,10 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         node: state.node,
         plan: NodePlan::default(),
     };
-    let owned: Vec<Ownership> = Ownership::all(state.node).collect();
+    draft.plan.outcomes.reserve(claims.len());
+    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node).collect();
     let staying = draft.staying(&owned);
-    let gates: Vec<Vec<&Taint>> = (0..cluster.classes.len())
+    let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
         .map(|class| {
             claims
                 .iter()
@@ -251,7 +257,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
                 .collect()
         })
         .collect();
-    let classes: Vec<ClassFacts> = cluster
+    let classes: SmallVec<[ClassFacts; 1]> = cluster
         .classes
         .iter()
         .enumerate()
@@ -277,15 +283,19 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
     let with_owner = owned
         .iter()
-        .map(|owner| (owner.taint_key.as_str(), owner.taint_effect));
-    for (key, effect) in claimed.chain(with_owner).collect::<BTreeSet<_>>() {
-        let claims: Vec<Claim> = claims
+        .map(|owner| (owner.taint_key, owner.taint_effect));
+    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).collect();
+    concerned.sort_unstable();
+    concerned.dedup();
+    for (key, effect) in concerned {
+        let claims: SmallVec<[Claim; 4]> = claims
             .iter()
             .copied()
             .filter(|claim| claim.spec.taint.is(key, effect))
             .collect();
-        let owners: Vec<&Ownership> = owned
+        let owners: SmallVec<[Ownership; 4]> = owned
             .iter()
+            .copied()
             .filter(|owner| owner.is_of(key, effect))
             .collect();
         draft.settle(key, effect, &claims, &owners, &facts);

@@ -241,6 +241,7 @@ impl Bench<'_> {
                 self.bring(State::Gated).await
             }
             Phase::Joins | Phase::Rollout => {
+                self.remove_rule().await?;
                 phase.gate().rule().create(&self.client).await?;
                 Ok(())
             }
@@ -249,9 +250,8 @@ impl Bench<'_> {
 
     /// Removes the agent's rule where a phase has left it, with its taints.
     async fn remove_rule(&mut self) -> Result<()> {
-        let name = Gate::Agent.rule_name();
-        if rules(&self.client).get_opt(name).await?.is_some() {
-            self.bring(State::Gated).await?;
+        let rule = rules(&self.client).get_opt(Gate::Agent.rule_name());
+        if rule.await?.is_some() {
             self.delete().await?;
             self.rest().await?;
         }
@@ -260,13 +260,6 @@ impl Bench<'_> {
 
     /// Brings the agent's rule and the nodes into a state, if they are not in it yet.
     async fn bring(&self, state: State) -> Result<()> {
-        if rules(&self.client)
-            .get_opt(Gate::Agent.rule_name())
-            .await?
-            .is_none()
-        {
-            Gate::Agent.rule().create(&self.client).await?;
-        }
         let ready = state == State::Open;
         let stale: Vec<String> = self.view.look(|sights| {
             let nodes = sights.nodes.iter();
@@ -279,6 +272,10 @@ impl Bench<'_> {
             load::set_agent(&self.client, node, ready).await
         })
         .await?;
+        let rule = rules(&self.client).get_opt(Gate::Agent.rule_name());
+        if rule.await?.is_none() {
+            Gate::Agent.rule().create(&self.client).await?;
+        }
         let tainted = if ready { 0 } else { self.world.members.len() };
         let settled = self.view.until(self.plan.patience, |sights| {
             sights.tainted(Gate::Agent) == tainted

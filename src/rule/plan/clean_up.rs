@@ -1,7 +1,7 @@
 //! What becomes of taints and annotations whose rule is going, gone, or about other nodes now.
 
 use super::draft::{Claim, Draft};
-use super::{ChangeKind, TaintChange};
+use super::{ChangeKind, TaintChange, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};
@@ -9,11 +9,11 @@ use crate::rule::{CompiledSpec, Rule};
 
 impl<'a> Draft<'a> {
     /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
-    pub(super) fn staying(&self, owned: &[Ownership]) -> Vec<&'a Taint> {
+    pub(super) fn staying(&self, owned: &[Ownership<'_>]) -> Taints<'a> {
         let is_left_behind = |taint: &Taint| {
-            owned.iter().any(|owner| {
-                taint.is(&owner.taint_key, owner.taint_effect) && self.is_orphan(owner)
-            })
+            owned
+                .iter()
+                .any(|owner| taint.is(owner.taint_key, owner.taint_effect) && self.is_orphan(owner))
         };
         self.node
             .taints
@@ -29,7 +29,7 @@ impl<'a> Draft<'a> {
         key: &str,
         effect: TaintEffect,
         claims: &[Claim<'a>],
-        owners: &[&Ownership],
+        owners: &[Ownership<'_>],
     ) {
         if self.has_heir(key, effect) {
             return;
@@ -53,14 +53,14 @@ impl<'a> Draft<'a> {
                 orphan.map(|owner| {
                     let why =
                         "the rule that added it does not select this node any more, or is gone";
-                    (owner.rule_name.clone(), owner.rule_uid.clone(), why)
+                    (owner.rule_name.to_owned(), owner.rule_uid.to_owned(), why)
                 })
             });
         let Some((rule_name, rule_uid, why)) = cause else {
             return;
         };
         for owner in owners {
-            self.remove_annotation(owner_key(&owner.rule_uid));
+            self.remove_annotation(owner_key(owner.rule_uid));
         }
         if self.node.taint(key, effect).is_some() {
             self.taints().retain(|taint| !taint.is(key, effect));
@@ -118,7 +118,7 @@ impl<'a> Draft<'a> {
     ///
     /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
     /// it owns.
-    fn is_orphan(&self, owner: &Ownership) -> bool {
+    fn is_orphan(&self, owner: &Ownership<'_>) -> bool {
         let rules = self.cluster.rules.rules();
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
             None => true,

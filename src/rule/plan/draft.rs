@@ -47,7 +47,7 @@ impl<'a> Draft<'a> {
         key: &str,
         effect: TaintEffect,
         claims: &[Claim<'a>],
-        owners: &[&Ownership],
+        owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) {
         let tainted = self.node.taint(key, effect).is_some();
@@ -139,7 +139,7 @@ impl<'a> Draft<'a> {
         Claim { rule, spec }: Claim<'a>,
         evaluation: &Evaluation<'_>,
         tainted: bool,
-        owners: &[&Ownership],
+        owners: &[Ownership<'_>],
         now: Timestamp,
     ) -> Patience {
         if spec.mode == EnforcementMode::BootstrapOnly {
@@ -172,7 +172,7 @@ impl<'a> Draft<'a> {
         claim: Claim<'a>,
         decision: Decision,
         joining: bool,
-        owners: &[&Ownership],
+        owners: &[Ownership<'_>],
     ) {
         let Claim { rule, spec } = claim;
         if decision.completes_bootstrap() {
@@ -197,10 +197,11 @@ impl<'a> Draft<'a> {
         let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
         for owner in owners {
             if !owns || *owner.rule_uid != *rule.uid {
-                self.remove_annotation(owner_key(&owner.rule_uid));
+                self.remove_annotation(owner_key(owner.rule_uid));
             }
         }
-        if owns {
+        let is_said = |owner: &Ownership| owner.is_as_of(rule, spec, joining);
+        if owns && !owners.iter().any(is_said) {
             self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
         }
         if decision.holds() {

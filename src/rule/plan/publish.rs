@@ -1,8 +1,7 @@
 //! Which synthesized conditions a node should carry, and how that differs from what it does.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
+use smallvec::SmallVec;
 
 use super::draft::Draft;
 use crate::api::ConditionStatus;
@@ -64,7 +63,7 @@ pub struct NewCondition<'a> {
 impl Draft<'_> {
     /// Finds out which synthesized conditions the node should carry, and how that differs from what it does.
     pub(super) fn publish(&mut self) {
-        let mut wanted = BTreeSet::new();
+        let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
         if self.cluster.publish_conditions {
             for outcome in &self.plan.outcomes {
                 for result in &outcome.evaluation.results {
@@ -72,11 +71,11 @@ impl Draft<'_> {
                         continue;
                     };
                     let kind = &*result.requirement.kind;
-                    if !result.requirement.source.is_synthesized() || !wanted.insert(kind) {
+                    if !result.requirement.source.is_synthesized() || wanted.contains(&kind) {
                         continue;
                     }
-                    let (reason, message) =
-                        (condition.detail.reason(), condition.detail.to_string());
+                    wanted.push(kind);
+                    let reason = condition.detail.reason();
                     let published = self.node.condition(kind);
                     let urgency = match published {
                         None => Some(Urgency::First),
@@ -84,15 +83,15 @@ impl Draft<'_> {
                             Some(Urgency::Status)
                         }
                         Some(published) => (published.reason != reason
-                            || published.message != message)
-                            .then_some(Urgency::Detail),
+                            || !condition.detail.reads(&published.message))
+                        .then_some(Urgency::Detail),
                     };
                     if let Some(urgency) = urgency {
                         self.plan.conditions.set.push(NewCondition {
                             kind,
                             status: condition.status,
                             reason,
-                            message,
+                            message: condition.detail.to_string(),
                             urgency,
                             transition: published.and_then(|published| published.transition),
                         });
@@ -106,7 +105,7 @@ impl Draft<'_> {
             .iter()
             .filter(|published| {
                 condition::is_ours(&published.kind, &published.reason)
-                    && !wanted.contains(published.kind.as_str())
+                    && !wanted.contains(&published.kind.as_str())
             })
             .map(|published| published.kind.as_str())
             .collect();

@@ -204,7 +204,12 @@ fn known_taints(world: &World) -> BTreeSet<(String, String)> {
     let owned = Ownership::all(&world.node);
     claimed
         .map(|spec| (spec.taint.key.clone(), spec.taint.effect.clone()))
-        .chain(owned.map(|owner| (owner.taint_key, owner.taint_effect.as_str().to_owned())))
+        .chain(owned.map(|owner| {
+            (
+                owner.taint_key.to_owned(),
+                owner.taint_effect.as_str().to_owned(),
+            )
+        }))
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! The table of decisions, as it reaches a node.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet, writes};
-use crate::rule::{ChangeKind, Decision, ShutOut, Standing, Waiting};
+use crate::rule::{ChangeKind, Decision, ShutOut, Standing};
 use crate::testing::{Builder, GATE, NodeBuilder, World, at, daemon_set, pod, rule, world};
 
 const OTHER: &str = "readiness.k8s.io/other";
@@ -584,12 +584,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
     let cni_pod = || pod("kube-system/cni-1").of(&cni);
     let waits = || rule("r").waits_for(NETWORK).waits_for(components);
     let base = || world(&met()).daemon_set(&cni);
-    let waiting = |reason, message: &str| {
-        Some(Waiting {
-            reason,
-            message: message.into(),
-        })
-    };
+    let waiting = |reason: &str, message: &str| Some(format!("{reason}: {message}"));
     let no_pod = || {
         waiting(
             "UnscheduledNodeCriticalDaemonSets",
@@ -637,7 +632,11 @@ fn a_held_node_says_what_its_critical_components_lack() {
             no_pod(),
         ),
     ] {
-        assert_eq!(world.plan().waiting, expected, "{name}");
+        let plan = world.plan();
+        let waiting = plan
+            .waiting
+            .map(|it| format!("{}: {}", it.reason, it.detail));
+        assert_eq!(waiting, expected, "{name}");
     }
     let released = world(&gated(met())).rule(&waits());
     assert!(released.plan().changes[0].components_ready);

@@ -1,0 +1,120 @@
+//! How many instructions it takes to decide what follows for one node where nothing changes. Unlike a time, that does not
+//! depend on the machine, nor on what else it does: so there are bounds, and the command fails where one is exceeded.
+//!
+//! `make bench-instructions` counts them with valgrind, which has to be installed, in an unoptimized build, which the tests
+//! need anyway and for which the bounds are. An optimized one (`cargo bench --bench instructions`) is told for comparison.
+
+mod world;
+
+use std::process::{Command, ExitCode};
+
+use world::{Source, World};
+
+/// A node and its rules.
+struct Case {
+    name: &'static str,
+    rules: usize,
+    source: Source,
+    ready: bool,
+    /// Instructions for one decision of an unoptimized build, at most: about a tenth more than there were.
+    bound: u64,
+}
+
+const CASES: [Case; 6] = [
+    case("open, one rule", 1, Source::Reported, true, 35_000),
+    case("gated, one rule", 1, Source::Reported, false, 56_000),
+    case("open, ten rules", 10, Source::Reported, true, 176_000),
+    case("gated, ten rules", 10, Source::Reported, false, 521_000),
+    case(
+        "open, three critical pods",
+        1,
+        Source::Critical,
+        true,
+        80_000,
+    ),
+    case(
+        "gated, three critical pods",
+        1,
+        Source::Critical,
+        false,
+        103_000,
+    ),
+];
+
+/// How many decisions are made, so that what comes before and after does not count.
+const DECISIONS: [u64; 2] = [10, 110];
+
+const fn case(name: &'static str, rules: usize, source: Source, ready: bool, bound: u64) -> Case {
+    Case {
+        name,
+        rules,
+        source,
+        ready,
+        bound,
+    }
+}
+
+fn main() -> ExitCode {
+    // Called by itself under valgrind: which case, and how many decisions.
+    let mut arguments = std::env::args().skip(1).filter_map(|it| it.parse().ok());
+    if let (Some(case), Some(decisions)) = (arguments.next(), arguments.next()) {
+        decide(&CASES[case], decisions);
+        return ExitCode::SUCCESS;
+    }
+    let mut exceeded = false;
+    for (index, case) in CASES.iter().enumerate() {
+        let counted: Result<Vec<u64>, String> = DECISIONS
+            .iter()
+            .map(|decisions| count(index, *decisions))
+            .collect();
+        let each = match counted.as_deref() {
+            Ok([few, many]) => (many - few) / (DECISIONS[1] - DECISIONS[0]),
+            Ok(_) => 0,
+            Err(problem) => {
+                eprintln!("cannot count instructions: {problem}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let bound = cfg!(debug_assertions).then_some(case.bound);
+        let is_too_many = bound.is_some_and(|bound| each > bound);
+        exceeded |= is_too_many;
+        println!(
+            "{:<28}{each:>9} instructions{}{}",
+            case.name,
+            bound.map_or_else(String::new, |bound| format!(", at most {bound}")),
+            if is_too_many { "  TOO MANY" } else { "" }
+        );
+    }
+    if exceeded {
+        eprintln!(
+            "a decision takes more than it did: mend it, or say in the commit why its bound rises"
+        );
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn decide(case: &Case, decisions: usize) {
+    let world = World::new(case.rules, case.source, case.ready, !case.ready);
+    for _ in 0..decisions {
+        std::hint::black_box(world.plan());
+    }
+}
+
+/// Instructions of a whole process that makes so many decisions.
+fn count(case: usize, decisions: u64) -> Result<u64, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(this)
+        .args([case.to_string(), decisions.to_string()])
+        .output()
+        .map_err(|error| format!("{error} (install valgrind)"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // The last words are "==PID== Collected : N".
+    let collected = said
+        .lines()
+        .find_map(|line| line.split("Collected : ").nth(1));
+    let counted = collected.and_then(|count| count.trim().parse().ok());
+    counted.ok_or_else(|| format!("valgrind said: {said}"))
+}
