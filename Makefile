@@ -80,8 +80,8 @@ bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (5 minu
 bench-full: bench-binaries ## Measure it with up to 10,000 nodes (half an hour), and write docs/performance anew
 	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
 
-bench-micro: ## Measure single decisions: nanoseconds and allocations
-	$(CARGO) bench --package nodegate --bench decide
+bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
+	$(CARGO) bench --package nodegate --bench decide --bench decode
 
 bench-instructions: ## Count the instructions of single decisions, and hold them to their bounds; needs valgrind
 	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions

@@ -92,7 +92,7 @@ pub struct Args {
     pub leader_election_namespace: Option<String>,
 
     /// How many nodes are written at a time
-    #[arg(long, value_name = "NODES", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "NODES", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub node_concurrent_reconciles: u16,
 
     /// How many nodes each list of a rule's status may name; counts stay exact

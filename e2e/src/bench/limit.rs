@@ -23,7 +23,7 @@ const TRIED: [usize; 4] = [8, 16, 32, 64];
 const SAMPLE: usize = 1000;
 
 /// How long the watch may take to show a pass.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What makes the writes, and what shows them.
 pub struct Limiter<'a> {

@@ -28,7 +28,7 @@ use crate::sights;
 const QUIET: Duration = Duration::from_secs(2);
 
 /// How long it is given to come to rest.
-const REST: Duration = Duration::from_secs(120);
+const REST: Duration = Duration::from_secs(300);
 
 /// How long a controller may take until it watches the nodes.
 const STARTUP: Duration = Duration::from_secs(60);
@@ -248,10 +248,15 @@ impl Bench<'_> {
         }
     }
 
+    /// Whether the agent's rule is there.
+    async fn has_rule(&self) -> Result<bool> {
+        let rules = rules(&self.client);
+        Ok(rules.get_opt(Gate::Agent.rule_name()).await?.is_some())
+    }
+
     /// Removes the agent's rule where a phase has left it, with its taints.
     async fn remove_rule(&mut self) -> Result<()> {
-        let rule = rules(&self.client).get_opt(Gate::Agent.rule_name());
-        if rule.await?.is_some() {
+        if self.has_rule().await? {
             self.delete().await?;
             self.rest().await?;
         }
@@ -272,8 +277,7 @@ impl Bench<'_> {
             load::set_agent(&self.client, node, ready).await
         })
         .await?;
-        let rule = rules(&self.client).get_opt(Gate::Agent.rule_name());
-        if rule.await?.is_none() {
+        if !self.has_rule().await? {
             Gate::Agent.rule().create(&self.client).await?;
         }
         let tainted = if ready { 0 } else { self.world.members.len() };
