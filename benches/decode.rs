@@ -71,7 +71,12 @@ fn node() -> Value {
     });
     let fields: Value = kinds
         .iter()
-        .map(|kind| (format!("k:{{\"type\":\"{kind}\"}}"), json!({".": {}, "f:status": {}, "f:reason": {}})))
+        .map(|kind| {
+            (
+                format!("k:{{\"type\":\"{kind}\"}}"),
+                json!({".": {}, "f:status": {}, "f:reason": {}}),
+            )
+        })
         .collect::<serde_json::Map<_, _>>()
         .into();
     let managers = ["kubelet", "kube-controller-manager", "nodegate"].map(|manager| {

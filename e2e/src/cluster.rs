@@ -294,6 +294,18 @@ impl Cluster {
         self.start_api_server().await
     }
 
+    /// Where the API server is: `https://127.0.0.1:<port>`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url.clone()
+    }
+
+    /// The port of the API server.
+    #[must_use]
+    pub fn api_port(&self) -> u16 {
+        self.launcher.api_port
+    }
+
     /// The certificate of the CA that signed the API server's, as PEM.
     #[must_use]
     pub fn ca(&self) -> &str {

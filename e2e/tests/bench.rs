@@ -13,6 +13,7 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
     let plan = Plan {
         flips: 4,
         joins: 3,
+        count_bytes: true,
         ..Plan::quick(phases.clone())
     };
     let run = run(&plan, &recipe, 5, |_| {}).await?;
@@ -22,6 +23,7 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
         assert_eq!(outcome.missed, 0, "{outcome:?}");
         let taints = outcome.requests_of("patch nodes");
         assert_eq!(taints, u64::try_from(outcome.changes)?, "{outcome:?}");
+        assert!(outcome.bytes.is_some(), "{outcome:?}");
     }
     let results = Results {
         controller: recipe.name(),

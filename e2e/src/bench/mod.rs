@@ -12,6 +12,7 @@
 //! view      what the watches show, and since when
 //! subject   the controller as a process: its CPU and memory
 //! requests  the controller's requests, by the audit log
+//! relay     the bytes that they take
 //! measure   quantiles
 //! results   what came out, as JSON
 //! targets   what Nodegate aims at
@@ -30,6 +31,7 @@ mod load;
 mod measure;
 mod plan;
 mod plots;
+mod relay;
 mod report;
 mod requests;
 mod results;

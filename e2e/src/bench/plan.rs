@@ -126,6 +126,8 @@ pub struct Plan {
     pub patience: Duration,
     /// How long one node's change may take.
     pub patience_each: Duration,
+    /// Whether bytes are counted, which makes the controller's requests a little slower.
+    pub count_bytes: bool,
 }
 
 impl Plan {
@@ -143,6 +145,7 @@ impl Plan {
             rollout_at_once: 16,
             patience: Duration::from_secs(300),
             patience_each: Duration::from_secs(30),
+            count_bytes: false,
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::measure::{Latencies, number};
 use super::plan::Phase;
 use super::results::{Outcome, Results, Run};
-use super::targets::{TARGETS, conditions, events, taints};
+use super::targets::{TARGETS, conditions, events, precise, taints};
 
 /// A line for the screen.
 #[must_use]
@@ -70,9 +70,7 @@ fn overview(results: &Results) -> String {
     };
     for phase in [Phase::Gate, Phase::Release, Phase::Delete] {
         let name = format!("{}: all nodes, and times its limit", phase.name());
-        row(&name, &|run| {
-            run.outcome(phase).map(|outcome| wall(outcome))
-        });
+        row(&name, &|run| run.outcome(phase).map(wall));
     }
     for (phase, what) in [
         (Phase::Single, "one node at a time"),
@@ -202,6 +200,15 @@ fn details(run: &Run) -> String {
         table.row(requests(outcome));
     }
     text.push_str(&table.text);
+    if run.outcomes.iter().any(|outcome| outcome.bytes.is_some()) {
+        text.push_str("\nOver the wire, with TLS:\n\n");
+        let head = ["phase", "sent", "received", "for each change"].map(str::to_owned);
+        let mut table = Table::new(head);
+        for outcome in &run.outcomes {
+            table.row(bytes(outcome));
+        }
+        text.push_str(&table.text);
+    }
     for outcome in &run.outcomes {
         for trouble in troubles(outcome) {
             let _ = write!(text, "\n**{}**: {trouble}\n", outcome.phase.name());
@@ -238,6 +245,18 @@ fn requests(outcome: &Outcome) -> [String; 9] {
         *cell = figure.to_string();
     }
     cells
+}
+
+fn bytes(outcome: &Outcome) -> [String; 4] {
+    let kibibytes = |bytes: f64| format!("{:.1} KiB", bytes / 1024.0);
+    let phase = outcome.phase.name().to_owned();
+    let Some(bytes) = outcome.bytes else {
+        return [phase, String::new(), String::new(), String::new()];
+    };
+    let [sent, received] = [bytes.sent, bytes.received].map(precise);
+    let each = (outcome.changes > 0).then(|| (sent + received) / number(outcome.changes));
+    let each = each.map_or_else(String::new, kibibytes);
+    [phase, kibibytes(sent), kibibytes(received), each]
 }
 
 /// What is wrong, if anything.
@@ -355,6 +374,7 @@ mod tests {
             latencies: None,
             own: None,
             requests: [("patch nodes".to_owned(), 9), ("list pods".to_owned(), 1)].into(),
+            bytes: None,
             cpu: 0.5,
             peak_memory: 20.0,
             rule_bytes: None,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measure::{Latencies, number};
 use super::plan::Phase;
+use super::relay::Bytes;
 
 /// All runs of one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct Outcome {
     pub own: Option<Latencies>,
     /// The controller's requests by verb and resource, until it was quiet again.
     pub requests: BTreeMap<String, u64>,
+    /// What went over the wire for that, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
     /// Seconds of CPU that the controller used, until it was quiet again.
     pub cpu: f64,
     /// MiB that the controller had resident at most since it was started.
@@ -161,6 +165,7 @@ mod tests {
             requests: requests
                 .map(|(name, count)| (name.to_owned(), count))
                 .into(),
+            bytes: None,
             cpu: 0.02,
             peak_memory: 10.0,
             rule_bytes: None,

@@ -13,6 +13,7 @@ use super::limit::Limiter;
 use super::load::{self, AT_ONCE};
 use super::measure::Latencies;
 use super::plan::{Phase, Plan};
+use super::relay::Relay;
 use super::requests::{self, Counts, Requests};
 use super::results::{Outcome, Run};
 use super::subject::{Recipe, Subject, Usage};
@@ -49,6 +50,8 @@ pub(super) struct Bench<'a> {
     controller: Client,
     recipe: &'a Recipe,
     requests: Requests,
+    /// What the controller goes through where bytes are counted.
+    relay: Option<Relay>,
     subject: Option<Subject>,
     /// How often the controller was started.
     starts: u32,
@@ -118,6 +121,11 @@ pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)
         at_once: AT_ONCE,
         recipe,
         requests: Requests::of(cluster.audit_log_path()),
+        relay: if plan.count_bytes {
+            Some(Relay::start(cluster.api_port()).await?)
+        } else {
+            None
+        },
         subject: None,
         starts: 0,
         cluster,
@@ -190,6 +198,7 @@ impl Bench<'_> {
         self.rest().await?;
         let requests = self.requests.so_far()?.clone();
         let (starts, before) = (self.starts, self.usage()?);
+        let bytes = self.relay.as_ref().map(Relay::so_far);
         let seen = match phase {
             Phase::Gate => self.gate().await,
             Phase::Release => self.release().await,
@@ -225,6 +234,11 @@ impl Bench<'_> {
             latencies: Latencies::of(seen.latencies),
             own: Latencies::of(seen.own),
             requests: requests::since(&requests, self.requests.so_far()?),
+            bytes: self
+                .relay
+                .as_ref()
+                .zip(bytes)
+                .map(|(relay, before)| relay.so_far().since(before)),
             cpu: used.as_secs_f64(),
             peak_memory: after.peak_memory,
             rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
@@ -297,7 +311,8 @@ impl Bench<'_> {
     pub(super) async fn start_controller(&mut self) -> Result<()> {
         let watches = |counts: &Counts| counts.get("watch nodes").copied().unwrap_or_default();
         let before = watches(self.requests.so_far()?);
-        let subject = Subject::start(&self.cluster, self.recipe).await?;
+        let port = self.relay.as_ref().map(Relay::port);
+        let subject = Subject::start(&self.cluster, self.recipe, port).await?;
         self.subject = Some(subject);
         self.starts += 1;
         let deadline = Instant::now() + STARTUP;

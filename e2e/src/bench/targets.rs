@@ -141,7 +141,7 @@ pub(super) fn events(outcome: &Outcome) -> u64 {
         .sum()
 }
 
-fn precise(count: u64) -> f64 {
+pub(super) fn precise(count: u64) -> f64 {
     usize::try_from(count).map_or(f64::INFINITY, number)
 }
 
@@ -166,6 +166,7 @@ mod tests {
                 latencies: None,
                 own: None,
                 requests: requests.collect(),
+                bytes: None,
                 cpu: 0.02,
                 peak_memory: 41.0,
                 rule_bytes: None,

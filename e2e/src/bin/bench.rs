@@ -31,6 +31,10 @@ struct Cli {
     #[arg(long)]
     quick: bool,
 
+    /// Count bytes too: the controller then talks to the API server through a relay, which makes it a little slower
+    #[arg(long)]
+    count_bytes: bool,
+
     /// Shell command of another controller, which finds the cluster by $KUBECONFIG and may do everything there
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
@@ -40,7 +44,7 @@ struct Cli {
     out: Option<PathBuf>,
 
     /// Measure nothing: make tables and plots from this results.json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "quick", "controller"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "quick", "count_bytes", "controller"])]
     from: Option<PathBuf>,
 }
 
@@ -89,11 +93,12 @@ async fn results(cli: &Cli) -> Result<Results> {
     }
     phases.sort_unstable();
     phases.dedup();
-    let plan = if cli.quick {
+    let mut plan = if cli.quick {
         Plan::quick(phases)
     } else {
         Plan::full(phases)
     };
+    plan.count_bytes = cli.count_bytes;
     let mut results = Results {
         controller: recipe.name(),
         machine: machine(),
