@@ -74,10 +74,10 @@ demo-outage: controlplane build ## Show an outage with and without a disruption 
 bench-binaries: controlplane
 	$(CARGO) build --release --package nodegate --package nodegate-e2e --bin nodegate --bin bench
 
-bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (5 minutes); BENCH='--help' tells more
+bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (8 minutes); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
 
-bench-full: bench-binaries ## Measure it with up to 10,000 nodes (half an hour), and write docs/performance anew
+bench-full: bench-binaries ## Measure it with up to 10,000 nodes (most of an hour), and write docs/performance anew
 	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations

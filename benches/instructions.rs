@@ -63,14 +63,10 @@ fn main() -> ExitCode {
     }
     let mut exceeded = false;
     for (index, case) in CASES.iter().enumerate() {
-        let counted: Result<Vec<u64>, String> = DECISIONS
-            .iter()
-            .map(|decisions| count(index, *decisions))
-            .collect();
-        let each = match counted.as_deref() {
-            Ok([few, many]) => (many - few) / (DECISIONS[1] - DECISIONS[0]),
-            Ok(_) => 0,
-            Err(problem) => {
+        let [few, many] = DECISIONS;
+        let each = match (count(index, few), count(index, many)) {
+            (Ok(before), Ok(after)) => (after - before) / (many - few),
+            (Err(problem), _) | (_, Err(problem)) => {
                 eprintln!("cannot count instructions: {problem}");
                 return ExitCode::FAILURE;
             }

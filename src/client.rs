@@ -5,7 +5,9 @@ use std::path::Path;
 use axum::http::header::{ACCEPT, USER_AGENT};
 use axum::http::{HeaderValue, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::request;
 use kube::{Client, Config};
+use serde::de::DeserializeOwned;
 
 use crate::causes::with_causes;
 
@@ -74,7 +76,18 @@ pub fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
 }
 
-/// Has the API server answer a write with the object's metadata alone: of a Node, a tenth.
+/// Makes a write that is answered with the object's metadata alone: the rest would only be what was sent, or what a watch
+/// will show anyway, for both ends to encode and decode.
+pub async fn write<T: DeserializeOwned>(
+    client: &Client,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> kube::Result<T> {
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    answer_with_metadata(&mut request);
+    client.request(request).await
+}
+
+/// Has the API server answer a write with the object's metadata alone.
 pub fn answer_with_metadata<B>(request: &mut Request<B>) {
     let metadata_only = HeaderValue::from_static(METADATA_ONLY);
     request.headers_mut().insert(ACCEPT, metadata_only);

@@ -363,20 +363,18 @@ impl Cache {
         }
     }
 
-    /// Takes in what a patch has made of a node, unless the cache has a newer state already.
+    /// Takes in what a patch has made of a node, unless the cache has a newer state already. Whoever made it has the node
+    /// evaluated again.
     pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
-        let name = patched.name.clone();
-        let Some(entry) = self.entries.get_mut(&name) else {
+        let Some(entry) = self.entries.get_mut(&patched.name) else {
             return;
         };
         if let Some(node) = &mut entry.node
             && node.uid == patched.uid
             && node.version < patched.version
+            && node.take_in(patched, taints)
         {
-            if node.take_in(patched, taints) {
-                entry.selected_at = 0;
-            }
-            self.mark(&name);
+            entry.selected_at = 0;
         }
     }
 

@@ -18,7 +18,7 @@ use tracing::warn;
 
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::causes::with_causes;
-use crate::client::answer_with_metadata;
+use crate::client;
 use crate::rule::Rule;
 
 /// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
@@ -236,9 +236,9 @@ async fn create(client: &Client, event: &Event) -> kube::Result<()> {
     let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
     let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
     let request = request.create(&PostParams::default(), body);
-    let mut request = request.map_err(kube::Error::BuildRequest)?;
-    answer_with_metadata(&mut request);
-    client.request::<IgnoredAny>(request).await.map(|_| ())
+    client::write::<IgnoredAny>(client, request)
+        .await
+        .map(|_| ())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | `cache` | what the watches have shown, and which nodes that concerns |
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
 //! | `nodes` | the loop's care for nodes: evaluation, writes |
+//! | `conditions` | the loop's care for published conditions |
 //! | `announce` | log lines and events about nodes |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
 //! | `repairs` | the loop's care for nodes that are not ready in time |
@@ -24,6 +25,7 @@
 
 mod announce;
 mod cache;
+mod conditions;
 mod disruption;
 mod events;
 mod health;

@@ -9,7 +9,8 @@ use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::announce::{SETTLING, Wait, announce, tell};
+use super::announce::{Wait, announce, tell};
+use super::conditions::ConditionWork;
 use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
@@ -20,12 +21,10 @@ use super::status::{Failure, Tally};
 use super::writer::WriteError;
 use crate::object::{Node, NodeMetadata, Taint};
 use crate::rule::{
-    self, ChangeKind, ConditionChanges, Decision, Memory, NodePlan, NodeState, Outcome, RuleSet,
-    Standing, TaintChange, Urgency,
+    self, ChangeKind, Decision, Memory, NodePlan, NodeState, Outcome, RuleSet, Standing,
+    TaintChange,
 };
 
-/// A published condition of which only reason and message change is written at most this often on one node.
-const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 
@@ -50,7 +49,7 @@ pub(super) struct NodeWork {
     pub(super) waiting: Option<Wait>,
     /// What has been told about the node's repair.
     told: Vec<Told>,
-    conditions: ConditionWork,
+    pub(super) conditions: ConditionWork,
 }
 
 impl NodeWork {
@@ -64,11 +63,7 @@ impl NodeWork {
             wake: self.wake,
             recorded_by: std::mem::take(&mut self.recorded_by),
             // What is under way for the earlier node ends in its own time.
-            conditions: ConditionWork {
-                queued: self.conditions.queued,
-                writing: self.conditions.writing,
-                ..ConditionWork::default()
-            },
+            conditions: self.conditions.for_another_node(),
             ..Self::default()
         };
     }
@@ -82,37 +77,6 @@ impl NodeWork {
             timers.remove(&(later, Timer::Node(name.clone())));
         }
         timers.insert((at, Timer::Node(name.clone())));
-    }
-}
-
-/// What is under way for one node's published conditions.
-#[derive(Debug, Default)]
-struct ConditionWork {
-    queued: bool,
-    writing: bool,
-    retry: Retry,
-    written_at: Option<Instant>,
-    /// Since when the node should carry a condition that it has never had.
-    wanted_since: Option<Instant>,
-}
-
-impl ConditionWork {
-    /// When these changes may be published; `None` where there are none, or a write will see to them.
-    fn due(&mut self, changes: &ConditionChanges<'_>) -> Option<Instant> {
-        if changes.is_empty() {
-            self.wanted_since = None;
-            return None;
-        }
-        if self.queued || self.writing {
-            return None;
-        }
-        let now = Instant::now();
-        let spaced = match (changes.urgency(), self.written_at) {
-            (Urgency::First, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
-            (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
-            _ => now,
-        };
-        Some(self.retry.not_before.map_or(spaced, |at| at.max(spaced)))
     }
 }
 
@@ -252,27 +216,6 @@ impl Reconciler {
         });
     }
 
-    /// Writes a node's published conditions, if there is still something to write.
-    pub(super) fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
-        self.cache.select_rules(name, now);
-        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
-            return;
-        };
-        work.conditions.queued = false;
-        let changes = rule::plan(self.cache.cluster(), state, now).conditions;
-        if changes.is_empty() {
-            return;
-        }
-        work.conditions.writing = true;
-        self.condition_writes += 1;
-        let patch = patch::node_conditions(state.node, &changes, now);
-        let (writer, name) = (self.writer.clone(), name.clone());
-        self.in_flight.spawn(async move {
-            let result = writer.patch_node_conditions(&name, patch).await;
-            Done::Conditions { name, result }
-        });
-    }
-
     /// Counts what a write has done, save for rules that are gone: nothing would take their series away again.
     pub(super) fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
         let now = Timestamp::now();
@@ -355,29 +298,6 @@ impl Reconciler {
                         work.recorded_by.push(rule.uid().clone());
                     }
                 }
-            }
-        }
-        self.cache.mark(name);
-    }
-
-    pub(super) fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        work.conditions.writing = false;
-        match result {
-            Ok(node) => {
-                work.conditions.retry = Retry::default();
-                work.conditions.written_at = Some(Instant::now());
-                work.conditions.wanted_since = None;
-                self.cache.update_node(node);
-            }
-            Err(WriteError::Unreachable(_)) => {}
-            Err(error) => {
-                if matches!(error, WriteError::Failed(_)) {
-                    warn!(node = %name, "cannot publish conditions: {error}");
-                }
-                work.conditions.retry.failed();
             }
         }
         self.cache.mark(name);

@@ -29,7 +29,8 @@ use crate::rule::{Outcome, Rule, ShutOut};
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for others that belong to it.
 const STATUS_DELAY: Duration = Duration::from_millis(200);
-/// How long a status is put off in favour of taint writes: naming its nodes costs the API server as much as dozens of those.
+/// How long a status is put off in favour of taint writes: to name its nodes costs the API server as much as several of
+/// those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is under way for one rule.

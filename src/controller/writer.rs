@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::metrics::Metrics;
 use super::patch;
 use crate::causes::with_causes;
-use crate::client::answer_with_metadata;
+use crate::client;
 use crate::object::{
     MetadataObject, Node, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
 };
@@ -142,7 +142,7 @@ impl Writer {
         let request = Request::new(NodeObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
         let request = request.patch(name, &params(), &patch);
-        self.counted(NODE, self.metadata(request))
+        self.counted(NODE, client::write::<MetadataObject>(&self.client, request))
             .await
             .map(NodeMetadata::from)
     }
@@ -180,20 +180,12 @@ impl Writer {
         let request = Request::new(RuleObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
         let request = request.patch_subresource("status", name, &params(), &patch);
-        self.counted(STATUS, self.metadata(request))
-            .await
-            .map(|object| object.version())
-    }
-
-    /// Makes a request that is answered with the object's metadata alone: the rest would only be what was sent, or what
-    /// the watch will show anyway, for API server and controller to encode and decode.
-    async fn metadata(
-        &self,
-        request: Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> kube::Result<MetadataObject> {
-        let mut request = request.map_err(kube::Error::BuildRequest)?;
-        answer_with_metadata(&mut request);
-        self.client.request(request).await
+        self.counted(
+            STATUS,
+            client::write::<MetadataObject>(&self.client, request),
+        )
+        .await
+        .map(|object| object.version())
     }
 
     /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the

@@ -27,8 +27,8 @@ impl<T> Few<T> {
     }
 
     /// The items, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
-        self.first.iter().chain(&self.others)
+    pub fn iter(&self) -> <&Self as IntoIterator>::IntoIter {
+        self.into_iter()
     }
 
     /// How many there are.

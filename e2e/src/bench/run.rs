@@ -154,10 +154,11 @@ impl Bench<'_> {
         let (limited, other): (Vec<Phase>, Vec<Phase>) =
             self.plan.phases.iter().partition(|phase| phase.has_limit());
         let mut rounds: BTreeMap<Phase, Vec<Outcome>> = BTreeMap::new();
-        for _ in 0..self.plan.rounds(self.world.members.len()) {
-            if limited.is_empty() {
-                break;
-            }
+        let times = match limited.as_slice() {
+            [] => 0,
+            _ => self.plan.rounds(self.world.members.len()),
+        };
+        for _ in 0..times {
             if let Some(subject) = self.subject.take() {
                 subject.stop().await?;
             }

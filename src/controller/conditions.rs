@@ -1,0 +1,105 @@
+//! What the reconcile loop does for nodes' published conditions: when they are due, and their writes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::announce::SETTLING;
+use super::patch;
+use super::reconcile::{Done, Reconciler};
+use super::retry::Retry;
+use super::writer::WriteError;
+use crate::object::Node;
+use crate::rule::{self, ConditionChanges, Urgency};
+
+/// A published condition of which only reason and message change is written at most this often on one node.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What is under way for one node's published conditions.
+#[derive(Debug, Default)]
+pub(super) struct ConditionWork {
+    pub(super) queued: bool,
+    pub(super) writing: bool,
+    retry: Retry,
+    written_at: Option<Instant>,
+    /// Since when the node should carry a condition that it has never had.
+    wanted_since: Option<Instant>,
+}
+
+impl ConditionWork {
+    /// What there is of it for another node of the same name: what is under way ends in its own time.
+    pub(super) fn for_another_node(&self) -> Self {
+        Self {
+            queued: self.queued,
+            writing: self.writing,
+            ..Self::default()
+        }
+    }
+
+    /// When these changes may be published; `None` where there are none, or a write will see to them.
+    pub(super) fn due(&mut self, changes: &ConditionChanges<'_>) -> Option<Instant> {
+        if changes.is_empty() {
+            self.wanted_since = None;
+            return None;
+        }
+        if self.queued || self.writing {
+            return None;
+        }
+        let now = Instant::now();
+        let spaced = match (changes.urgency(), self.written_at) {
+            (Urgency::First, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
+            (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
+            _ => now,
+        };
+        Some(self.retry.not_before.map_or(spaced, |at| at.max(spaced)))
+    }
+}
+
+impl Reconciler {
+    /// Writes a node's published conditions, if there is still something to write.
+    pub(super) fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
+        self.cache.select_rules(name, now);
+        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
+            return;
+        };
+        work.conditions.queued = false;
+        let changes = rule::plan(self.cache.cluster(), state, now).conditions;
+        if changes.is_empty() {
+            return;
+        }
+        work.conditions.writing = true;
+        self.condition_writes += 1;
+        let patch = patch::node_conditions(state.node, &changes, now);
+        let (writer, name) = (self.writer.clone(), name.clone());
+        self.in_flight.spawn(async move {
+            let result = writer.patch_node_conditions(&name, patch).await;
+            Done::Conditions { name, result }
+        });
+    }
+
+    pub(super) fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        work.conditions.writing = false;
+        match result {
+            Ok(node) => {
+                work.conditions.retry = Retry::default();
+                work.conditions.written_at = Some(Instant::now());
+                work.conditions.wanted_since = None;
+                self.cache.update_node(node);
+            }
+            Err(WriteError::Unreachable(_)) => {}
+            Err(error) => {
+                if matches!(error, WriteError::Failed(_)) {
+                    warn!(node = %name, "cannot publish conditions: {error}");
+                }
+                work.conditions.retry.failed();
+            }
+        }
+        self.cache.mark(name);
+    }
+}
