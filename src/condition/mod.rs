@@ -29,7 +29,7 @@ use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 
 /// Prefix of the condition types that say whether a CSI driver is registered on the node.
 pub const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
-/// Prefix of the condition types that say whether the node has some of an extended resource to allocate.
+/// Prefix of the condition types that say whether the node has some of a resource to allocate.
 pub const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 
 /// Where a condition type comes from.

@@ -1036,6 +1036,12 @@ fn drivers_and_resources_are_asked_about_by_name() {
         ("no such resource", world(&worker()), resource, no_gpu),
         ("none of the resource", world(&gpus("0")), resource, no_gpu),
         ("some of the resource", world(&gpus("8")), resource, None),
+        (
+            "a resource of Kubernetes' own",
+            world(&worker().allocatable("hugepages-2Mi", "64Mi")),
+            "resource.nodegate.dev/hugepages-2Mi",
+            None,
+        ),
     ] {
         assert_lack(name, &world, kind, expected);
     }

@@ -44,8 +44,17 @@ impl Disruption {
         self.guard.may_close(node)
     }
 
+    /// Takes in that the rule's taint has been put on a node.
+    pub(super) fn closed(&mut self, node: &str) {
+        self.guard.closed(node);
+    }
+
     /// Takes in what the rule makes of a node; answers whether that is news.
     pub(super) fn observe(&mut self, node: &Node, outcome: &Outcome<'_>) -> bool {
+        // It may have met its conditions again since it was closed, and the answer to that write may have been lost.
+        if outcome.tainted {
+            self.closed(&node.name);
+        }
         let zone = Zone::of(&node.labels);
         self.guard.observe(&node.name, zone, member(outcome))
     }

@@ -254,6 +254,11 @@ impl Reconciler {
                 work.conflicts = 0;
                 for change in changes {
                     tell(&self.events, &node, change);
+                    if change.kind == ChangeKind::Added
+                        && let Some(rule) = self.rules.get_mut(&*change.rule_uid)
+                    {
+                        rule.closed(name);
+                    }
                 }
                 self.cache.patched_node(node, taints);
             }

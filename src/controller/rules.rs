@@ -135,6 +135,13 @@ impl RuleWork {
         self.tally.forget(node, is_clean) || counted
     }
 
+    /// Notes that the rule's taint has been put on a node.
+    pub(super) fn closed(&mut self, node: &str) {
+        if let Some(disruption) = &mut self.disruption {
+            disruption.closed(node);
+        }
+    }
+
     /// The rule's UID.
     pub(super) fn uid(&self) -> &Arc<str> {
         &self.uid

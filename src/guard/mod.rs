@@ -91,8 +91,11 @@ impl Guard {
                 self.nodes_of(&zone).correct(node, was, since);
             }
             (old, _) => {
+                if member == Member::Closed {
+                    self.closed(node);
+                }
                 if let Some((old_zone, old)) = old {
-                    self.take_out(node, &old_zone, old, member == Member::Closed);
+                    self.take_out(node, &old_zone, old);
                 }
                 self.met += usize::from(member == Member::Met);
                 self.nodes_of(&zone).add(node, member);
@@ -107,13 +110,23 @@ impl Guard {
         let Some((node, (zone, member))) = self.members.remove_entry(node) else {
             return false;
         };
-        self.take_out(&node, &zone, member, false);
+        self.take_out(&node, &zone, member);
         true
     }
 
+    /// Notes that a node has been closed, which is what its token was for: whatever it is observed as next, the token is
+    /// spent, and to be closed again it takes another one.
+    pub fn closed(&mut self, node: &str) {
+        if let Some((zone, _)) = self.members.get(node)
+            && let Some(nodes) = self.zones.get_mut(zone)
+        {
+            nodes.spend(node);
+        }
+    }
+
     /// The nodes that may be closed from now on and might not before, those that have waited longest first. Each has
-    /// taken a token of its zone, and keeps it until it is observed as anything but [`Member::Waiting`]; a node that
-    /// was not closed gives it back.
+    /// taken a token of its zone. It is spent once the node is [`Self::closed`], or observed as [`Member::Closed`]; a node
+    /// that is observed as anything else, and has not been closed in between, gives it back.
     ///
     /// A zone has one such node at a time. One that is not closed within half a minute makes way for the others.
     pub fn grant(&mut self, now: Timestamp) -> Vec<Arc<str>> {
@@ -217,10 +230,10 @@ impl Guard {
             .or_insert_with(ZoneNodes::new)
     }
 
-    fn take_out(&mut self, node: &Arc<str>, zone: &Zone, member: Member, closed: bool) {
+    fn take_out(&mut self, node: &Arc<str>, zone: &Zone, member: Member) {
         self.met -= usize::from(member == Member::Met);
         let nodes = self.nodes_of(zone);
-        nodes.remove(node, member, closed);
+        nodes.remove(node, member);
         if nodes.is_forgettable() {
             self.zones.remove(zone);
         }

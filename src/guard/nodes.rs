@@ -100,8 +100,8 @@ impl ZoneNodes {
         }
     }
 
-    /// Takes out a node that was added as this; `closed` when it has been closed, which is what its token was for.
-    pub fn remove(&mut self, node: &Arc<str>, member: Member, closed: bool) {
+    /// Takes out a node that was added as this. One that is granted has not been closed, and gives its token back.
+    pub fn remove(&mut self, node: &Arc<str>, member: Member) {
         match member {
             Member::Met => self.met -= 1,
             Member::Closed => self.unmet -= 1,
@@ -109,9 +109,7 @@ impl ZoneNodes {
                 self.unmet -= 1;
                 if self.is_granted(node) {
                     self.granted = None;
-                    if !closed {
-                        self.bucket.give_back();
-                    }
+                    self.bucket.give_back();
                 } else {
                     self.waiting.remove(&self.turn(node, since));
                 }
@@ -181,6 +179,13 @@ impl ZoneNodes {
             missed: self.missed.get(node).copied(),
             since,
             node: node.clone(),
+        }
+    }
+
+    /// Notes that the granted node, if it is this one, has been closed: it has no token to give back any more.
+    pub fn spend(&mut self, node: &str) {
+        if self.is_granted(node) {
+            self.withdraw();
         }
     }
 

@@ -40,7 +40,7 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// All conditions.
     pub conditions: Vec<NodeCondition>,
-    /// Names of the extended resources of which the node has some to allocate.
+    /// Names of the resources of which the node has some to allocate.
     pub resources: BTreeSet<String>,
     /// Identifies the boot that the node is in; empty before its kubelet has said.
     pub boot_id: Arc<str>,
@@ -220,7 +220,7 @@ impl NodeObject {
     }
 }
 
-/// The extended resources of a node of which there are some: those with a domain in their name.
+/// The resources of a node of which there are some: whatever the kubelet says that pods can ask for.
 #[derive(Debug, Clone, Default)]
 struct Allocatable(BTreeSet<String>);
 
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Allocatable {
         Ok(Self(
             quantities
                 .into_iter()
-                .filter(|(name, quantity)| name.contains('/') && is_above_zero(quantity))
+                .filter(|(_, quantity)| is_above_zero(quantity))
                 .map(|(name, _)| name)
                 .collect(),
         ))
@@ -344,7 +344,8 @@ mod tests {
                          "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"fieldsV1": {"f:x": {}}}]},
             "spec": {"podCIDR": "10.0.0.0/24"},
             "status": {"images": [{"names": ["a"]}],
-                       "allocatable": {"cpu": "4", "nvidia.com/gpu": "2", "example.com/none": "0"},
+                       "allocatable": {"nvidia.com/gpu": "2", "example.com/none": "0",
+                                       "hugepages-2Mi": "64Mi", "hugepages-1Gi": "0"},
                        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": null},
                                       {"type": "Odd", "status": "Maybe"}]}
         }));
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(node.annotations, Some(BTreeMap::new()));
         assert_eq!(
             node.resources,
-            BTreeSet::from(["nvidia.com/gpu".to_owned()])
+            BTreeSet::from(["nvidia.com/gpu", "hugepages-2Mi"].map(str::to_owned))
         );
         assert_eq!(
             node.condition("Ready").unwrap().status,

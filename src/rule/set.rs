@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::compile::{CompiledSpec, Rule};
 use super::plan::ClusterState;
 use crate::condition::{PassingTaints, Source, is_meant_for, tolerates};
-use crate::object::{Node, ObjectKey};
+use crate::object::{Node, ObjectKey, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
 #[derive(Debug, Clone, Default)]
@@ -77,6 +77,15 @@ impl RuleSet {
         &self.passing
     }
 
+    /// The node's taints that will not go by themselves.
+    #[must_use]
+    pub fn staying<'a>(&self, node: &'a Node) -> Vec<&'a Taint> {
+        let taints = node.taints.iter();
+        taints
+            .filter(|taint| !self.passing.contains(taint))
+            .collect()
+    }
+
     /// Indices of the active rules that select a node with these labels.
     #[must_use]
     pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
@@ -101,7 +110,8 @@ impl RuleSet {
 
 impl ShutOut {
     /// The `DaemonSet`s that this rule's own taint shuts out, and that it therefore does not wait for: those that are
-    /// meant for one of its nodes and do not tolerate the taint. `nodes` gives all nodes of the cluster.
+    /// meant for one of its nodes, no other taint that stays there keeping them off, and do not tolerate the taint.
+    /// `nodes` gives all nodes of the cluster.
     #[must_use]
     pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,
@@ -118,7 +128,8 @@ impl ShutOut {
                 .filter(|daemon_set| class.has(daemon_set) && !tolerates(daemon_set, &spec.taint));
             for daemon_set in repelled {
                 let is_wanted = |node: &Node| {
-                    spec.selector.matches(&node.labels) && is_meant_for(daemon_set, node, &[])
+                    spec.selector.matches(&node.labels)
+                        && is_meant_for(daemon_set, node, &cluster.rules.staying(node))
                 };
                 if nodes().any(is_wanted) {
                     shut_out.push(Self {

@@ -46,6 +46,8 @@ enum Step {
     Wait,
     /// What was granted is closed.
     Close,
+    /// What was granted is closed, and has not been looked at since.
+    CloseUnseen,
     Limits(Limits),
 }
 
@@ -68,6 +70,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => (-2_000..20_000_i64).prop_map(Step::Grant),
         2 => Just(Step::Wait),
         3 => Just(Step::Close),
+        3 => Just(Step::CloseUnseen),
         1 => select(&LIMITS[..]).prop_map(Step::Limits),
     ]
 }
@@ -172,6 +175,14 @@ impl Run {
                 for (node, zone) in open {
                     if self.guard.may_close(&node) {
                         self.observe(&node, (zone, Some(Member::Closed)));
+                    }
+                }
+            }
+            Step::CloseUnseen => {
+                for granted in self.granted.iter_mut().filter(|granted| granted.open) {
+                    if self.guard.may_close(&granted.node) {
+                        self.guard.closed(&granted.node);
+                        granted.open = false;
                     }
                 }
             }

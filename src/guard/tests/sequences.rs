@@ -82,6 +82,35 @@ fn a_node_that_was_closed_keeps_its_token() {
 }
 
 #[test]
+fn a_node_that_is_met_again_by_the_time_it_is_closed_has_spent_its_token() {
+    let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
+    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    guard.closed("a-waiting-0");
+    assert!(
+        !guard.may_close("a-waiting-0"),
+        "a second time takes a second token"
+    );
+    guard.see("a-waiting-0", "a", Member::Met);
+    assert_eq!(guard.granted(at(0)), [""; 0]);
+    guard.see("a-waiting-0", "a", waiting(0));
+    assert_eq!(guard.granted(at(10)), ["a-waiting-0"]);
+    guard.closed("a-waiting-0");
+    guard.forget("a-waiting-0");
+    assert_eq!(guard.granted(at(19)), [""; 0], "nor is it given back");
+    assert_eq!(guard.granted(at(20)), ["a-waiting-1"]);
+}
+
+#[test]
+fn only_a_granted_node_has_a_token_to_spend() {
+    let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
+    guard.closed("nobody");
+    guard.closed("a-waiting-1");
+    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    guard.closed("a-waiting-1");
+    assert!(guard.may_close("a-waiting-0"));
+}
+
+#[test]
 fn a_zone_that_turns_disrupted_takes_back_what_it_granted() {
     let mut guard = guard(Limits::default(), &[nodes("a", 5, 0, 5)]);
     assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);

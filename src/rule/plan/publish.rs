@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use super::draft::Draft;
+use super::{Outcome, Standing};
 use crate::api::ConditionStatus;
 use crate::condition;
 
@@ -65,7 +66,8 @@ impl Draft<'_> {
     pub(super) fn publish(&mut self) {
         let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
         if self.cluster.publish_conditions {
-            for outcome in &self.plan.outcomes {
+            let in_force = |outcome: &&Outcome| !matches!(outcome.standing, Standing::DryRun(_));
+            for outcome in self.plan.outcomes.iter().filter(in_force) {
                 for result in &outcome.evaluation.results {
                     let Some(condition) = result.condition.as_ref() else {
                         continue;

@@ -654,12 +654,36 @@ fn a_daemon_set_that_a_rule_shuts_out_is_named() {
         .critical()
         .node_selector("kubernetes.io/os", "windows");
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
-    for (name, rule, expected) in [
-        ("waits for the class", gate.clone(), 1),
-        ("waits for something else", rule("r").waits_for(NETWORK), 0),
-        ("repels nobody", gate.taint(GATE, "PreferNoSchedule"), 0),
+    let tainted = |key: &str| unmet().taint(key, "NoSchedule");
+    for (name, node, rule, expected) in [
+        ("waits for the class", unmet(), gate.clone(), 1),
+        ("the taint is there", tainted(GATE), gate.clone(), 1),
+        (
+            "another taint keeps it off",
+            tainted("dedicated"),
+            gate.clone(),
+            0,
+        ),
+        (
+            "another taint that will go",
+            tainted("node.kubernetes.io/not-ready"),
+            gate.clone(),
+            1,
+        ),
+        (
+            "waits for something else",
+            unmet(),
+            rule("r").waits_for(NETWORK),
+            0,
+        ),
+        (
+            "repels nobody",
+            unmet(),
+            gate.taint(GATE, "PreferNoSchedule"),
+            0,
+        ),
     ] {
-        let world = world(&unmet())
+        let world = world(&node)
             .daemon_set(&cni)
             .daemon_set(&tolerant)
             .daemon_set(&elsewhere)

@@ -100,8 +100,22 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
             Status,
         ),
         (
-            "for a dry run",
+            "never for a dry run",
             lacking(&bare).rule(&asks().dry_run()),
+            vec![],
+            Detail,
+        ),
+        (
+            "withdrawn from under a dry run",
+            lacking(&as_it_is()).rule(&asks().dry_run()),
+            vec![withdrawn],
+            Status,
+        ),
+        (
+            "for a rule in force beside a dry run",
+            lacking(&bare)
+                .rule(&asks().dry_run())
+                .rule(&rule("s").waits_for(READY)),
             vec![is_false],
             First,
         ),
