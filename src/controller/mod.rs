@@ -5,7 +5,8 @@
 //! | `watch` | one watch for each kind of object, feeding one channel |
 //! | `cache` | what the watches have shown, and which nodes that concerns |
 //! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
-//! | `nodes` | the loop's care for nodes: evaluation, writes |
+//! | `nodes` | the loop's care for nodes: evaluation, and what follows |
+//! | `node_writes` | the loop's writes of nodes |
 //! | `conditions` | the loop's care for published conditions |
 //! | `announce` | log lines and events about nodes |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
@@ -32,6 +33,7 @@ mod health;
 mod karpenter;
 mod lease;
 mod metrics;
+mod node_writes;
 mod nodes;
 mod patch;
 mod reconcile;

@@ -1,32 +1,25 @@
-//! What the reconcile loop does for nodes: evaluates them, keeps their writes under way, tells what was done.
+//! What the reconcile loop does for nodes: evaluates them, notes what follows, and has them written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use json_patch::Patch as JsonPatch;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
-use super::announce::{Wait, announce, tell};
+use super::announce::{Wait, announce};
 use super::conditions::ConditionWork;
-use super::metrics::{ADD_TAINT_ERROR, Metrics, REMOVE_TAINT_ERROR, seconds_between};
+use super::metrics::Metrics;
+use super::node_writes::NodeWrite;
 use super::patch;
-use super::reconcile::{Done, Reconciler, Timer, Timers};
+use super::reconcile::{Reconciler, Timer, Timers};
 use super::repairs::{Told, Tools};
 use super::retry::Retry;
 use super::rules::RuleWork;
-use super::status::{Failure, Tally};
-use super::writer::WriteError;
-use crate::object::{Node, NodeMetadata, Taint};
-use crate::rule::{
-    self, ChangeKind, Decision, Memory, NodePlan, NodeState, Outcome, RuleSet, Standing,
-    TaintChange,
-};
-
-/// How often a node may change under a write before a pause is made.
-const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
+use super::status::Tally;
+use crate::object::Node;
+use crate::rule::{self, Memory, NodePlan, NodeState, Outcome, RuleSet};
 
 /// What is under way for one node.
 #[derive(Debug, Default)]
@@ -34,13 +27,13 @@ pub(super) struct NodeWork {
     /// The node that all of this is about; another UID means another node.
     uid: Arc<str>,
     /// A write of taints or annotations is under way.
-    writing: bool,
-    retry: Retry,
-    conflicts: u32,
+    pub(super) writing: bool,
+    pub(super) retry: Retry,
+    pub(super) conflicts: u32,
     /// The timer that will have the node evaluated.
     pub(super) wake: Option<Instant>,
     /// UIDs of the rules that have a record of this node.
-    recorded_by: Vec<Arc<str>>,
+    pub(super) recorded_by: Vec<Arc<str>>,
     /// What is remembered of continuous rules on the node.
     memories: Arc<[Memory]>,
     /// UIDs of the rules whose adoption of a taint has been told.
@@ -78,14 +71,6 @@ impl NodeWork {
         }
         timers.insert((at, Timer::Node(name.clone())));
     }
-}
-
-/// A bootstrap that a write completes.
-#[derive(Debug)]
-pub(super) struct Completion {
-    rule: Arc<str>,
-    /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
-    since: Option<Timestamp>,
 }
 
 impl Reconciler {
@@ -175,9 +160,8 @@ impl Reconciler {
         } else {
             work.writing = true;
             let patch = patch::node(state.node, &plan);
-            let completions = completions(state.node, &plan);
-            let (taints, changes) = (plan.taints, plan.changes);
-            self.write_node(name.clone(), patch, taints, changes, completions);
+            let write = NodeWrite::of(state.node, plan);
+            self.write_node(write, patch);
         }
         let turn = follows
             .deletion
@@ -187,125 +171,6 @@ impl Reconciler {
         {
             work.wake_at(at, name, &mut self.timers);
         }
-    }
-
-    fn write_node(
-        &mut self,
-        name: Arc<str>,
-        patch: JsonPatch,
-        taints: Option<Vec<Taint>>,
-        changes: Vec<TaintChange>,
-        completions: Vec<Completion>,
-    ) {
-        self.node_writes += 1;
-        let writer = self.writer.clone();
-        self.in_flight.spawn(async move {
-            let result = writer.patch_node(&name, patch).await;
-            let fresh = match result {
-                Err(WriteError::Conflict) => writer.read_node(&name).await.ok(),
-                _ => None,
-            };
-            Done::Node {
-                name,
-                taints,
-                changes,
-                completions,
-                result,
-                fresh,
-            }
-        });
-    }
-
-    /// Counts what a write has done, save for rules that are gone: nothing would take their series away again.
-    pub(super) fn count(&self, changes: &[TaintChange], completions: &[Completion]) {
-        let now = Timestamp::now();
-        let is_there = |rule: &str| self.cache.rules().contains_key(rule);
-        for change in changes.iter().filter(|change| is_there(&change.rule_name)) {
-            self.metrics.count_change(change, now);
-        }
-        let completions = completions.iter().filter(|done| is_there(&done.rule));
-        for Completion { rule, since } in completions {
-            self.metrics
-                .bootstrap_completed
-                .with_label_values(&[rule])
-                .inc();
-            if let Some(since) = since {
-                let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
-                duration.observe(seconds_between(*since, now));
-            }
-        }
-    }
-
-    pub(super) fn finish_node(
-        &mut self,
-        name: &Arc<str>,
-        changes: &[TaintChange],
-        result: Result<(NodeMetadata, Option<Vec<Taint>>), WriteError>,
-        fresh: Option<Node>,
-    ) {
-        let now = Timestamp::now();
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        work.writing = false;
-        match result {
-            Ok((node, taints)) => {
-                work.retry = Retry::default();
-                work.conflicts = 0;
-                for change in changes {
-                    tell(&self.events, &node, change);
-                    if change.kind == ChangeKind::Added
-                        && let Some(rule) = self.rules.get_mut(&*change.rule_uid)
-                    {
-                        rule.closed(name);
-                    }
-                }
-                self.cache.patched_node(node, taints);
-            }
-            Err(WriteError::Conflict) => {
-                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
-                work.conflicts += 1;
-                if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    work.retry.failed();
-                }
-                if let Some(node) = fresh {
-                    self.cache.update_node(node);
-                }
-            }
-            Err(WriteError::Gone) => {
-                // The watch will tell; should it lag, the pause keeps this from being asked over and over.
-                work.retry.failed();
-            }
-            Err(WriteError::Unreachable(_)) => {}
-            Err(WriteError::Failed(message)) => {
-                warn!(node = %name, "cannot write the node: {message}");
-                work.retry.failed();
-                for change in changes {
-                    let reason = match change.kind {
-                        ChangeKind::Added => ADD_TAINT_ERROR,
-                        ChangeKind::Removed => REMOVE_TAINT_ERROR,
-                    };
-                    let failure = Failure {
-                        reason,
-                        message: message.clone(),
-                    };
-                    let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
-                        continue;
-                    };
-                    self.metrics
-                        .failures
-                        .with_label_values(&[&change.rule_name, reason])
-                        .inc();
-                    if rule.tally.fail(name, failure, now) {
-                        rule.status_changed(&mut self.timers);
-                    }
-                    if !work.recorded_by.contains(rule.uid()) {
-                        work.recorded_by.push(rule.uid().clone());
-                    }
-                }
-            }
-        }
-        self.cache.mark(name);
     }
 
     /// Forgets a node that is not there any more.
@@ -426,53 +291,7 @@ fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Ou
     }
 }
 
-/// The bootstraps that this plan completes.
-fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
-    let completes = |outcome: &&Outcome<'_>| match outcome.standing {
-        // A node that is given up does not count as one that got ready.
-        Standing::Governs(Decision::GiveUp) => false,
-        Standing::Governs(decision) => decision.completes_bootstrap(),
-        _ => false,
-    };
-    plan.outcomes
-        .iter()
-        .filter(completes)
-        .map(|outcome| Completion {
-            rule: outcome.rule.name.clone(),
-            since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
-        })
-        .collect()
-}
-
 /// The instant at which the wall clock will show `at`, given that it shows `now`.
 pub(super) fn instant_of(at: Timestamp, now: Timestamp) -> Instant {
     Instant::now() + Duration::try_from(at.duration_since(now)).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Builder, at, node, rule, world};
-
-    #[test]
-    fn a_bootstrap_after_a_reboot_is_timed_from_the_reboot() {
-        let gate = rule("r")
-            .waits_for("Net")
-            .bootstrap_only()
-            .spec("regateOnReboot: true");
-        let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
-        let since = |world: &crate::testing::World| {
-            let completions = completions(&world.node, &world.plan());
-            completions
-                .into_iter()
-                .map(|it| it.since)
-                .collect::<Vec<_>>()
-        };
-        let first = world(&booted("a")).rule(&gate);
-        assert_eq!(since(&first), [Some(at(0))]);
-        let done = r#"{"rule-name":"r","boot-id":"a"}"#;
-        let again = booted("b").annotation("readiness.k8s.io/bootstrap-completed-r-uid", done);
-        let again = first.sees(&again, at(5000)).now(at(6000));
-        assert_eq!(since(&again), [Some(at(5000))]);
-    }
 }

@@ -17,15 +17,15 @@ use super::cache::{Cache, Change};
 use super::events::EventSink;
 use super::health::Readiness;
 use super::metrics::{Metrics, gauge};
-use super::nodes::{Completion, NodeWork};
+use super::node_writes::NodeWrite;
+use super::nodes::NodeWork;
 use super::repairs::{ClaimDeletion, Repairs};
 use super::retry::Retry;
 use super::rules::RuleWork;
 use super::scrape::Survey;
 use super::writer::{WriteError, Writer};
 use crate::guard::Limits;
-use crate::object::{Node, NodeMetadata, RuleObject, Taint, Version};
-use crate::rule::TaintChange;
+use crate::object::{Node, NodeMetadata, RuleObject, Version};
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;
@@ -120,11 +120,7 @@ pub(super) enum Timer {
 pub(super) enum Done {
     /// A node's taints or annotations.
     Node {
-        name: Arc<str>,
-        /// The taints that it has if this succeeded, where they change.
-        taints: Option<Vec<Taint>>,
-        changes: Vec<TaintChange>,
-        completions: Vec<Completion>,
+        write: NodeWrite,
         result: Result<NodeMetadata, WriteError>,
         /// The node as it was read after a conflict.
         fresh: Option<Node>,
@@ -350,20 +346,12 @@ impl Reconciler {
     fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
         match done {
             Ok(Done::Node {
-                name,
-                taints,
-                changes,
-                completions,
+                write,
                 result,
                 fresh,
             }) => {
-                self.node_writes -= 1;
-                if result.is_ok() {
-                    self.count(&changes, &completions);
-                }
                 self.note_outage(result.as_ref().err());
-                let result = result.map(|node| (node, taints));
-                self.finish_node(&name, &changes, result, fresh);
+                self.finish_node(write, result, fresh);
             }
             Ok(Done::Conditions { name, result }) => {
                 self.condition_writes -= 1;
