@@ -18,20 +18,16 @@
 //! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`config`] | the configuration file |
-//! | [`tls`] | serving over TLS, and where the certificates come from |
-//! | `access` | who may read what is served |
+//! | [`serve`] | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
 //! | [`webhook`] | what the API server asks before it takes a rule |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`metric`] | what metrics there are |
 //! | [`reference`] | the reference pages of the documentation, written from the code |
-//! | [`address`] | an address to listen on |
 //! | `instance` | who this process is |
 //! | `client` | where the cluster is, and how its API server is spoken to |
 //! | `causes` | errors in one line |
 
-mod access;
-pub mod address;
 pub mod api;
 mod causes;
 mod client;
@@ -47,8 +43,8 @@ pub mod repair;
 pub mod reporter;
 pub mod rule;
 pub mod selector;
+pub mod serve;
 mod shutdown;
 #[cfg(test)]
 mod testing;
-pub mod tls;
 pub mod webhook;

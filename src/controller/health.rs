@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::cache::Watch;
+use crate::serve::{Limits, Server};
 
 /// Whether the controller can do its work, and what keeps it from it.
 #[derive(Debug, Clone, Default)]
@@ -62,5 +63,11 @@ pub fn serve(listener: TcpListener, readiness: watch::Receiver<Readiness>) {
             ),
         )
         .with_state(readiness);
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let server = Server {
+        name: "the probes",
+        limits: Limits::PROBES,
+        certificates: None,
+        router,
+    };
+    tokio::spawn(server.serve(listener));
 }

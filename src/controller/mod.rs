@@ -20,7 +20,6 @@
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
-//! | `scrape` | `/metrics`, open or guarded |
 //! | `lease` | leader election |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
@@ -40,7 +39,6 @@ mod reconcile;
 mod repairs;
 mod retry;
 mod rules;
-mod scrape;
 mod status;
 mod unused;
 mod watch;
@@ -51,12 +49,13 @@ use std::path::PathBuf;
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
-use crate::address::{BindAddress, ListenError, listen, parse_address};
 use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
+use crate::serve;
+use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
 use cache::Cache;
@@ -116,7 +115,7 @@ pub struct Args {
 
     /// Metrics.
     #[command(flatten)]
-    pub metrics: scrape::Args,
+    pub metrics: serve::metrics::Args,
 
     /// The limits for what a rule's spec.disruption leaves out.
     #[command(flatten)]
@@ -145,7 +144,7 @@ pub enum Error {
     Listen(#[from] ListenError),
     /// Metrics cannot be served.
     #[error(transparent)]
-    Metrics(#[from] scrape::Error),
+    Metrics(#[from] serve::metrics::Error),
     /// The webhook cannot start.
     #[error(transparent)]
     Webhook(#[from] webhook::Error),
@@ -196,7 +195,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
         let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
         health::serve(listener, probe);
     }
-    scrape::serve(&args.metrics, &client, metrics.clone(), survey).await?;
+    let exposition = {
+        let metrics = metrics.clone();
+        move || metrics.exposition()
+    };
+    serve::metrics::serve(&args.metrics, &client, exposition, survey).await?;
     let shutdown = told_to_stop().map_err(Error::Signal)?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();

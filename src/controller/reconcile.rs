@@ -22,10 +22,10 @@ use super::nodes::NodeWork;
 use super::repairs::{ClaimDeletion, Repairs};
 use super::retry::Retry;
 use super::rules::RuleWork;
-use super::scrape::Survey;
 use super::writer::{WriteError, Writer};
 use crate::guard::Limits;
 use crate::object::{Node, NodeMetadata, RuleObject, Version};
+use crate::serve::metrics::Survey;
 
 /// How many events are taken in before the next nodes are evaluated.
 const BATCH: usize = 512;

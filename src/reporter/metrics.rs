@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::outcome::Finding;
 use crate::api::ConditionStatus;
 use crate::metric::{Description, Registry};
+use crate::serve::{Limits, Server};
 
 /// Buckets of the time that a check takes.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -208,7 +209,13 @@ pub fn serve(
             "/readyz",
             get(move || async move { health.borrow().readiness() }),
         );
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let server = Server {
+        name: "metrics and probes",
+        limits: Limits::REPORTER,
+        certificates: None,
+        router,
+    };
+    tokio::spawn(server.serve(listener));
 }
 
 async fn scrape(State(metrics): State<Metrics>) -> Response {

@@ -27,9 +27,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-use crate::address::{BindAddress, listen};
 use crate::client;
 use crate::metric::Description;
+use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
 use check::Checker;
 use metrics::{Health, Metrics, Write};

@@ -8,7 +8,7 @@
 //! | `surroundings` | what a review looks at beside the rule: other rules, `DaemonSet`s, nodes |
 //! | `server` | the request and its answer |
 //!
-//! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `tls`.
+//! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `serve::tls`.
 
 mod review;
 mod server;
@@ -19,12 +19,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::Client;
-use tracing::{error, info};
+use tracing::info;
 
-use crate::address::{BindAddress, ListenError, listen, parse_address};
 use crate::condition::CriticalComponentClass;
 use crate::instance::own_namespace;
-use crate::tls::{CertificateFiles, FilesError, ManagedCertificate, serve_tls};
+use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
+use crate::serve::tls::{CertificateFiles, FilesError, ManagedCertificate};
+use crate::serve::{Limits, Server};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -99,11 +100,12 @@ pub async fn start(
             }
         }
     });
-    let router = server::router(client.clone(), Arc::from(classes));
-    tokio::spawn(async move {
-        if let Err(error) = serve_tls(listener, router, certificates).await {
-            error!("the webhook has ended: {error}");
-        }
-    });
+    let server = Server {
+        name: "the webhook",
+        limits: Limits::WEBHOOK,
+        certificates: Some(certificates),
+        router: server::router(client.clone(), Arc::from(classes)),
+    };
+    tokio::spawn(server.serve(listener));
     Ok(())
 }

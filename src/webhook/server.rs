@@ -19,8 +19,6 @@ use crate::condition::CriticalComponentClass;
 
 /// Where the API server sends its requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
-/// The largest request: an update brings the old object and the new one, each at most what etcd takes (1.5 MiB).
-const MAX_REQUEST: usize = 8 << 20;
 
 #[derive(Clone)]
 struct Webhook {
@@ -32,7 +30,8 @@ struct Webhook {
 pub fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
     Router::new()
         .route(PATH, post(answer))
-        .layer(DefaultBodyLimit::max(MAX_REQUEST))
+        // The server knows how much there is room for.
+        .layer(DefaultBodyLimit::disable())
         .with_state(Webhook { client, classes })
 }
 

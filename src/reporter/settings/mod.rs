@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::endpoint::Endpoint;
 use super::state::Policy;
-use crate::address::{BindAddress, parse_address};
 use crate::api;
 use crate::condition::{CSI_DRIVER_PREFIX, RESOURCE_PREFIX};
+use crate::serve::address::{BindAddress, parse_address};
 pub use args::Args;
 
 /// The longest condition type that a rule can name.

@@ -7,19 +7,19 @@
 //! | `issue` | makes a CA and a certificate (pure, save for randomness) |
 //! | `files` | follows `tls.crt` and `tls.key` in a folder |
 //! | `managed` | follows, makes and renews the webhook's certificate in a Secret, and tells the API server its CA |
-//! | `serve` | serves a router over TLS |
 //!
-//! It does not know what is served; see `webhook`.
+//! It does not know what is served, nor to whom; see `serve::server`.
 
 mod certificate;
 mod files;
 mod issue;
 mod managed;
-mod serve;
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
@@ -27,7 +27,6 @@ pub use certificate::{CertificateError, ServingCertificate};
 pub use files::{CertificateFiles, FilesError};
 pub use issue::{Issued, issue};
 pub use managed::ManagedCertificate;
-pub use serve::serve_tls;
 
 /// The certificate to serve with: one that may still be missing, and that may be replaced at any time. Clones share it.
 ///
@@ -63,6 +62,17 @@ impl Certificates {
     #[must_use]
     pub fn current(&self) -> Option<ServingCertificate> {
         self.0.borrow().as_ref().ok().cloned()
+    }
+
+    /// What takes TLS connections with it (1.2 and 1.3, HTTP/1.1).
+    pub(super) fn acceptor(self) -> TlsAcceptor {
+        let mut config = ServerConfig::builder_with_provider(certificate::provider())
+            .with_safe_default_protocol_versions()
+            .expect("ring does the cryptography of TLS 1.2 and 1.3")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(self));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
     }
 
     /// Follows whether there is a certificate, and why not.

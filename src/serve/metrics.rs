@@ -4,22 +4,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, oneshot};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
-use super::metrics::Metrics;
-use crate::access::Access;
-use crate::address::{BindAddress, ListenError, listen, parse_address};
-use crate::instance::own_namespace;
-use crate::tls::{
-    CertificateError, CertificateFiles, Certificates, FilesError, ServingCertificate, serve_tls,
+use super::access::Access;
+use super::address::{BindAddress, ListenError, listen, parse_address};
+use super::room::Limits;
+use super::server::Server;
+use super::tls::{
+    CertificateError, CertificateFiles, Certificates, FilesError, ServingCertificate,
 };
+use crate::instance::own_namespace;
 
 /// How long a scrape waits for the gauges to be brought up to date.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,14 +62,15 @@ pub enum Error {
 /// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
 pub type Survey = oneshot::Sender<()>;
 
-/// Serves `/metrics` as the command line says, for as long as the process lives.
+/// Serves `/metrics` as the command line says, for as long as the process lives. `exposition` makes the answer, once the
+/// gauges are up to date.
 ///
 /// # Errors
 /// When the address cannot be listened on, or the certificate cannot be used.
 pub async fn serve(
     args: &Args,
     client: &Client,
-    metrics: Metrics,
+    exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
     surveys: mpsc::Sender<Survey>,
 ) -> Result<(), Error> {
     if args.cert_dir.is_some() && !args.secure {
@@ -79,23 +80,28 @@ pub async fn serve(
         return Ok(());
     };
     let listener = listen(address, "metrics", "--metrics-bind-address").await?;
-    let router = Router::new()
-        .route("/metrics", get(scrape))
-        .with_state((metrics, surveys));
-    if args.secure {
+    let scrape = async move || {
+        brought_up_to_date(&surveys).await;
+        exposition()
+    };
+    let router = Router::new().route("/metrics", get(scrape));
+    let (router, certificates) = if args.secure {
         let certificates = match &args.cert_dir {
             Some(folder) => CertificateFiles::in_folder(folder).follow()?,
             None => self_signed()?,
         };
-        let guarded = router.route_layer(from_fn_with_state(Access::new(client), Access::check));
-        tokio::spawn(async move {
-            if let Err(error) = serve_tls(listener, guarded, certificates).await {
-                error!("serving metrics has ended: {error}");
-            }
-        });
+        let guard = from_fn_with_state(Access::new(client), Access::check);
+        (router.route_layer(guard), Some(certificates))
     } else {
-        tokio::spawn(async move { axum::serve(listener, router).await });
-    }
+        (router, None)
+    };
+    let server = Server {
+        name: "/metrics",
+        limits: Limits::METRICS,
+        certificates,
+        router,
+    };
+    tokio::spawn(server.serve(listener));
     info!(%address, secure = args.secure, "serving metrics");
     Ok(())
 }
@@ -107,14 +113,13 @@ fn self_signed() -> Result<Certificates, CertificateError> {
     ServingCertificate::self_signed(&names, Timestamp::now()).map(Certificates::from)
 }
 
-async fn scrape(State((metrics, surveys)): State<(Metrics, mpsc::Sender<Survey>)>) -> Response {
+/// Waits until the gauges say what is so now. A loop that does not answer in time still has counters to show.
+async fn brought_up_to_date(surveys: &mpsc::Sender<Survey>) {
     let (done, is_done) = oneshot::channel();
-    // A loop that does not answer in time still has counters to show.
     let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
         if surveys.send(done).await.is_ok() {
             let _ = is_done.await;
         }
     })
     .await;
-    metrics.exposition()
 }

@@ -24,6 +24,16 @@ impl<K: Eq + Hash + Clone, V> Answers<K, V> {
         (now < *until).then_some(answer)
     }
 
+    /// Whether there was an answer, though it may count no more.
+    pub fn remembers(&self, question: &K) -> bool {
+        self.0.contains_key(question)
+    }
+
+    /// Gives an answer up.
+    pub fn forget(&mut self, question: &K) {
+        self.0.remove(question);
+    }
+
     /// Remembers an answer until then.
     pub fn put(&mut self, question: K, answer: V, until: Instant, now: Instant) {
         if self.0.len() >= CAPACITY {
