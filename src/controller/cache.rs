@@ -48,6 +48,26 @@ pub enum Change {
     NoNodePools,
 }
 
+impl Change {
+    /// Whether the API server has sent this. A list that begins has only been asked for.
+    pub fn is_sign_of_life(&self) -> bool {
+        fn has_come<K>(event: &watcher::Event<K>) -> bool {
+            !matches!(event, watcher::Event::Init)
+        }
+        match self {
+            Self::Node(event) => has_come(event),
+            Self::CsiNode(event) => has_come(event),
+            Self::Pod(_, event) => has_come(event),
+            Self::DaemonSet(_, event) => has_come(event),
+            Self::Rule(event) => has_come(event),
+            Self::NodeClaim(event) => has_come(event),
+            Self::NodePool(event) => has_come(event),
+            Self::NoNodeClaims | Self::NoNodePools => true,
+            Self::NodesInterrupted => false,
+        }
+    }
+}
+
 /// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watch {

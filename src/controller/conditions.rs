@@ -1,17 +1,16 @@
 //! What the reconcile loop does for nodes' published conditions: when they are due, and their writes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::time::Instant;
 use tracing::warn;
 
 use super::announce::SETTLING;
 use super::patch;
 use super::reconcile::{Done, Reconciler};
-use super::retry::Retry;
 use super::writer::WriteError;
+use crate::engine::{Backoff, Pauses};
 use crate::object::Node;
 use crate::rule::{self, ConditionChanges, Urgency};
 
@@ -23,7 +22,7 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) struct ConditionWork {
     pub(super) queued: bool,
     pub(super) writing: bool,
-    retry: Retry,
+    retry: Backoff,
     written_at: Option<Instant>,
     /// Since when the node should carry a condition that it has never had.
     wanted_since: Option<Instant>,
@@ -54,7 +53,11 @@ impl ConditionWork {
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };
-        Some(self.retry.not_before.map_or(spaced, |at| at.max(spaced)))
+        Some(
+            self.retry
+                .not_before(now)
+                .map_or(spaced, |at| at.max(spaced)),
+        )
     }
 }
 
@@ -87,7 +90,7 @@ impl Reconciler {
         work.conditions.writing = false;
         match result {
             Ok(node) => {
-                work.conditions.retry = Retry::default();
+                work.conditions.retry = Backoff::default();
                 work.conditions.written_at = Some(Instant::now());
                 work.conditions.wanted_since = None;
                 self.cache.update_node(node);
@@ -97,7 +100,9 @@ impl Reconciler {
                 if matches!(error, WriteError::Failed(_)) {
                     warn!(node = %name, "cannot publish conditions: {error}");
                 }
-                work.conditions.retry.failed();
+                work.conditions
+                    .retry
+                    .failed(Pauses::REFUSED, Instant::now());
             }
         }
         self.cache.mark(name);

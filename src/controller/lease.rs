@@ -111,8 +111,9 @@ impl Election {
         }
     }
 
-    /// Keeps the lease; comes back when it may have been lost. By then nothing may be written any more.
-    pub async fn keep(&mut self) {
+    /// Keeps the lease, and tells each time it has been renewed; comes back when it may have been lost. By then nothing may
+    /// be written any more.
+    pub async fn keep(&mut self, renewed: impl Fn()) {
         let mut deadline = Instant::now() + RENEW_DEADLINE;
         loop {
             let attempt = async {
@@ -121,7 +122,10 @@ impl Election {
                 (self.try_hold().await, started)
             };
             match tokio::time::timeout_at(deadline, attempt).await {
-                Ok((Ok(true), started)) => deadline = started + RENEW_DEADLINE,
+                Ok((Ok(true), started)) => {
+                    deadline = started + RENEW_DEADLINE;
+                    renewed();
+                }
                 Ok((Ok(false), _)) => {
                     warn!(lease = LEASE_NAME, "another instance has taken the lease");
                     return;

@@ -13,7 +13,6 @@
 //! | `repairs` | the loop's care for nodes that are not ready in time |
 //! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
 //! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
-//! | `retry` | when something that failed may be tried again |
 //! | `patch` | the patches that carry plans out (pure) |
 //! | `status` | a rule's status (pure) |
 //! | `writer` | requests that change something, with a deadline each |
@@ -37,7 +36,6 @@ mod nodes;
 mod patch;
 mod reconcile;
 mod repairs;
-mod retry;
 mod rules;
 mod status;
 mod unused;
@@ -278,9 +276,12 @@ async fn elected(
     run: impl Future<Output = Ended>,
 ) -> Ended {
     let campaign = async {
+        let leading = || {
+            lead.send_replace(Leadership::Leading);
+        };
         election.win().await;
-        lead.send_replace(Leadership::Leading);
-        election.keep().await;
+        leading();
+        election.keep(leading).await;
         lead.send_replace(Leadership::Lost);
         std::future::pending::<Ended>().await
     };

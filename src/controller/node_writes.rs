@@ -1,6 +1,7 @@
 //! The loop's writes of nodes' taints and annotations: how they are started, and what follows from how they end.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
@@ -9,9 +10,9 @@ use tracing::{debug, warn};
 use super::announce::tell;
 use super::metrics::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, seconds_between};
 use super::reconcile::{Done, Reconciler};
-use super::retry::Retry;
 use super::status::Failure;
 use super::writer::WriteError;
+use crate::engine::{Backoff, Pauses};
 use crate::object::{Node, NodeMetadata, Taint};
 use crate::rule::{ChangeKind, Decision, NodePlan, Outcome, Standing, TaintChange};
 
@@ -109,7 +110,7 @@ impl Reconciler {
         work.writing = false;
         match result {
             Ok(node) => {
-                work.retry = Retry::default();
+                work.retry = Backoff::default();
                 work.conflicts = 0;
                 for change in &changes {
                     tell(&self.events, &node, change);
@@ -125,7 +126,7 @@ impl Reconciler {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
                 work.conflicts += 1;
                 if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    work.retry.failed();
+                    work.retry.failed(Pauses::REFUSED, Instant::now());
                 }
                 if let Some(node) = fresh {
                     self.cache.update_node(node);
@@ -133,12 +134,12 @@ impl Reconciler {
             }
             Err(WriteError::Gone) => {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
-                work.retry.failed();
+                work.retry.failed(Pauses::REFUSED, Instant::now());
             }
             Err(WriteError::Unreachable(_)) => {}
             Err(WriteError::Failed(message)) => {
                 warn!(node = %name, "cannot write the node: {message}");
-                work.retry.failed();
+                work.retry.failed(Pauses::REFUSED, Instant::now());
                 self.blame(&name, &changes, &message, now);
             }
         }

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::time::Instant;
 use tracing::debug;
 
 use super::announce::{Wait, announce};
@@ -15,9 +14,9 @@ use super::node_writes::NodeWrite;
 use super::patch;
 use super::reconcile::{Reconciler, Timer, Timers};
 use super::repairs::{Told, Tools};
-use super::retry::Retry;
 use super::rules::RuleWork;
 use super::status::Tally;
+use crate::engine::Backoff;
 use crate::object::Node;
 use crate::rule::{self, Memory, NodePlan, NodeState, Outcome, RuleSet};
 
@@ -28,7 +27,7 @@ pub(super) struct NodeWork {
     uid: Arc<str>,
     /// A write of taints or annotations is under way.
     pub(super) writing: bool,
-    pub(super) retry: Retry,
+    pub(super) retry: Backoff,
     pub(super) conflicts: u32,
     /// The timer that will have the node evaluated.
     pub(super) wake: Option<Instant>,
@@ -151,12 +150,10 @@ impl Reconciler {
         }
         note_clean(&mut self.rules, self.cache.cluster().rules, name, &plan);
         if !writes {
-            work.retry = Retry::default();
+            work.retry = Backoff::default();
             work.conflicts = 0;
-        } else if work.retry.is_waiting() {
-            if let Some(at) = work.retry.not_before {
-                work.wake_at(at, name, &mut self.timers);
-            }
+        } else if let Some(at) = work.retry.not_before(Instant::now()) {
+            work.wake_at(at, name, &mut self.timers);
         } else {
             work.writing = true;
             let patch = patch::node(state.node, &plan);

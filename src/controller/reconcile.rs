@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::cache::{Cache, Change};
@@ -20,9 +19,9 @@ use super::metrics::{Metrics, gauge};
 use super::node_writes::NodeWrite;
 use super::nodes::NodeWork;
 use super::repairs::{ClaimDeletion, Repairs};
-use super::retry::Retry;
 use super::rules::RuleWork;
 use super::writer::{WriteError, Writer};
+use crate::engine::Outage;
 use crate::guard::Limits;
 use crate::object::{Node, NodeMetadata, RuleObject, Version};
 use crate::serve::metrics::Survey;
@@ -99,9 +98,9 @@ pub struct Reconciler {
     readiness: watch::Sender<Readiness>,
     /// Since when this instance leads; `None` while it does not.
     leading_since: Option<Timestamp>,
-    /// Runs while the API server cannot be reached: then one write at a time finds out whether it is back, and all
-    /// others wait for that rather than for pauses of their own.
-    outage: Retry,
+    /// While the API server cannot be reached, one write at a time finds out whether it is back, and all others wait for
+    /// that rather than for pauses of their own.
+    pub(super) outage: Outage,
 }
 
 /// What is to happen when, soonest first.
@@ -178,7 +177,7 @@ impl Reconciler {
             busy,
             readiness,
             leading_since: None,
-            outage: Retry::default(),
+            outage: Outage::default(),
         }
     }
 
@@ -203,7 +202,7 @@ impl Reconciler {
                 _ => {}
             }
             self.start_work();
-            let outage = self.outage.not_before.filter(|_| self.outage.is_waiting());
+            let outage = self.outage.next_try(Instant::now());
             let timer = self.timers.first().map(|(at, _)| *at);
             let next_timer = [timer, outage, self.next_closure]
                 .into_iter()
@@ -212,7 +211,8 @@ impl Reconciler {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Ok(()) = inputs.leadership.changed() => {}
+                // Each time the lease is renewed.
+                Ok(()) = inputs.leadership.changed() => self.heard(),
                 Some(done) = self.in_flight.join_next() => {
                     self.finish(done);
                     while let Some(done) = self.in_flight.try_join_next() {
@@ -221,10 +221,10 @@ impl Reconciler {
                 }
                 Some(change) = inputs.changes.recv() => {
                     let now = Timestamp::now();
-                    self.cache.apply(change, now);
+                    self.take_in(change, now);
                     for _ in 1..BATCH {
                         let Ok(change) = inputs.changes.try_recv() else { break };
-                        self.cache.apply(change, now);
+                        self.take_in(change, now);
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
@@ -238,7 +238,7 @@ impl Reconciler {
         info!(writes = self.in_flight.len(), "stopping");
         let deadline = Instant::now() + SHUTDOWN_GRACE;
         while !self.in_flight.is_empty() {
-            match tokio::time::timeout_at(deadline, self.in_flight.join_next()).await {
+            match tokio::time::timeout_at(deadline.into(), self.in_flight.join_next()).await {
                 // What has been done is told, even if nothing more is.
                 Ok(Some(done)) => self.finish(done),
                 Ok(None) => break,
@@ -249,7 +249,7 @@ impl Reconciler {
             }
         }
         self.busy.send_replace(false);
-        if tokio::time::timeout_at(deadline, self.events.close())
+        if tokio::time::timeout_at(deadline.into(), self.events.close())
             .await
             .is_err()
         {
@@ -290,13 +290,9 @@ impl Reconciler {
             self.sync_rules();
         }
         let now = Timestamp::now();
-        let during_outage = |usual: usize| match (self.outage.is_on(), self.outage.is_waiting()) {
-            (false, _) => usual,
-            (true, false) => 1,
-            (true, true) => 0,
-        };
-        let allowed = during_outage(self.settings.concurrency);
-        let allowed_conditions = during_outage(CONDITION_CONCURRENCY);
+        let permitted = |usual: usize| self.outage.permits(usual, Instant::now());
+        let allowed = permitted(self.settings.concurrency);
+        let allowed_conditions = permitted(CONDITION_CONCURRENCY);
         self.next_closure = None;
         loop {
             while self.node_writes < allowed {
@@ -305,7 +301,9 @@ impl Reconciler {
                 };
                 self.consider(&name, now, leading_since);
             }
-            if self.cache.has_dirty() || self.outage.is_on() || !self.grant_closures(now) {
+            // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
+            // written, they do that.
+            if self.cache.has_dirty() || allowed == 0 || !self.grant_closures(now) {
                 break;
             }
         }
@@ -366,8 +364,14 @@ impl Reconciler {
                 self.note_outage(result.as_ref().err());
                 self.finish_claim(&deletion, result, fresh);
             }
-            Ok(Done::Finalizers { uid, result }) => self.finish_finalizers(&uid, result),
-            Ok(Done::Status { uid, result }) => self.finish_status(&uid, result),
+            Ok(Done::Finalizers { uid, result }) => {
+                self.note_outage(result.as_ref().err());
+                self.finish_finalizers(&uid, result);
+            }
+            Ok(Done::Status { uid, result }) => {
+                self.note_outage(result.as_ref().err());
+                self.finish_status(&uid, result);
+            }
             // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
@@ -378,31 +382,35 @@ impl Reconciler {
         self.node_writes > 0 || self.cache.has_dirty()
     }
 
-    /// Whether the API server could not be reached when it was last tried.
-    pub(super) fn has_outage(&self) -> bool {
-        self.outage.is_on()
+    fn take_in(&mut self, change: Change, now: Timestamp) {
+        if self.outage.is_on() && change.is_sign_of_life() {
+            self.heard();
+        }
+        self.cache.apply(change, now);
     }
 
-    /// Notes that an API server cannot be reached, or that it can, as a write has found out.
+    /// Notes a sign of life of the API server.
+    fn heard(&mut self) {
+        if self.outage.heard() {
+            info!("the API server shows signs of life");
+        }
+    }
+
+    /// Notes whether the API server can be reached, as a write has found out.
     fn note_outage(&mut self, error: Option<&WriteError>) {
         if let Some(error @ WriteError::Unreachable(_)) = error {
-            if !self.outage.is_on() {
+            if self.outage.unreachable(Instant::now()) {
                 warn!("{error}; waiting for it with all writes");
             }
-            // Those that were under way together have found out the same thing.
-            if !self.outage.is_waiting() {
-                self.outage.unreachable();
-            }
-        } else if self.outage.is_on() {
+        } else if self.outage.answered() {
             info!("the API server can be reached again");
-            self.outage = Retry::default();
         }
     }
 }
 
 async fn sleep_until(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at).await,
+        Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
 }

@@ -3,20 +3,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::cache::Cache;
 use super::events::{EventSink, Notice, Tone};
 use super::metrics::Metrics;
 use super::reconcile::{Done, Reconciler};
-use super::retry::Retry;
 use super::status::Tally;
 use super::writer::WriteError;
 use crate::api::RepairAction;
+use crate::engine::Backoff;
 use crate::object::{Node, NodeClaim};
 use crate::repair::{Case, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
 use crate::rule::{NodePlan, NodeState, Outcome, Rule, Standing};
@@ -47,7 +46,7 @@ struct ClaimWork {
     uid: Arc<str>,
     /// A deletion is under way, or has been answered with success: there is nothing more to do.
     is_settled: bool,
-    retry: Retry,
+    retry: Backoff,
 }
 
 /// What has been told about a node's repair under one rule.
@@ -266,7 +265,6 @@ fn late(outcome: &Outcome<'_>) -> String {
 impl Reconciler {
     /// Starts the deletion of a node's claim; answers when to look again where it has to wait for its turn.
     pub(super) fn delete_claim(&mut self, deletion: ClaimDeletion) -> Option<Instant> {
-        let has_outage = self.has_outage();
         let karpenter = self.cache.karpenter();
         let repairs = &mut self.repairs;
         repairs
@@ -283,11 +281,12 @@ impl Reconciler {
         if work.is_settled {
             return None;
         }
-        if work.retry.is_waiting() {
-            return work.retry.not_before;
+        let now = Instant::now();
+        if let Some(at) = work.retry.not_before(now) {
+            return Some(at);
         }
-        if repairs.writes >= CONCURRENCY || has_outage {
-            return Some(Instant::now() + TURN);
+        if repairs.writes >= self.outage.permits(CONCURRENCY, now) {
+            return Some(now + TURN);
         }
         work.is_settled = true;
         repairs.writes += 1;
@@ -349,10 +348,7 @@ impl Reconciler {
                     return;
                 };
                 work.is_settled = false;
-                match &error {
-                    WriteError::Unreachable(_) => work.retry.unreachable(),
-                    _ => work.retry.failed(),
-                };
+                work.retry.failed(error.pauses(), Instant::now());
                 if let WriteError::Failed(message) = &error {
                     warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {message}");
                     if self.cache.rules().contains_key(rule) {

@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use prometheus::{Gauge, Histogram, IntCounter};
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::cache::{Cache, CachedRule};
@@ -16,12 +15,12 @@ use super::metrics::{Metrics, gauge, seconds_between};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::repairs;
-use super::retry::Retry;
 use super::status::{self, About, Record, Tally};
 use super::writer::WriteError;
 use crate::api::names::FINALIZER;
 use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
 use crate::condition::Source;
+use crate::engine::Backoff;
 use crate::object::{Node, RuleObject, Version};
 use crate::rule::{Outcome, Rule, ShutOut};
 
@@ -63,7 +62,7 @@ pub(super) struct RuleWork {
 #[derive(Debug, Default)]
 struct Write {
     under_way: bool,
-    retry: Retry,
+    retry: Backoff,
 }
 
 #[derive(Debug, Default)]
@@ -328,7 +327,7 @@ impl Reconciler {
             (true, true) if is_clean() => wanted.retain(|finalizer| !ours(finalizer)),
             _ => return,
         }
-        if work.finalizers.under_way || work.finalizers.retry.is_waiting() {
+        if work.finalizers.under_way || work.finalizers.retry.not_before(Instant::now()).is_some() {
             return;
         }
         work.finalizers.under_way = true;
@@ -351,7 +350,7 @@ impl Reconciler {
         work.finalizers.under_way = false;
         match result {
             Ok(object) => {
-                work.finalizers.retry = Retry::default();
+                work.finalizers.retry = Backoff::default();
                 let mut left = object.metadata.finalizers.iter().flatten();
                 if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
@@ -365,10 +364,7 @@ impl Reconciler {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 }
                 let retry = &mut work.finalizers.retry;
-                let at = match error {
-                    WriteError::Unreachable(_) => retry.unreachable(),
-                    _ => retry.failed(),
-                };
+                let at = retry.failed(error.pauses(), Instant::now());
                 self.timers.insert((at, Timer::Rule(uid.clone())));
             }
         }
@@ -448,7 +444,7 @@ impl Reconciler {
         work.status.write.under_way = false;
         match result {
             Ok(version) => {
-                work.status.write.retry = Retry::default();
+                work.status.write.retry = Backoff::default();
                 if let Some(status) = work.status.last.clone() {
                     self.cache.wrote_status(uid, &work.name, status, version);
                 }
@@ -463,15 +459,11 @@ impl Reconciler {
             Err(error) => {
                 work.status.last = None;
                 let retry = &mut work.status.write.retry;
-                let at = match error {
-                    WriteError::Unreachable(_) => retry.unreachable(),
-                    WriteError::Gone => retry.failed(),
-                    error => {
-                        warn!(rule = %work.name, "cannot write the rule's status: {error}");
-                        retry.failed()
-                    }
-                };
-                let at = at.max(Instant::now() + STATUS_INTERVAL);
+                if !matches!(error, WriteError::Unreachable(_) | WriteError::Gone) {
+                    warn!(rule = %work.name, "cannot write the rule's status: {error}");
+                }
+                let now = Instant::now();
+                let at = retry.failed(error.pauses(), now).max(now + STATUS_INTERVAL);
                 work.look_again(at, &mut self.timers);
             }
         }

@@ -12,6 +12,7 @@ use super::metrics::Metrics;
 use super::patch;
 use crate::causes::with_causes;
 use crate::client;
+use crate::engine::Pauses;
 use crate::object::{
     MetadataObject, Node, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
 };
@@ -50,6 +51,16 @@ pub enum WriteError {
     /// The API server refused, or did not answer in time.
     #[error("{0}")]
     Failed(String),
+}
+
+impl WriteError {
+    /// The pauses after which to try again what has met this.
+    pub fn pauses(&self) -> Pauses {
+        match self {
+            Self::Unreachable(_) => Pauses::UNREACHABLE,
+            Self::Conflict | Self::Gone | Self::Failed(_) => Pauses::REFUSED,
+        }
+    }
 }
 
 /// What the API server says where it forbids a write, and what to do about it; an admission policy has said so itself.

@@ -1,0 +1,209 @@
+//! What may be done while the API server cannot be reached.
+//!
+//! | state | comes from | writes at a time | nodes are closed anew |
+//! |---|---|---|---|
+//! | reachable | an answer to one of our own requests | as usual | as usual |
+//! | unreachable | a request that reached nothing | one after each pause | only as the one write that tries |
+//! | unproven | a sign of life of another connection | one after each pause | as usual |
+//!
+//! There is no state that only a write can end and in which nothing is written.
+
+use std::time::Instant;
+
+use super::backoff::{Backoff, Pauses};
+
+/// Whether the API server can be reached, as far as can be told.
+#[derive(Debug, Default)]
+pub struct Outage {
+    state: State,
+    retry: Backoff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Reachable,
+    Unreachable,
+    Unproven,
+}
+
+impl Outage {
+    /// Notes that a request reached nothing; answers whether that is news.
+    pub fn unreachable(&mut self, now: Instant) -> bool {
+        // Those that were under way together have found out the same thing.
+        if self.state == State::Reachable || self.retry.not_before(now).is_none() {
+            self.retry.failed(Pauses::UNREACHABLE, now);
+        }
+        std::mem::replace(&mut self.state, State::Unreachable) != State::Unreachable
+    }
+
+    /// Notes that a request of ours has been answered, whatever the answer; answers whether that is news.
+    pub fn answered(&mut self) -> bool {
+        if self.state == State::Reachable {
+            return false;
+        }
+        self.retry = Backoff::default();
+        std::mem::take(&mut self.state) == State::Unreachable
+    }
+
+    /// Notes a sign of life on a connection of its own: something that a watch has shown, a lease that has been renewed.
+    /// Answers whether that is news.
+    pub fn heard(&mut self) -> bool {
+        let is_news = self.state == State::Unreachable;
+        if is_news {
+            self.state = State::Unproven;
+        }
+        is_news
+    }
+
+    /// Whether nothing is known that could be reached.
+    pub fn is_on(&self) -> bool {
+        self.state == State::Unreachable
+    }
+
+    /// How many writes may be under way at a time, of as many as usual.
+    pub fn permits(&self, usual: usize, now: Instant) -> usize {
+        match (self.state, self.retry.not_before(now)) {
+            (State::Reachable, _) => usual,
+            (_, None) => usual.min(1),
+            (_, Some(_)) => 0,
+        }
+    }
+
+    /// When to try again; `None` where nothing has to wait for that.
+    pub fn next_try(&self, now: Instant) -> Option<Instant> {
+        match self.state {
+            State::Reachable => None,
+            State::Unreachable | State::Unproven => self.retry.not_before(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// What happens, and what then holds.
+    #[derive(Debug, Clone, Copy)]
+    enum Event {
+        Unreachable,
+        Answered,
+        Heard,
+        /// The pause ends.
+        Later,
+    }
+    use Event::{Answered, Heard, Later, Unreachable};
+
+    #[test]
+    fn an_outage_ends_with_any_success_and_never_waits_for_a_write_alone() {
+        // Events, whether the last one is news, whether the outage is on, writes allowed of 64.
+        let cases: &[(&str, &[Event], bool, bool, usize)] = &[
+            ("at first", &[], false, false, 64),
+            ("a write fails", &[Unreachable], true, true, 0),
+            (
+                "others that were under way",
+                &[Unreachable, Unreachable],
+                false,
+                true,
+                0,
+            ),
+            (
+                "after the pause one write tries",
+                &[Unreachable, Later],
+                false,
+                true,
+                1,
+            ),
+            (
+                "which fails too",
+                &[Unreachable, Later, Unreachable],
+                false,
+                true,
+                0,
+            ),
+            (
+                "or succeeds",
+                &[Unreachable, Later, Answered],
+                true,
+                false,
+                64,
+            ),
+            (
+                "a write that was late succeeds",
+                &[Unreachable, Answered],
+                true,
+                false,
+                64,
+            ),
+            (
+                "a watch shows something",
+                &[Unreachable, Heard],
+                true,
+                false,
+                0,
+            ),
+            ("and again", &[Unreachable, Heard, Heard], false, false, 0),
+            (
+                "writes still go one by one",
+                &[Unreachable, Heard, Later],
+                false,
+                false,
+                1,
+            ),
+            (
+                "until one succeeds",
+                &[Unreachable, Heard, Later, Answered],
+                false,
+                false,
+                64,
+            ),
+            (
+                "or fails",
+                &[Unreachable, Heard, Later, Unreachable],
+                true,
+                true,
+                0,
+            ),
+            ("nothing is wrong", &[Heard, Answered], false, false, 64),
+        ];
+        for (name, events, news, is_on, permits) in cases {
+            let mut outage = Outage::default();
+            let mut now = Instant::now();
+            let mut is_news = false;
+            for event in *events {
+                is_news = match event {
+                    Unreachable => outage.unreachable(now),
+                    Answered => outage.answered(),
+                    Heard => outage.heard(),
+                    Later => {
+                        now = outage.next_try(now).expect(name);
+                        false
+                    }
+                };
+            }
+            let seen = (is_news, outage.is_on(), outage.permits(64, now));
+            assert_eq!(seen, (*news, *is_on, *permits), "{name}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_while_tries_fail_whatever_a_watch_shows() {
+        let mut outage = Outage::default();
+        let mut now = Instant::now();
+        let mut last = Duration::ZERO;
+        for _ in 0..10 {
+            outage.unreachable(now);
+            outage.heard();
+            let at = outage.next_try(now).expect("a pause");
+            last = at - now;
+            now = at;
+        }
+        assert!(last >= Duration::from_secs(1), "{last:?}");
+        outage.answered();
+        outage.unreachable(now);
+        let first = outage.next_try(now).expect("a pause") - now;
+        assert!(first <= Duration::from_millis(50), "{first:?}");
+    }
+}
