@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::{CSI_DRIVER_PREFIX, CriticalComponentClass, Namespaces, RESOURCE_PREFIX};
-use crate::selector::{Selector, is_label_key};
+use crate::selector::{Selector, is_label_key, is_namespace};
 
 /// The configuration, as written in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,8 +31,8 @@ pub struct ClassConfig {
     pub name: String,
     /// Selects the pods and `DaemonSet`s of the class by their labels; must not be empty.
     pub selector: LabelSelector,
-    /// The namespaces the class covers; all of them when the list is empty or missing.
-    #[serde(default)]
+    /// The namespaces the class covers; `kube-system` where they are left out, and all of them with `*` alone.
+    #[serde(default = "default_namespaces")]
     pub namespaces: Vec<String>,
     /// Prefix of the condition types that the class makes, with its slash; unique.
     pub condition_prefix: String,
@@ -41,6 +41,11 @@ pub struct ClassConfig {
     /// Whether a CSI driver counts as registered only once it reports `allocatable.count`.
     #[serde(default, rename = "requireCSIAllocatable")]
     pub require_csi_allocatable: bool,
+}
+
+/// Where everybody may run pods, anybody could keep nodes closed: what is not said to be covered is not.
+fn default_namespaces() -> Vec<String> {
+    vec!["kube-system".into()]
 }
 
 /// Why a configuration cannot be used.
@@ -85,7 +90,7 @@ impl Default for Config {
                     match_labels: Some(BTreeMap::from([label])),
                     match_expressions: None,
                 },
-                namespaces: Vec::new(),
+                namespaces: default_namespaces(),
                 condition_prefix: "node.gardener.cloud/".into(),
                 csi_annotation_prefix: "node.gardener.cloud/wait-for-csi-node-".into(),
                 require_csi_allocatable: false,
@@ -182,22 +187,15 @@ impl Config {
                 "csiAnnotationPrefix",
                 "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-",
             )?;
-            check(
-                class
-                    .namespaces
-                    .iter()
-                    .all(|namespace| !namespace.is_empty()),
-                "namespaces",
-                "must not have an empty name; leave the list out to cover all namespaces",
-            )?;
+            let namespaces =
+                namespaces(&class.namespaces).map_err(|problem| ConfigError::Field {
+                    field: field("namespaces"),
+                    problem,
+                })?;
             classes.push(CriticalComponentClass {
                 name: class.name.clone(),
                 selector,
-                namespaces: if class.namespaces.is_empty() {
-                    Namespaces::All
-                } else {
-                    Namespaces::Only(class.namespaces.iter().cloned().collect())
-                },
+                namespaces,
                 condition_prefix: prefix.clone(),
                 csi_annotation_prefix: class.csi_annotation_prefix.clone(),
                 require_csi_allocatable: class.require_csi_allocatable,
@@ -221,6 +219,22 @@ impl Config {
             }
         }
         Ok(())
+    }
+}
+
+/// The namespaces that are meant by a list of them.
+fn namespaces(names: &[String]) -> Result<Namespaces, String> {
+    match names {
+        [] => {
+            Err("must not be empty; leave it out for kube-system, or write [\"*\"] for all".into())
+        }
+        [all] if all == "*" => Ok(Namespaces::All),
+        names => match names.iter().find(|name| !is_namespace(name)) {
+            Some(name) => Err(format!(
+                "{name:?} is not the name of a namespace; [\"*\"] alone stands for all of them"
+            )),
+            None => Ok(Namespaces::Only(names.iter().cloned().collect())),
+        },
     }
 }
 
@@ -249,7 +263,23 @@ mod tests {
             classes[0].selector.to_string(),
             "node.gardener.cloud/critical-component in (true)"
         );
-        assert_eq!(classes[0].namespaces, Namespaces::All);
+        let kube_system = Namespaces::Only(["kube-system".into()].into());
+        assert_eq!(classes[0].namespaces, kube_system);
+    }
+
+    #[test]
+    fn a_class_covers_the_namespaces_that_it_names() {
+        let only =
+            |names: &[&str]| Namespaces::Only(names.iter().map(ToString::to_string).collect());
+        for (field, expected) in [
+            ("", only(&["kube-system"])),
+            (", namespaces: [a, b-1, a]", only(&["a", "b-1"])),
+            (", namespaces: ['*']", Namespaces::All),
+        ] {
+            let yaml = format!("criticalComponentClasses: [{{{CLASS}{field}}}]");
+            let config: Config = serde_saphyr::from_str(&yaml).unwrap();
+            assert_eq!(config.classes().unwrap()[0].namespaces, expected, "{field}");
+        }
     }
 
     #[test]
@@ -311,8 +341,16 @@ mod tests {
                 "csiAnnotationPrefix: must be the beginning",
             ),
             (
+                class(", namespaces: []"),
+                "criticalComponentClasses[0].namespaces: must not be empty",
+            ),
+            (
                 class(", namespaces: ['']"),
-                "namespaces: must not have an empty name",
+                "namespaces: \"\" is not the name",
+            ),
+            (
+                class(", namespaces: [a, '*']"),
+                "namespaces: \"*\" is not the name",
             ),
             (
                 format!("criticalComponentClasses: [{{{CLASS}}}, {{{CLASS}}}]"),

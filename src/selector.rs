@@ -274,6 +274,12 @@ fn is_label_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
+/// Whether this can be the name of a namespace (RFC 1123 label).
+#[must_use]
+pub fn is_namespace(text: &str) -> bool {
+    text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
+}
+
 fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

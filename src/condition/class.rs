@@ -23,13 +23,18 @@ pub struct CriticalComponentClass {
 }
 
 impl CriticalComponentClass {
-    /// Whether this `DaemonSet`, whose own labels match the selector, is of the class: it is not being deleted, in
-    /// a namespace of the class, and its pods will have the labels too.
+    /// Whether this `DaemonSet`, whose own labels match the selector, is of the class: it is in a namespace of the class,
+    /// and labelled as a whole.
     #[must_use]
     pub fn has(&self, daemon_set: &DaemonSet) -> bool {
-        !daemon_set.deleting
-            && self.namespaces.contains(&daemon_set.key.namespace)
-            && self.selector.matches(&daemon_set.template_labels)
+        self.namespaces.contains(&daemon_set.key.namespace) && self.labels(daemon_set)
+    }
+
+    /// Whether this `DaemonSet`, whose own labels match the selector, is labelled as a whole, wherever it is: it is not
+    /// being deleted, and its pods will have the labels too.
+    #[must_use]
+    pub fn labels(&self, daemon_set: &DaemonSet) -> bool {
+        !daemon_set.deleting && self.selector.matches(&daemon_set.template_labels)
     }
 }
 

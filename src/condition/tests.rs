@@ -75,7 +75,7 @@ fn a_node_without_critical_components_lacks_nothing() {
 #[test]
 fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
     let proxy = daemon_set("kube-system/proxy").critical();
-    let agent = daemon_set("agents/agent").critical();
+    let agent = daemon_set("kube-system/agent").critical();
     let with = |pod: PodBuilder| world(&worker()).daemon_set(&cni()).pod(&pod);
     for (name, world, expected) in [
         (
@@ -160,7 +160,12 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
                 .daemon_set(&cni())
                 .daemon_set(&proxy)
                 .daemon_set(&agent),
-            Some("DaemonSet agents/agent has no pod on this node (+2 more)"),
+            Some("DaemonSet kube-system/agent has no pod on this node (+2 more)"),
+        ),
+        (
+            "in a namespace that the class does not cover",
+            world(&worker()).daemon_set(&daemon_set("agents/agent").critical()),
+            None,
         ),
     ] {
         assert_lack(name, &world, SCHEDULED, expected);
@@ -613,10 +618,11 @@ fn a_daemon_set_that_tolerates_only_the_gate_is_waited_for_on_a_newborn_node() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn critical_pods_have_to_be_ready() {
     let proxy = daemon_set("kube-system/proxy").critical();
     let with = |pod: PodBuilder| world(&worker()).daemon_set(&cni()).pod(&pod);
-    let bare = || pod("monitoring/probe").critical();
+    let bare = || pod("kube-system/probe").critical();
     let cni_2 = || pod("kube-system/cni-2").of(&cni());
     for (name, world, expected) in [
         (
@@ -658,7 +664,12 @@ fn critical_pods_have_to_be_ready() {
         (
             "a bare pod that is not Ready",
             world(&worker()).pod(&bare()),
-            Some("pod monitoring/probe is not Ready"),
+            Some("pod kube-system/probe is not Ready"),
+        ),
+        (
+            "a bare pod in a namespace that the class does not cover",
+            world(&worker()).pod(&pod("monitoring/probe").critical()),
+            None,
         ),
         (
             "a bare pod that is Ready",
@@ -682,7 +693,7 @@ fn critical_pods_have_to_be_ready() {
         ),
         (
             "a pod without the label",
-            world(&worker()).pod(&pod("monitoring/probe")),
+            world(&worker()).pod(&pod("kube-system/probe")),
             None,
         ),
         (
@@ -828,7 +839,8 @@ fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
         ),
         (
             "wanted by two pods",
-            with(driver_pod("a.csi")).pod(&pod("x/y").critical().waits_for_driver("a.csi")),
+            with(driver_pod("a.csi"))
+                .pod(&pod("kube-system/y").critical().waits_for_driver("a.csi")),
             Some("CSI driver a.csi is not registered on this node"),
         ),
         (
@@ -861,6 +873,7 @@ const TWO_CLASSES: &str = "
 criticalComponentClasses:
 - name: gardener
   selector: {matchLabels: {node.gardener.cloud/critical-component: 'true'}}
+  namespaces: ['*']
   conditionPrefix: node.gardener.cloud/
   csiAnnotationPrefix: node.gardener.cloud/wait-for-csi-node-
 - name: gpu

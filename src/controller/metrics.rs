@@ -61,6 +61,8 @@ pub struct Metrics {
     pub synthesized_conditions: IntGaugeVec,
     /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
     pub shut_out: IntGaugeVec,
+    /// Labelled `DaemonSet`s that a rule does not wait for because their class does not cover their namespace.
+    pub outside_namespaces: IntGaugeVec,
     /// What was done about nodes that were not ready in time, by rule and action.
     pub repairs: IntCounterVec,
     /// How often too many unhealthy nodes have held a repair back.
@@ -229,6 +231,11 @@ impl Metrics {
                 "DaemonSets that a rule does not wait for because they do not tolerate its taint.",
                 &["rule"],
             ),
+            outside_namespaces: to.gauges(
+                "nodegate_rule_daemon_sets_outside_namespaces",
+                "Labelled DaemonSets that a rule does not wait for because their class does not cover their namespace.",
+                &["rule"],
+            ),
             repairs: to.counters(
                 "nodegate_repairs_total",
                 "What was done about nodes that were not ready in time.",
@@ -347,6 +354,7 @@ impl Metrics {
             &self.rule_nodes,
             &self.synthesized_conditions,
             &self.shut_out,
+            &self.outside_namespaces,
             &self.disruption_waiting,
             &self.disruption_zone_state,
             &self.cache_objects,

@@ -22,7 +22,7 @@ use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
 use crate::condition::Source;
 use crate::engine::Backoff;
 use crate::object::{Node, RuleObject, Version};
-use crate::rule::{Outcome, Rule, ShutOut};
+use crate::rule::{Outcome, PassedOver, Rule, WhyPassedOver};
 
 /// The status of a rule is written at most this often.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(super) struct RuleWork {
     pub(super) tally: Tally,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
     pending: Option<HashSet<Arc<str>>>,
-    shut_out: Vec<ShutOut>,
+    passed_over: Vec<PassedOver>,
     /// What keeps the rule from repairing any node, as it was told last.
     obstacle: Option<String>,
     pub(super) disruption: Option<Disruption>,
@@ -93,7 +93,7 @@ impl RuleWork {
             is_new: !rule.finalizer,
             tally: Tally::default(),
             pending: None,
-            shut_out: Vec::new(),
+            passed_over: Vec::new(),
             obstacle: None,
             disruption: None,
             rejected: None,
@@ -260,8 +260,16 @@ impl Reconciler {
                     .with_label_values(&[&*work.name, state])
                     .set(gauge(number));
             }
-            let shut_out = self.metrics.shut_out.with_label_values(&[&*work.name]);
-            shut_out.set(gauge(work.shut_out.len()));
+            for (why, gauges) in [
+                (WhyPassedOver::ShutOut, &self.metrics.shut_out),
+                (
+                    WhyPassedOver::OutsideNamespaces,
+                    &self.metrics.outside_namespaces,
+                ),
+            ] {
+                let number = work.passed_over.iter().filter(|it| it.why == why).count();
+                gauges.with_label_values(&[&*work.name]).set(gauge(number));
+            }
             if let Some(disruption) = &work.disruption {
                 self.metrics.survey_zones(&work.name, &disruption.report());
             }
@@ -398,7 +406,7 @@ impl Reconciler {
         if (rule.deleting && !work.tally.has_failures()) || (rule.spec.is_ok() && !rule.finalizer) {
             return;
         }
-        look_for_shut_out(&self.cache, &self.events, work, rule);
+        look_for_passed_over(&self.cache, &self.events, work, rule);
         let obstacle = repairs::obstacle(&self.cache, rule);
         if let Some(obstacle) = &obstacle
             && work.obstacle != Some(obstacle.clone())
@@ -411,7 +419,7 @@ impl Reconciler {
         let governors = self.cache.cluster().rules.governors_of(rule);
         let about = About {
             rule,
-            shut_out: &work.shut_out,
+            passed_over: &work.passed_over,
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
@@ -470,23 +478,27 @@ impl Reconciler {
     }
 }
 
-/// Finds out which `DaemonSet`s the rule's own taint shuts out, and tells when that has changed.
-fn look_for_shut_out(cache: &Cache, events: &EventSink, work: &mut RuleWork, rule: &Rule) {
+/// Finds out which labelled `DaemonSet`s the rule does not wait for, and tells when that has changed.
+fn look_for_passed_over(cache: &Cache, events: &EventSink, work: &mut RuleWork, rule: &Rule) {
     let Some(spec) = rule.live() else {
-        work.shut_out.clear();
+        work.passed_over.clear();
         return;
     };
-    let shut_out = ShutOut::by_rule(spec, cache.cluster(), || cache.nodes());
-    if shut_out != work.shut_out && !shut_out.is_empty() {
-        let note = status::shut_out_message(spec, &shut_out);
-        warn!(rule = %rule.name, "{note}");
-        events.send(Notice::on_rule(
-            rule,
-            Tone::Warning,
-            "DaemonSetsShutOut",
-            "Evaluate",
-            note,
-        ));
+    let found = PassedOver::by_rule(spec, cache.cluster(), || cache.nodes());
+    let known = std::mem::replace(&mut work.passed_over, found);
+    for (why, reason, _) in status::PASSED_OVER {
+        let message = |passed_over| status::passed_over_message(spec, passed_over, why);
+        if let Some(note) = message(&work.passed_over)
+            && message(&known).as_ref() != Some(&note)
+        {
+            warn!(rule = %rule.name, "{note}");
+            events.send(Notice::on_rule(
+                rule,
+                Tone::Warning,
+                reason,
+                "Evaluate",
+                note,
+            ));
+        }
     }
-    work.shut_out = shut_out;
 }

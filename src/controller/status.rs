@@ -19,9 +19,9 @@ use crate::api::{
     TaintStatus,
 };
 use crate::guard::Report;
-use crate::rule::{CompiledSpec, Decision, Held, Rule, ShutOut};
+use crate::rule::{CompiledSpec, Decision, Held, PassedOver, Rule};
 use conditions::conditions;
-pub use conditions::shut_out_message;
+pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;
 pub use tally::{Failure, Record, Tally};
 
@@ -35,8 +35,8 @@ const MAX_MESSAGE: usize = 256;
 pub struct About<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// The `DaemonSet`s that the rule's taint shuts out.
-    pub shut_out: &'a [ShutOut],
+    /// The labelled `DaemonSet`s that the rule does not wait for.
+    pub passed_over: &'a [PassedOver],
     /// What the rule would do about nodes that are not ready in time, if it is a dry run.
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node at all.

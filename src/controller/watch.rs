@@ -86,7 +86,8 @@ pub fn spawn_all(client: &Client, classes: &[CriticalComponentClass], feeder: &F
             .clone()
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
         let pods = api_in(client, &class.namespaces);
-        let daemon_sets = api_in(client, &class.namespaces);
+        // Everywhere: one that is labelled outside the class's namespaces is told of.
+        let daemon_sets = Api::all(client.clone());
         feeder.watch(Watch::Pods(index), pods, bound, move |event| {
             Change::Pod(index, event)
         });

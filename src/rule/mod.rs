@@ -2,7 +2,8 @@
 //!
 //! [`Rule`] is a `NodeReadinessRule` made ready for use, [`RuleSet`] all of them in the order in which they
 //! govern, [`evaluate`] holds a rule's conditions against a node, [`decide`] is the table of what follows,
-//! `patience` says whether an open node may be closed yet, and [`plan`] merges the decisions of all rules on one node.
+//! `patience` says whether an open node may be closed yet, [`plan`] merges the decisions of all rules on one node, and
+//! [`PassedOver`] names what no rule waits for though it is labelled.
 //! Pure: no client, no clock, no async.
 
 mod compile;
@@ -11,6 +12,7 @@ mod decision;
 mod evaluate;
 mod few;
 mod ownership;
+mod passed_over;
 mod patience;
 mod plan;
 mod set;
@@ -24,9 +26,10 @@ pub use decision::{Decision, Held, decide};
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
 pub use few::Few;
 pub use ownership::Ownership;
+pub use passed_over::{PassedOver, WhyPassedOver};
 pub use patience::Memory;
 pub use plan::{
     ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
     Standing, TaintChange, Urgency, Waiting, plan,
 };
-pub use set::{RuleSet, ShutOut};
+pub use set::RuleSet;

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Rule};
-use super::plan::ClusterState;
-use crate::condition::{PassingTaints, Source, is_meant_for, tolerates};
-use crate::object::{Node, ObjectKey, Taint};
+use crate::condition::{PassingTaints, Source};
+use crate::object::{Node, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
 #[derive(Debug, Clone, Default)]
@@ -15,15 +14,6 @@ pub struct RuleSet {
     passing: PassingTaints,
     /// The condition types on Nodes of which some rule wants to know when they were written.
     followed: BTreeSet<Arc<str>>,
-}
-
-/// A `DaemonSet` that a rule shuts out: it does not tolerate the taint of a rule that waits for its class.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ShutOut {
-    /// The `DaemonSet`.
-    pub daemon_set: ObjectKey,
-    /// Name of its class.
-    pub class: String,
 }
 
 impl RuleSet {
@@ -105,41 +95,6 @@ impl RuleSet {
             .iter()
             .filter_map(|rule| rule.active())
             .any(|spec| spec.waits_for_class(class))
-    }
-}
-
-impl ShutOut {
-    /// The `DaemonSet`s that this rule's own taint shuts out, and that it therefore does not wait for: those that are
-    /// meant for one of its nodes, no other taint that stays there keeping them off, and do not tolerate the taint.
-    /// `nodes` gives all nodes of the cluster.
-    #[must_use]
-    pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
-        spec: &CompiledSpec,
-        cluster: ClusterState<'_>,
-        nodes: impl Fn() -> Nodes,
-    ) -> Vec<Self> {
-        let mut shut_out = Vec::new();
-        for (index, class) in cluster.classes.iter().enumerate() {
-            if !spec.waits_for_class(index) {
-                continue;
-            }
-            let repelled = cluster.daemon_sets[index]
-                .values()
-                .filter(|daemon_set| class.has(daemon_set) && !tolerates(daemon_set, &spec.taint));
-            for daemon_set in repelled {
-                let is_wanted = |node: &Node| {
-                    spec.selector.matches(&node.labels)
-                        && is_meant_for(daemon_set, node, &cluster.rules.staying(node))
-                };
-                if nodes().any(is_wanted) {
-                    shut_out.push(Self {
-                        daemon_set: daemon_set.key.clone(),
-                        class: class.name.clone(),
-                    });
-                }
-            }
-        }
-        shut_out
     }
 }
 

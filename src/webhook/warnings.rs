@@ -28,6 +28,7 @@ pub fn warnings(
     warnings.extend(eviction(sent, spec));
     warnings.extend(sent.and_then(heartbeat));
     warnings.extend(shut_out(spec, classes, surroundings));
+    warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.default.map_or("Unknown", |status| status.as_str());
         match condition.source {
@@ -113,6 +114,34 @@ fn shut_out(
     ))
 }
 
+/// Labelled `DaemonSet`s that a class which the rule waits for does not cover.
+fn outside_namespaces(
+    spec: &CompiledSpec,
+    classes: &[CriticalComponentClass],
+    surroundings: &Surroundings,
+) -> Option<String> {
+    let classes = classes.iter().zip(&surroundings.daemon_sets).enumerate();
+    let outside: BTreeSet<(&ObjectKey, &str)> = classes
+        .filter(|(index, _)| spec.waits_for_class(*index))
+        .flat_map(|(_, (class, daemon_sets))| {
+            daemon_sets
+                .values()
+                .filter(|daemon_set| class.labels(daemon_set) && !class.has(daemon_set))
+                .filter(|daemon_set| can_share_a_node(daemon_set, &spec.selector))
+                .map(|daemon_set| (&daemon_set.key, class.name.as_str()))
+        })
+        .collect();
+    let (first, class) = outside.first()?;
+    let more = match outside.len() - 1 {
+        0 => String::new(),
+        others => format!(" (+{others} more)"),
+    };
+    Some(format!(
+        "DaemonSet {first}{more} is labelled as critical, but its namespace is none of class '{class}': it is not waited \
+         for; add the namespace to the class, or take the label off"
+    ))
+}
+
 /// Whether there can be a node that the selector selects and that the `DaemonSet` asks for.
 fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
     let mut wanted: Vec<_> = selector.requirements().to_vec();
@@ -155,4 +184,39 @@ fn shortened(warning: String) -> String {
     }
     let kept: String = warning.chars().take(LONGEST - 3).collect();
     format!("{kept}...")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::testing::{daemon_set, rule};
+
+    #[test]
+    fn a_labelled_daemon_set_that_its_class_does_not_cover_is_warned_of() {
+        let classes = Config::default().classes().unwrap();
+        let labelled = |key: &str| {
+            let labelled = daemon_set(key).critical().toleration("{operator: Exists}");
+            let labelled = labelled.build();
+            (labelled.key.clone(), labelled)
+        };
+        let surroundings = Surroundings {
+            daemon_sets: vec![["tenant/agent", "kube-system/cni"].map(labelled).into()],
+            ..Surroundings::default()
+        };
+        for (condition, expected) in [
+            (
+                "node.gardener.cloud/CriticalPodsReady",
+                vec![
+                    "DaemonSet tenant/agent is labelled as critical, but its namespace is none of class 'gardener': it is \
+                     not waited for; add the namespace to the class, or take the label off",
+                ],
+            ),
+            ("csidriver.nodegate.dev/a.csi", vec![]),
+        ] {
+            let rule = rule("r").waits_for(condition).build(&classes);
+            let spec = rule.spec.as_ref().unwrap();
+            assert_eq!(warnings(None, spec, &classes, &surroundings), expected);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A controller with a configuration file: Gardener's class in `kube-system` alone, and a class for nodes with GPUs.
+//! A controller with a configuration file: Gardener's class in all namespaces, and a class for nodes with GPUs in two.
 
 use anyhow::Result;
 use k8s_openapi::api::storage::v1::CSINode;
@@ -43,12 +43,12 @@ fn gpu_daemon_set(pool: &Pool, name: &str) -> DaemonSetBuilder {
 }
 
 #[tokio::test]
-async fn outside_its_namespaces_nothing_is_critical() -> Result<()> {
+async fn a_class_of_all_namespaces_covers_every_one() -> Result<()> {
     let pool = pool("namespaced").await?;
     fixtures::daemon_set("default/namespaced-cni")
         .critical()
         .node_selector(POOL, pool.name)
-        .tolerate(GATE, NO_SCHEDULE)
+        .tolerate_everything()
         .never_ready()
         .create(&pool.client)
         .await?;
@@ -59,24 +59,15 @@ async fn outside_its_namespaces_nothing_is_critical() -> Result<()> {
         .create(&pool.client)
         .await?;
     pool.join(pool.node()).await?;
-    pool.opens().await.map(drop)
-}
-
-#[tokio::test]
-async fn inside_its_namespaces_everything_critical_is_waited_for() -> Result<()> {
-    let pool = pool("in-kube-system").await?;
-    pool.daemon_set("cni")
-        .never_ready()
-        .create(&pool.client)
+    let cni = pool.pod_of("cni").await?;
+    pool.is_held_because("pod default/namespaced-agent is not Ready (+1 more)")
         .await?;
-    pool.pod("agent").never_ready().create(&pool.client).await?;
-    pool.join(pool.node()).await?;
-    pool.pod_of("cni").await?;
-    pool.set_pod_ready("agent", true).await?;
-    pool.is_held_by_the_pod_of("cni").await?;
-    pool.set_ready("cni", true).await?;
-    pool.opens().await?;
-    Ok(())
+    pool.set_ready_in("default", "namespaced-agent", true)
+        .await?;
+    pool.is_held_because(&format!("pod default/{cni} is not Ready"))
+        .await?;
+    pool.set_ready_in("default", &cni, true).await?;
+    pool.opens().await.map(drop)
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ const GARDENERS: &str = "node.gardener.cloud/critical-components-not-ready";
 
 #[tokio::test]
 async fn examples_gardener_in_all_namespaces() -> Result<()> {
-    let scene = Scene::of("gardener", None).await?;
+    let scene = Scene::of("gardener", Some("gardener/all-namespaces.yaml")).await?;
     join_gardener(&scene, GARDENERS).await?;
     let words = "pod example-agents/example-agent-";
     scene.is_unmet("worker", NETWORK_READY, words).await?;
@@ -153,9 +153,17 @@ async fn examples_gardener_in_all_namespaces() -> Result<()> {
 
 #[tokio::test]
 async fn examples_gardener_in_kube_system_only() -> Result<()> {
-    let scene = Scene::of("gardener", Some("gardener/kube-system-only.yaml")).await?;
+    let scene = Scene::of("gardener", None).await?;
     join_gardener(&scene, GARDENERS).await?;
-    scene.has_taint("worker", GARDENERS, false).await
+    scene.has_taint("worker", GARDENERS, false).await?;
+    nodegate_e2e::eventually("the rule names the other one", SOON, async || {
+        let rule = "gardener-critical-components";
+        let kind = "DaemonSetsOutsideNamespaces";
+        let said = sights::rule_condition(&scene.client, rule, kind).await?;
+        let said = said["message"].as_str().unwrap_or_default();
+        Ok(said.contains("DaemonSet example-agents/example-agent"))
+    })
+    .await
 }
 
 #[tokio::test]

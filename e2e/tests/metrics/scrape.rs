@@ -64,6 +64,11 @@ const METRICS: &[(&str, &str, &[&str])] = &[
         &["class", "type", "status"],
     ),
     ("nodegate_rule_daemon_sets_shut_out", "gauge", &["rule"]),
+    (
+        "nodegate_rule_daemon_sets_outside_namespaces",
+        "gauge",
+        &["rule"],
+    ),
     ("nodegate_disruption_waiting", "gauge", &["rule", "zone"]),
     (
         "nodegate_disruption_zone_state",
@@ -172,6 +177,10 @@ const VALUES: &[(&str, f64)] = &[
     ),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="parts"}"#, 1.0),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="gate"}"#, 0.0),
+    (
+        r#"nodegate_rule_daemon_sets_outside_namespaces{rule="parts"}"#,
+        0.0,
+    ),
     (
         r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#,
         0.0,

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::tally::Role;
 use super::{About, Tally, whole_second};
-use crate::rule::{CompiledSpec, ShutOut};
+use crate::rule::{CompiledSpec, PassedOver, WhyPassedOver};
 
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
@@ -81,13 +81,10 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             report.to_string(),
         ));
     }
-    if !about.shut_out.is_empty() {
-        conditions.push(condition(
-            "DaemonSetsShutOut",
-            true,
-            "TaintNotTolerated",
-            shut_out_message(spec, about.shut_out),
-        ));
+    for (why, kind, reason) in PASSED_OVER {
+        if let Some(message) = passed_over_message(spec, about.passed_over, why) {
+            conditions.push(condition(kind, true, reason, message));
+        }
     }
     conditions
 }
@@ -129,17 +126,49 @@ fn conflict(
     }
 }
 
-/// Says which critical `DaemonSet`s a rule does not wait for, and what to do about it.
-pub fn shut_out_message(spec: &CompiledSpec, shut_out: &[ShutOut]) -> String {
-    let names = shut_out
-        .iter()
-        .map(|shut_out| shut_out.daemon_set.to_string());
-    format!(
-        "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
-        spec.taint.key,
-        spec.effect,
-        enumerated(names),
-    )
+/// Why labelled `DaemonSet`s are not waited for, the condition (and the event) that says so, and its reason.
+pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
+    (
+        WhyPassedOver::ShutOut,
+        "DaemonSetsShutOut",
+        "TaintNotTolerated",
+    ),
+    (
+        WhyPassedOver::OutsideNamespaces,
+        "DaemonSetsOutsideNamespaces",
+        "NamespaceNotCovered",
+    ),
+];
+
+/// Says which labelled `DaemonSet`s a rule does not wait for, and what to do about it; `None` where there are none.
+pub fn passed_over_message(
+    spec: &CompiledSpec,
+    passed_over: &[PassedOver],
+    why: WhyPassedOver,
+) -> Option<String> {
+    let meant: Vec<&PassedOver> = passed_over.iter().filter(|it| it.why == why).collect();
+    if meant.is_empty() {
+        return None;
+    }
+    let names = meant.iter().map(|it| it.daemon_set.to_string());
+    Some(match why {
+        WhyPassedOver::ShutOut => format!(
+            "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
+            spec.taint.key,
+            spec.effect,
+            enumerated(names),
+        ),
+        WhyPassedOver::OutsideNamespaces => {
+            let classes: BTreeSet<String> =
+                meant.iter().map(|it| format!("'{}'", it.class)).collect();
+            format!(
+                "not waited for, because their namespaces are not among those of class {}: DaemonSet {} (add the namespaces to \
+                 the class in the configuration file, or take the label off)",
+                enumerated(classes.into_iter()),
+                enumerated(names),
+            )
+        }
+    })
 }
 
 /// The first few of some names, and how many more there are.

@@ -31,7 +31,7 @@ fn tally(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (Tally, Arc<Rule>) {
 fn about<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> About<'a> {
     About {
         rule,
-        shut_out: &[],
+        passed_over: &[],
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,

@@ -1,7 +1,7 @@
 //! The table of decisions, as it reaches a node.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet, writes};
-use crate::rule::{ChangeKind, Decision, ShutOut, Standing};
+use crate::rule::{ChangeKind, Decision, PassedOver, Standing, WhyPassedOver};
 use crate::testing::{Builder, GATE, NodeBuilder, World, at, daemon_set, pod, rule, world};
 
 const OTHER: &str = "readiness.k8s.io/other";
@@ -645,59 +645,67 @@ fn a_held_node_says_what_its_critical_components_lack() {
 }
 
 #[test]
-fn a_daemon_set_that_a_rule_shuts_out_is_named() {
+fn a_daemon_set_that_a_rule_passes_over_is_named() {
     let cni = daemon_set("kube-system/cni").critical();
     let tolerant = daemon_set("kube-system/proxy")
         .critical()
         .toleration("{operator: Exists}");
-    let elsewhere = daemon_set("kube-system/windows")
+    let windows = daemon_set("kube-system/windows")
         .critical()
         .node_selector("kubernetes.io/os", "windows");
+    let tenant = daemon_set("tenant/agent").critical();
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
+    let passed = |why, daemon_set: &str| (why, daemon_set.to_owned(), "gardener");
+    let shut_out = passed(WhyPassedOver::ShutOut, "kube-system/cni");
+    let outside = passed(WhyPassedOver::OutsideNamespaces, "tenant/agent");
+    let both = vec![shut_out, outside.clone()];
     let tainted = |key: &str| unmet().taint(key, "NoSchedule");
     for (name, node, rule, expected) in [
-        ("waits for the class", unmet(), gate.clone(), 1),
-        ("the taint is there", tainted(GATE), gate.clone(), 1),
+        ("waits for the class", unmet(), gate.clone(), both.clone()),
+        (
+            "the taint is there",
+            tainted(GATE),
+            gate.clone(),
+            both.clone(),
+        ),
         (
             "another taint keeps it off",
             tainted("dedicated"),
             gate.clone(),
-            0,
+            vec![],
         ),
         (
             "another taint that will go",
             tainted("node.kubernetes.io/not-ready"),
             gate.clone(),
-            1,
+            both,
         ),
         (
             "waits for something else",
             unmet(),
             rule("r").waits_for(NETWORK),
-            0,
+            vec![],
         ),
         (
             "repels nobody",
             unmet(),
             gate.taint(GATE, "PreferNoSchedule"),
-            0,
+            vec![outside],
         ),
     ] {
         let world = world(&node)
             .daemon_set(&cni)
             .daemon_set(&tolerant)
-            .daemon_set(&elsewhere)
+            .daemon_set(&windows)
+            .daemon_set(&tenant)
             .rule(&rule);
         let spec = world.rules()[0].spec.as_ref().unwrap();
-        let shut_out = ShutOut::by_rule(spec, world.cluster(), || std::iter::once(&world.node));
-        let names: Vec<_> = shut_out
+        let nodes = || std::iter::once(&world.node);
+        let passed_over = PassedOver::by_rule(spec, world.cluster(), nodes);
+        let names: Vec<_> = passed_over
             .iter()
-            .map(|shut_out| format!("{} of {}", shut_out.daemon_set, shut_out.class))
+            .map(|it| (it.why, it.daemon_set.to_string(), &*it.class))
             .collect();
-        assert_eq!(
-            names,
-            vec!["kube-system/cni of gardener"; expected],
-            "{name}"
-        );
+        assert_eq!(names, expected, "{name}");
     }
 }
