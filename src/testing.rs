@@ -165,8 +165,19 @@ impl NodeBuilder {
         self.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{rule}"), "{}")
     }
 
+    /// This state of the node has that version.
+    pub fn version(mut self, version: u64) -> Self {
+        self.0["metadata"]["resourceVersion"] = json!(version.to_string());
+        self
+    }
+
+    /// As the API server shows it.
+    pub fn object(&self) -> NodeObject {
+        decode(&self.0)
+    }
+
     pub fn build(&self) -> Node {
-        decode::<NodeObject>(&self.0).into()
+        self.object().into()
     }
 }
 
@@ -296,6 +307,10 @@ impl CsiNodeBuilder {
         push(&mut self.0["spec"]["drivers"], driver);
         self
     }
+
+    pub fn build(&self) -> CsiNode {
+        decode::<CsiNodeObject>(&self.0).into()
+    }
 }
 
 /// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule`, that has its finalizer.
@@ -358,8 +373,13 @@ impl RuleBuilder {
         self
     }
 
+    /// As the API server shows it.
+    pub fn object(&self) -> RuleObject {
+        decode(&self.0)
+    }
+
     pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
-        let object: RuleObject = decode(&self.0);
+        let object = self.object();
         Rule::compile(&object.metadata, object.spec, classes)
     }
 }
@@ -453,7 +473,10 @@ impl World {
     }
 
     pub fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
-        self.csi_node = Some(decode::<CsiNodeObject>(&csi_node.0).into());
+        let csi_node = csi_node.build();
+        self.sightings
+            .see_csi_node(self.csi_node.as_ref(), Some(&csi_node));
+        self.csi_node = Some(csi_node);
         self
     }
 

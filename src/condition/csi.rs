@@ -1,8 +1,14 @@
-//! CSI drivers: is what pods say they wait for registered on the node?
+//! CSI drivers: is what pods say they wait for registered on the node, as far as the `CSINode` can be believed?
+//!
+//! The kubelet does not clear a `CSINode` when it starts, and a driver that registers exactly as before changes nothing in
+//! it. So after a reboot a driver that is there counts once its registration has been seen to be made, or one of its own
+//! pods on the node is Ready (as far as pods are believed), or nothing of the kind has come for long.
 
+use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::{ClassFacts, Condition, Detail};
+use super::pods::{Word, word};
+use super::{ClassFacts, Condition, Detail, Facts};
 use crate::object::{CsiNode, Node};
 
 /// The node's `CSINode`, unless it speaks of an earlier node of the same name.
@@ -10,27 +16,9 @@ fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a Cs
     csi_node.filter(|csi_node| csi_node.is_of(&node.uid))
 }
 
-/// Is this driver registered on the node?
-pub(super) fn driver_registered<'a>(
-    node: &Node,
-    csi_node: Option<&'a CsiNode>,
-    driver: &'a str,
-) -> Condition<'a> {
-    if of_this_node(node, csi_node).is_some_and(|csi_node| csi_node.driver(driver).is_some()) {
-        Condition::met(Detail::CsiDriversRegistered)
-    } else {
-        Condition::unmet(Detail::CsiDriverMissing { driver, more: 0 })
-    }
-}
-
-/// Is every driver that an annotation of a critical pod on this node names registered?
-pub(super) fn drivers_registered<'a>(
-    node: &Node,
-    csi_node: Option<&'a CsiNode>,
-    facts: &ClassFacts<'_, 'a>,
-) -> Condition<'a> {
-    let csi_node = of_this_node(node, csi_node);
-    let mut wanted: SmallVec<[&str; 4]> = facts
+/// The drivers that pods of the class on this node name as what has to be registered, in order.
+fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
+    let mut named: SmallVec<[&str; 4]> = facts
         .pods
         .iter()
         .filter(|pod| pod.is_live())
@@ -38,8 +26,63 @@ pub(super) fn drivers_registered<'a>(
         .filter(|(key, _)| key.starts_with(&facts.class.csi_annotation_prefix))
         .map(|(_, driver)| driver.as_str())
         .collect();
-    wanted.sort_unstable();
-    wanted.dedup();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
+/// Until when the registration of this driver is doubted because it may be from before a reboot, if it is.
+fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
+    let until = facts.trust.doubts_drivers_until(facts.now)?;
+    if facts.sightings.is_registered_in_this_boot(driver) {
+        return None;
+    }
+    let mut soonest = until;
+    for class in facts.classes {
+        let prefix = &class.class.csi_annotation_prefix;
+        let is_own = |(key, name): &(String, String)| name == driver && key.starts_with(prefix);
+        let own = class.pods.iter().filter(|pod| pod.is_live());
+        for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
+            match word(pod, facts.node, facts.trust, facts.now) {
+                Word::Ready => return None,
+                word => soonest = word.believed_at().map_or(soonest, |at| at.min(soonest)),
+            }
+        }
+    }
+    Some(soonest)
+}
+
+/// That a driver, the first of several, was registered before a reboot and is not believed yet.
+fn doubted<'a>(doubted: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
+    let [(driver, _), others @ ..] = doubted else {
+        return None;
+    };
+    Some(Condition {
+        recheck: doubted.iter().map(|(_, until)| *until).min(),
+        ..Condition::unmet(Detail::CsiDriverOlderThanBoot {
+            driver,
+            more: others.len(),
+        })
+    })
+}
+
+/// Is this driver registered on the node?
+pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> Condition<'a> {
+    let csi_node = of_this_node(facts.node, facts.csi_node);
+    if csi_node.is_none_or(|csi_node| csi_node.driver(driver).is_none()) {
+        return Condition::unmet(Detail::CsiDriverMissing { driver, more: 0 });
+    }
+    let until = doubted_until(facts, driver).map(|until| (driver, until));
+    doubted(until.as_slice()).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
+}
+
+/// Is every driver that an annotation of a critical pod on this node names registered?
+pub(super) fn drivers_registered<'a>(
+    facts: &Facts<'_, 'a>,
+    class: &ClassFacts<'_, 'a>,
+) -> Condition<'a> {
+    let csi_node = of_this_node(facts.node, facts.csi_node);
+    let wanted = named(class);
     let registered = |driver: &str| csi_node.and_then(|csi_node| csi_node.driver(driver));
     let mut missing = wanted.iter().filter(|driver| registered(driver).is_none());
     if let Some(driver) = missing.next() {
@@ -49,14 +92,16 @@ pub(super) fn drivers_registered<'a>(
         });
     }
     let mut uncounted = wanted.iter().filter(|driver| {
-        facts.class.require_csi_allocatable
+        class.class.require_csi_allocatable
             && !registered(driver).is_some_and(|registered| registered.has_allocatable_count)
     });
-    match uncounted.next() {
-        Some(driver) => Condition::unmet(Detail::CsiDriverWithoutCount {
+    if let Some(driver) = uncounted.next() {
+        return Condition::unmet(Detail::CsiDriverWithoutCount {
             driver,
             more: uncounted.count(),
-        }),
-        None => Condition::met(Detail::CsiDriversRegistered),
+        });
     }
+    let with_doubt = |driver: &&'a str| Some((*driver, doubted_until(facts, driver)?));
+    let in_doubt: SmallVec<[_; 4]> = wanted.iter().filter_map(with_doubt).collect();
+    doubted(&in_doubt).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -63,6 +63,13 @@ pub enum Detail<'a> {
         /// How many others there are.
         more: usize,
     },
+    /// A CSI driver is registered, but as far as anybody knows since before the node rebooted.
+    CsiDriverOlderThanBoot {
+        /// The first such driver.
+        driver: &'a str,
+        /// How many others there are.
+        more: usize,
+    },
     /// A CSI driver is registered, but does not say yet how many volumes it can attach.
     CsiDriverWithoutCount {
         /// The first such driver.
@@ -94,6 +101,7 @@ const POD_OLDER_THAN_NODE: &str = "PodOlderThanNode";
 const POD_OLDER_THAN_BOOT: &str = "PodOlderThanBoot";
 const CSI_DRIVERS_REGISTERED: &str = "CSIDriversRegistered";
 const CSI_DRIVER_NOT_REGISTERED: &str = "CSIDriverNotRegistered";
+const CSI_DRIVER_OLDER_THAN_BOOT: &str = "CSIDriverOlderThanBoot";
 const CSI_DRIVER_WITHOUT_COUNT: &str = "CSIDriverWithoutCount";
 const COMPONENTS_READY: &str = "CriticalComponentsReady";
 const RESOURCE_ALLOCATABLE: &str = "ResourceAllocatable";
@@ -110,6 +118,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
         POD_OLDER_THAN_BOOT,
         CSI_DRIVERS_REGISTERED,
         CSI_DRIVER_NOT_REGISTERED,
+        CSI_DRIVER_OLDER_THAN_BOOT,
         CSI_DRIVER_WITHOUT_COUNT,
         COMPONENTS_READY,
         RESOURCE_ALLOCATABLE,
@@ -134,6 +143,7 @@ impl<'a> Detail<'a> {
             Self::PodOlderThanBoot { .. } => POD_OLDER_THAN_BOOT,
             Self::CsiDriversRegistered => CSI_DRIVERS_REGISTERED,
             Self::CsiDriverMissing { .. } => CSI_DRIVER_NOT_REGISTERED,
+            Self::CsiDriverOlderThanBoot { .. } => CSI_DRIVER_OLDER_THAN_BOOT,
             Self::CsiDriverWithoutCount { .. } => CSI_DRIVER_WITHOUT_COUNT,
             Self::ComponentsReady => COMPONENTS_READY,
             Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
@@ -209,6 +219,13 @@ impl fmt::Display for Detail<'_> {
             }
             Self::CsiDriverMissing { driver, more: n } => {
                 write!(f, "CSI driver {driver} is not registered on this node")?;
+                more(f, *n)
+            }
+            Self::CsiDriverOlderThanBoot { driver, more: n } => {
+                write!(
+                    f,
+                    "CSI driver {driver} was registered before this node rebooted"
+                )?;
                 more(f, *n)
             }
             Self::CsiDriverWithoutCount { driver, more: n } => {

@@ -199,9 +199,7 @@ impl<'a> Facts<'_, 'a> {
                 .classes
                 .get(*class)
                 .map(|facts| self.answer(facts, *question)),
-            Source::CsiDriver(driver) => {
-                Some(csi::driver_registered(self.node, self.csi_node, driver))
-            }
+            Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
             Source::Resource(resource) => {
                 Some(if self.node.resources.contains(resource.as_str()) {
                     Condition::met(Detail::ResourceAllocatable { resource })
@@ -216,9 +214,7 @@ impl<'a> Facts<'_, 'a> {
         match question {
             Question::DaemonSetsScheduled => daemon_sets::scheduled(self.node, facts),
             Question::PodsReady => pods::ready(self.node, facts, self.trust, self.now),
-            Question::CsiDriversRegistered => {
-                csi::drivers_registered(self.node, self.csi_node, facts)
-            }
+            Question::CsiDriversRegistered => csi::drivers_registered(self, facts),
             Question::ComponentsReady => self.components_ready(facts),
         }
     }

@@ -16,7 +16,7 @@ const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// What a pod's Ready condition is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+pub(super) enum Word {
     Ready,
     /// Ready, but since before the node rebooted; to be believed from then on.
     BeforeReboot(Timestamp),
@@ -26,7 +26,8 @@ enum Word {
 }
 
 impl Word {
-    fn believed_at(self) -> Option<Timestamp> {
+    /// From when on the pod will be believed to be Ready, if it says so.
+    pub(super) fn believed_at(self) -> Option<Timestamp> {
         match self {
             Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
             Self::Ready | Self::NotReady => None,
@@ -34,7 +35,8 @@ impl Word {
     }
 }
 
-fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word {
+/// What a pod's Ready condition is worth at this time.
+pub(super) fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word {
     let since = match pod.ready {
         PodReady::No => return Word::NotReady,
         PodReady::Yes { since: None } => return Word::Ready,
@@ -46,7 +48,7 @@ fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word {
     {
         return Word::BeforeNode(believed);
     }
-    match trust.doubts_until(now) {
+    match trust.doubts_pods_until(now) {
         Some(believed) if trust.is_from_before(since) => Word::BeforeReboot(believed),
         _ => Word::Ready,
     }

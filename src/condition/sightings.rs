@@ -1,55 +1,72 @@
 //! What this process has seen of one node over time, where the node's present state does not tell: when a condition was
-//! last written, and when the node came back from a reboot. Reporters' clocks are not asked, only whether what they
-//! wrote has changed.
+//! last written, when the node came back from a reboot, and what has been renewed since. Nobody's clock is asked, only
+//! whether what was written has changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::object::{Node, Written};
+use super::trust::NOT_RENEWED;
+use crate::api::ConditionStatus;
+use crate::api::names::READY_DEADLINE_PREFIX;
+use crate::object::{CsiNode, Node, Written};
+
+/// The conditions that a kubelet writes together with the ID of the boot that it is in.
+const WRITTEN_WITH_THE_BOOT_ID: [&str; 4] =
+    ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// What this process has seen of one node over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sightings {
     node_uid: Arc<str>,
+    /// The last boot ID that the node has told; empty before it has told any.
     boot_id: Arc<str>,
     /// When the present boot ID was first seen.
     boot_seen: Option<Timestamp>,
     /// Whether the boot ID was another one before, in the sight of this process.
     rebooted: bool,
     heartbeats: Vec<Heartbeat>,
+    /// The CSI drivers that have been seen to be registered, or registered otherwise, since the present boot was seen.
+    registered: BTreeSet<String>,
+    /// UIDs of the rules under which a deadline has been on record.
+    deadlines: BTreeSet<Arc<str>>,
 }
 
 /// One condition's signs of life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heartbeat {
     kind: Arc<str>,
-    /// The reporter's last write, as far as it is known.
+    /// What the reporter wrote last, as far as it is known.
     last_write: LastWrite,
     /// From when on a silence is counted: the first sight, or when sights could be had again.
     first_seen: Timestamp,
     /// When the reporter was last seen to write.
     moved: Option<Timestamp>,
+    /// Whether the reporter has been seen to write since the present boot was seen. What is followed only from long after
+    /// that counts as written: nobody has looked.
+    in_this_boot: bool,
 }
 
-/// A reporter's last write, by its own clock.
+/// What a reporter wrote last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastWrite {
     /// The node has not been seen since the condition is followed.
     NotSeen,
     /// There is no such condition.
     Never,
-    At(Timestamp),
+    /// This status, at this time by the reporter's own clock, where it tells.
+    Wrote(ConditionStatus, Option<Timestamp>),
 }
 
 impl Heartbeat {
-    fn new(kind: Arc<str>, now: Timestamp) -> Self {
+    fn new(kind: Arc<str>, in_this_boot: bool, now: Timestamp) -> Self {
         Self {
             kind,
             last_write: LastWrite::NotSeen,
             first_seen: now,
             moved: None,
+            in_this_boot,
         }
     }
 }
@@ -72,37 +89,74 @@ impl Sightings {
                 ..Self::default()
             };
         }
-        if self.boot_id != node.boot_id {
+        // A node that does not tell has not rebooted for all anybody knows.
+        let is_another_boot = !node.boot_id.is_empty() && self.boot_id != node.boot_id;
+        if is_another_boot {
             self.rebooted = !self.boot_id.is_empty();
             self.boot_id = node.boot_id.clone();
             self.boot_seen = Some(now);
+            self.registered.clear();
         }
+        self.see_deadlines(node);
         self.follow(followed, now);
         let mut any_moved = false;
         for heartbeat in &mut self.heartbeats {
             let last = written
                 .iter()
                 .find(|written| *written.kind == *heartbeat.kind)
-                .map_or(LastWrite::Never, |written| LastWrite::At(written.at));
+                .map_or(LastWrite::Never, |written| {
+                    LastWrite::Wrote(written.status, written.at)
+                });
             let known = std::mem::replace(&mut heartbeat.last_write, last);
+            if is_another_boot {
+                heartbeat.in_this_boot = false;
+            }
             // The first sight is no sign of life, since it may have been written long ago; but silence counts from then.
             if known == LastWrite::NotSeen {
                 heartbeat.first_seen = now;
             } else if known != last {
                 heartbeat.moved = Some(now);
+                // What moved together with the boot ID may have been written shortly before the reboot.
+                heartbeat.in_this_boot |=
+                    !is_another_boot || WRITTEN_WITH_THE_BOOT_ID.contains(&&*heartbeat.kind);
                 any_moved = true;
             }
         }
         any_moved
     }
 
+    /// Takes in under which rules the node has a deadline on record.
+    pub fn see_deadlines(&mut self, node: &Node) {
+        let keys = node.annotations.iter().flatten().map(|(key, _)| key);
+        for uid in keys.filter_map(|key| key.strip_prefix(READY_DEADLINE_PREFIX)) {
+            if !self.deadlines.contains(uid) {
+                self.deadlines.insert(uid.into());
+            }
+        }
+    }
+
+    /// Takes in that the node's `CSINode` was one and is the other now. The first sight of it is not for here: nobody
+    /// knows when that was written.
+    pub fn see_csi_node(&mut self, before: Option<&CsiNode>, now: Option<&CsiNode>) {
+        let drivers = now.map_or(&[][..], |csi_node| &csi_node.drivers);
+        let is_news = |driver: &&_| {
+            let known = before.and_then(|before| before.drivers.iter().find(|it| it == driver));
+            known.is_none()
+        };
+        let names = drivers.iter().filter(is_news).map(|it| it.name.clone());
+        self.registered.extend(names);
+    }
+
     /// Follows exactly these condition types from now on.
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, now: Timestamp) {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
+        let is_long_ago = |boot: Timestamp| now.duration_since(boot) >= NOT_RENEWED;
+        let in_this_boot = self.boot_seen.is_some_and(is_long_ago);
         for kind in followed {
             if !self.heartbeats.iter().any(|known| known.kind == *kind) {
-                self.heartbeats.push(Heartbeat::new(kind.clone(), now));
+                let heartbeat = Heartbeat::new(kind.clone(), in_this_boot, now);
+                self.heartbeats.push(heartbeat);
             }
         }
     }
@@ -123,13 +177,23 @@ impl Sightings {
         }))
     }
 
-    /// Whether the condition has been written since this time: it was seen to be, or its reporter says so.
+    /// Whether the condition has been seen to be written since the present boot was seen.
     #[must_use]
-    pub fn written_since(&self, kind: &str, time: Timestamp) -> bool {
-        self.heartbeat(kind).is_some_and(|heartbeat| {
-            heartbeat.moved.is_some_and(|moved| moved >= time)
-                || matches!(heartbeat.last_write, LastWrite::At(at) if at.as_second() >= time.as_second())
-        })
+    pub fn is_written_in_this_boot(&self, kind: &str) -> bool {
+        self.heartbeat(kind)
+            .is_some_and(|heartbeat| heartbeat.in_this_boot)
+    }
+
+    /// Whether the CSI driver has been seen to be registered since the present boot was seen.
+    #[must_use]
+    pub fn is_registered_in_this_boot(&self, driver: &str) -> bool {
+        self.registered.contains(driver)
+    }
+
+    /// Whether the node has had a deadline on record under the rule with this UID.
+    #[must_use]
+    pub fn has_had_deadline(&self, rule_uid: &str) -> bool {
+        self.deadlines.contains(rule_uid)
     }
 
     fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {
@@ -151,13 +215,15 @@ impl Sightings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{at, node};
+    use crate::testing::{Builder, at, csi_node, node};
 
     fn written(seconds: i64) -> Vec<Written> {
-        vec![Written {
-            kind: "Net".into(),
-            at: at(seconds),
-        }]
+        wrote(ConditionStatus::True, Some(at(seconds)))
+    }
+
+    fn wrote(status: ConditionStatus, at: Option<Timestamp>) -> Vec<Written> {
+        let kind = "Net".into();
+        vec![Written { kind, status, at }]
     }
 
     fn net() -> BTreeSet<Arc<str>> {
@@ -216,19 +282,109 @@ mod tests {
     }
 
     #[test]
+    fn a_boot_id_that_is_missing_for_a_while_hides_no_reboot() {
+        let booted = |id: &str| node("n").boot_id(id).build();
+        let mut sightings = Sightings::default();
+        sightings.see(&booted("a"), &[], &net(), at(0));
+        sightings.see(&node("n").build(), &[], &net(), at(1));
+        assert_eq!(sightings.rebooted_at(None), None);
+        sightings.see(&booted("a"), &[], &net(), at(2));
+        assert_eq!(sightings.rebooted_at(None), None);
+        sightings.see(&node("n").build(), &[], &net(), at(3));
+        sightings.see(&booted("b"), &[], &net(), at(4));
+        assert_eq!(sightings.rebooted_at(None), Some(at(4)));
+    }
+
+    #[test]
     fn what_was_written_before_a_reboot_is_told_from_what_was_written_since() {
         let booted = |id: &str| node("n").boot_id(id).build();
         let mut sightings = Sightings::default();
         sightings.see(&booted("a"), &written(0), &net(), at(1));
         sightings.see(&booted("b"), &written(0), &net(), at(10));
-        assert!(!sightings.written_since("Net", at(10)));
+        assert!(!sightings.is_written_in_this_boot("Net"));
         sightings.see(&booted("b"), &written(2), &net(), at(11));
         assert!(
-            sightings.written_since("Net", at(10)),
+            sightings.is_written_in_this_boot("Net"),
             "seen to be written, whatever the reporter's clock says"
         );
+        sightings.see(&booted("c"), &written(2), &net(), at(20));
+        assert!(!sightings.is_written_in_this_boot("Net"));
         let mut after_a_restart = Sightings::default();
         after_a_restart.see(&booted("b"), &written(12), &net(), at(12));
-        assert!(after_a_restart.written_since("Net", at(12)));
+        assert!(
+            !after_a_restart.is_written_in_this_boot("Net"),
+            "whatever the reporter's clock says"
+        );
+    }
+
+    #[test]
+    fn what_is_seen_together_with_the_new_boot_may_be_from_before_unless_the_kubelet_wrote_it() {
+        let booted = |id: &str| node("n").boot_id(id).build();
+        let followed = BTreeSet::from(["Net".into(), "Ready".into()]);
+        let both = |seconds| {
+            let mut both = written(seconds);
+            both.extend(both.clone());
+            both[1].kind = "Ready".into();
+            both
+        };
+        let mut sightings = Sightings::default();
+        sightings.see(&booted("a"), &both(0), &followed, at(0));
+        sightings.see(&booted("b"), &both(9), &followed, at(10));
+        assert!(!sightings.is_written_in_this_boot("Net"));
+        assert!(sightings.is_written_in_this_boot("Ready"));
+    }
+
+    #[test]
+    fn a_change_of_status_is_a_sign_of_life_without_any_times() {
+        use ConditionStatus::{False, True};
+        let node = node("n").build();
+        let mut sightings = Sightings::default();
+        sightings.see(&node, &wrote(False, None), &net(), at(0));
+        assert!(!sightings.see(&node, &wrote(False, None), &net(), at(1)));
+        assert!(sightings.see(&node, &wrote(True, None), &net(), at(2)));
+        assert!(sightings.is_written_in_this_boot("Net"));
+    }
+
+    #[test]
+    fn a_driver_is_registered_in_this_boot_if_that_was_seen() {
+        let booted = |id: &str| node("n").boot_id(id).build();
+        let with = |drivers: &[&str]| {
+            let csi_node = drivers
+                .iter()
+                .fold(csi_node("n"), |it, name| it.driver(name));
+            csi_node.build()
+        };
+        let mut sightings = Sightings::default();
+        sightings.see(&booted("a"), &[], &net(), at(0));
+        sightings.see_csi_node(None, Some(&with(&["a"])));
+        assert!(sightings.is_registered_in_this_boot("a"));
+        sightings.see(&booted("b"), &[], &net(), at(10));
+        assert!(!sightings.is_registered_in_this_boot("a"));
+        sightings.see_csi_node(Some(&with(&["a"])), Some(&with(&["a", "b"])));
+        assert!(sightings.is_registered_in_this_boot("b"));
+        assert!(
+            !sightings.is_registered_in_this_boot("a"),
+            "another one's registration says nothing about it"
+        );
+        sightings.see_csi_node(Some(&with(&["a", "b"])), Some(&with(&["b"])));
+        sightings.see_csi_node(Some(&with(&["b"])), Some(&with(&["a", "b"])));
+        assert!(sightings.is_registered_in_this_boot("a"));
+        let counted = csi_node("n").counted_driver("a").build();
+        sightings.see(&booted("c"), &[], &net(), at(20));
+        sightings.see_csi_node(Some(&with(&["a"])), Some(&counted));
+        assert!(sightings.is_registered_in_this_boot("a"));
+    }
+
+    #[test]
+    fn a_deadline_that_was_on_record_is_remembered_for_the_same_node() {
+        let due = node("n").annotation("nodegate.dev/ready-deadline-r-uid", "never");
+        let mut sightings = Sightings::default();
+        sightings.see(&node("n").build(), &[], &net(), at(0));
+        assert!(!sightings.has_had_deadline("r-uid"));
+        sightings.see_deadlines(&due.build());
+        sightings.see(&node("n").build(), &[], &net(), at(1));
+        assert!(sightings.has_had_deadline("r-uid"));
+        sightings.see(&node("n").uid("another").build(), &[], &net(), at(2));
+        assert!(!sightings.has_had_deadline("r-uid"));
     }
 }

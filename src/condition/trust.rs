@@ -6,23 +6,38 @@ use super::{Condition, Detail, Sightings};
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 
-/// How long after a reboot was seen evidence from before it may still be around: by then the kubelet has looked at
-/// every pod again, and reporters have started.
-const OLD_EVIDENCE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
+/// How long after a reboot was seen a pod's Ready condition from before may still be around: by then the kubelet has
+/// looked at every pod again.
+const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
+/// How long after a reboot was seen evidence is doubted that has not been renewed, and that nobody may ever renew: a
+/// condition whose reporter writes only what has changed, a CSI driver that registers exactly as before. Longer than the
+/// 5 minutes in which reporters usually beat.
+pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// What a rule asks of evidence before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trust {
     /// How long the reporter of a condition may be silent.
     pub heartbeat_timeout: Option<Duration>,
+    /// Whether heartbeats can be seen at the moment. While they cannot, nobody's silence means anything.
+    pub sees_heartbeats: bool,
     /// When the node was seen to have rebooted: what is from before does not count.
     pub rebooted: Option<Timestamp>,
 }
 
 impl Trust {
-    /// Until when evidence from before a reboot is doubted, if it is at this time.
-    pub(super) fn doubts_until(self, now: Timestamp) -> Option<Timestamp> {
-        let until = self.rebooted?.checked_add(OLD_EVIDENCE_LIFETIME).ok()?;
+    /// Until when pods that have been Ready since before a reboot are doubted, if they are at this time.
+    pub(super) fn doubts_pods_until(self, now: Timestamp) -> Option<Timestamp> {
+        self.doubts_until(OLD_PODS, now)
+    }
+
+    /// Until when CSI drivers that were registered before a reboot are doubted, if they are at this time.
+    pub(super) fn doubts_drivers_until(self, now: Timestamp) -> Option<Timestamp> {
+        self.doubts_until(NOT_RENEWED, now)
+    }
+
+    fn doubts_until(self, doubt: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+        let until = self.rebooted?.checked_add(doubt).ok()?;
         (now < until).then_some(until)
     }
 
@@ -41,6 +56,18 @@ impl Trust {
         now: Timestamp,
     ) -> Condition<'a> {
         let kind = condition.kind.as_str();
+        if self.rebooted.is_some() && !sightings.is_written_in_this_boot(kind) {
+            let until = self.doubts_until(NOT_RENEWED, now);
+            // Where reporters have to beat, one that has not since the reboot is as good as dead. And who sees nobody
+            // write knows nothing new.
+            let may_be_believed = self.heartbeat_timeout.is_none() && self.sees_heartbeats;
+            if until.is_some() || !may_be_believed {
+                return Condition {
+                    recheck: until.filter(|_| may_be_believed),
+                    ..Condition::new(ConditionStatus::Unknown, Detail::WrittenBeforeReboot)
+                };
+            }
+        }
         let reported = Condition {
             transition: condition.transition,
             ..Condition::new(
@@ -51,15 +78,7 @@ impl Trust {
                 },
             )
         };
-        if let (Some(rebooted), Some(until)) = (self.rebooted, self.doubts_until(now))
-            && !sightings.written_since(kind, rebooted)
-        {
-            return Condition {
-                recheck: Some(until),
-                ..Condition::new(ConditionStatus::Unknown, Detail::WrittenBeforeReboot)
-            };
-        }
-        let Some(timeout) = self.heartbeat_timeout else {
+        let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
         let stale_at = sightings
@@ -77,6 +96,95 @@ impl Trust {
                 recheck,
                 ..reported
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::object::Written;
+    use crate::testing::{at, node};
+
+    /// A node that is seen to reboot [`at`]`(100)`, followed since then or from this time on.
+    fn rebooted(followed_at: i64) -> Sightings {
+        let written = [Written {
+            kind: "Net".into(),
+            status: ConditionStatus::True,
+            at: Some(at(99)),
+        }];
+        let followed = BTreeSet::from(["Net".into()]);
+        let nobody = BTreeSet::new();
+        let mut sightings = Sightings::default();
+        for (boot, seconds) in [("a", 0), ("b", 100), ("b", followed_at)] {
+            let node = node("n").boot_id(boot).build();
+            let followed = if seconds >= followed_at {
+                &followed
+            } else {
+                &nobody
+            };
+            sightings.see(&node, &written, followed, at(seconds));
+        }
+        sightings
+    }
+
+    #[test]
+    fn a_condition_from_before_a_reboot_is_believed_late_or_never() {
+        const MINUTE: i64 = 60;
+        let condition = node("n").condition("Net", "True").build().conditions[0].clone();
+        let timeout: Duration = "10m".parse().unwrap();
+        for (name, followed_at, timeout, sees_heartbeats, after, believed, recheck) in [
+            ("at once", 0, None, true, 0, false, Some(6 * MINUTE)),
+            ("a minute after", 0, None, true, 60, false, Some(6 * MINUTE)),
+            ("six minutes after", 0, None, true, 6 * MINUTE, true, None),
+            (
+                "while nothing is seen",
+                0,
+                None,
+                false,
+                60 * MINUTE,
+                false,
+                None,
+            ),
+            (
+                "it ought to beat",
+                0,
+                Some(timeout),
+                true,
+                6 * MINUTE,
+                false,
+                None,
+            ),
+            (
+                "it ought to beat, long after",
+                0,
+                Some(timeout),
+                true,
+                60 * MINUTE,
+                false,
+                None,
+            ),
+            (
+                "nobody wanted to know then",
+                100 + 59 * MINUTE,
+                Some(timeout),
+                true,
+                60 * MINUTE,
+                true,
+                Some(69 * MINUTE),
+            ),
+        ] {
+            let trust = Trust {
+                heartbeat_timeout: timeout,
+                sees_heartbeats,
+                rebooted: Some(at(100)),
+            };
+            let judged = trust.judge(&condition, &rebooted(followed_at), at(100 + after));
+            assert_eq!(judged.status == ConditionStatus::True, believed, "{name}");
+            let recheck = recheck.map(|after| at(100 + after));
+            assert_eq!(judged.recheck, recheck, "{name}");
         }
     }
 }

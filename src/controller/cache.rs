@@ -2,12 +2,15 @@
 //! be evaluated again because of it. Events that cannot change a decision are dropped here.
 
 mod apply;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Resource;
 use kube::runtime::watcher;
 
 use super::karpenter::{Concerned, KarpenterCache, Mention};
@@ -372,14 +375,20 @@ impl Cache {
         }
     }
 
-    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already.
-    pub fn update_node(&mut self, node: Node) {
+    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
+    /// that says over time is noted as when a watch shows it: the watch may never show just this state.
+    pub fn update_node(&mut self, object: NodeObject, now: Timestamp) {
+        let meta = object.meta();
         let known = self
             .entries
-            .get(&node.name)
+            .get(&object::name(meta))
             .and_then(|entry| entry.node.as_ref());
-        if known.is_some_and(|known| known.uid == node.uid && known.version < node.version) {
-            self.put_node(node);
+        let is_newer = |known: &Node| {
+            meta.uid.as_deref() == Some(&*known.uid)
+                && known.version < object::resource_version(meta)
+        };
+        if known.is_some_and(is_newer) {
+            self.see_node(object, now);
         }
     }
 
@@ -392,9 +401,11 @@ impl Cache {
         if let Some(node) = &mut entry.node
             && node.uid == patched.uid
             && node.version < patched.version
-            && node.take_in(patched, taints)
         {
-            entry.selected_at = 0;
+            if node.take_in(patched, taints) {
+                entry.selected_at = 0;
+            }
+            entry.sightings.see_deadlines(node);
         }
     }
 

@@ -11,7 +11,7 @@ use super::patch;
 use super::reconcile::{Done, Reconciler};
 use super::writer::WriteError;
 use crate::engine::{Backoff, Pauses};
-use crate::object::Node;
+use crate::object::NodeObject;
 use crate::rule::{self, ConditionChanges, Urgency};
 
 /// A published condition of which only reason and message change is written at most this often on one node.
@@ -83,7 +83,11 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn finish_conditions(&mut self, name: &Arc<str>, result: Result<Node, WriteError>) {
+    pub(super) fn finish_conditions(
+        &mut self,
+        name: &Arc<str>,
+        result: Result<NodeObject, WriteError>,
+    ) {
         let Some(work) = self.nodes.get_mut(name) else {
             return;
         };
@@ -93,7 +97,7 @@ impl Reconciler {
                 work.conditions.retry = Backoff::default();
                 work.conditions.written_at = Some(Instant::now());
                 work.conditions.wanted_since = None;
-                self.cache.update_node(node);
+                self.cache.update_node(node, Timestamp::now());
             }
             Err(WriteError::Unreachable(_)) => {}
             Err(error) => {

@@ -13,7 +13,7 @@ use super::reconcile::{Done, Reconciler};
 use super::status::Failure;
 use super::writer::WriteError;
 use crate::engine::{Backoff, Pauses};
-use crate::object::{Node, NodeMetadata, Taint};
+use crate::object::{Node, NodeMetadata, NodeObject, Taint};
 use crate::rule::{ChangeKind, Decision, NodePlan, Outcome, Standing, TaintChange};
 
 /// How often a node may change under a write before a pause is made.
@@ -91,7 +91,7 @@ impl Reconciler {
         &mut self,
         write: NodeWrite,
         result: Result<NodeMetadata, WriteError>,
-        fresh: Option<Node>,
+        fresh: Option<NodeObject>,
     ) {
         self.node_writes -= 1;
         let now = Timestamp::now();
@@ -129,7 +129,7 @@ impl Reconciler {
                     work.retry.failed(Pauses::REFUSED, Instant::now());
                 }
                 if let Some(node) = fresh {
-                    self.cache.update_node(node);
+                    self.cache.update_node(node, now);
                 }
             }
             Err(WriteError::Gone) => {

@@ -23,7 +23,7 @@ use super::rules::RuleWork;
 use super::writer::{WriteError, Writer};
 use crate::engine::Outage;
 use crate::guard::Limits;
-use crate::object::{Node, NodeMetadata, RuleObject, Version};
+use crate::object::{NodeMetadata, NodeObject, RuleObject, Version};
 use crate::serve::metrics::Survey;
 
 /// How many events are taken in before the next nodes are evaluated.
@@ -122,19 +122,19 @@ pub(super) enum Done {
         write: NodeWrite,
         result: Result<NodeMetadata, WriteError>,
         /// The node as it was read after a conflict.
-        fresh: Option<Node>,
+        fresh: Option<NodeObject>,
     },
     /// A node's conditions.
     Conditions {
         name: Arc<str>,
-        result: Result<Node, WriteError>,
+        result: Result<NodeObject, WriteError>,
     },
     /// A node's `NodeClaim`.
     Claim {
         deletion: ClaimDeletion,
         result: Result<(), WriteError>,
         /// The node as it was read, where it is not what was judged.
-        fresh: Option<Node>,
+        fresh: Option<NodeObject>,
     },
     /// A rule's finalizers.
     Finalizers {

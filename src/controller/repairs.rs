@@ -16,7 +16,7 @@ use super::status::Tally;
 use super::writer::WriteError;
 use crate::api::RepairAction;
 use crate::engine::Backoff;
-use crate::object::{Node, NodeClaim};
+use crate::object::{Node, NodeClaim, NodeObject};
 use crate::repair::{Case, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
 use crate::rule::{NodePlan, NodeState, Outcome, Rule, Standing};
 
@@ -296,7 +296,9 @@ impl Reconciler {
             let mut fresh = None;
             // What is deleted is deleted for good: this is the last look, past all caches.
             let result = match writer.read_node(&node.name).await {
-                Ok(now) if now.is_same(node) => writer.delete_claim(claim, Timestamp::now()).await,
+                Ok(now) if Node::from(now.clone()).is_same(node) => {
+                    writer.delete_claim(claim, Timestamp::now()).await
+                }
                 Ok(now) => {
                     fresh = Some(now);
                     Err(WriteError::Conflict)
@@ -317,7 +319,7 @@ impl Reconciler {
         &mut self,
         deletion: &ClaimDeletion,
         result: Result<(), WriteError>,
-        fresh: Option<Node>,
+        fresh: Option<NodeObject>,
     ) {
         let ClaimDeletion {
             claim,
@@ -327,7 +329,7 @@ impl Reconciler {
         } = deletion;
         self.repairs.writes -= 1;
         if let Some(fresh) = fresh {
-            self.cache.update_node(fresh);
+            self.cache.update_node(fresh, Timestamp::now());
         }
         match result {
             Ok(()) => {

@@ -14,7 +14,7 @@ use crate::causes::with_causes;
 use crate::client;
 use crate::engine::Pauses;
 use crate::object::{
-    MetadataObject, Node, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
+    MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
 };
 
 /// How long one request may take.
@@ -163,16 +163,15 @@ impl Writer {
         &self,
         name: &str,
         patch: Value,
-    ) -> Result<Node, WriteError> {
+    ) -> Result<NodeObject, WriteError> {
         let patch = Patch::Strategic(patch);
         self.counted(CONDITIONS, self.nodes.patch_status(name, &params(), &patch))
             .await
-            .map(Node::from)
     }
 
     /// Reads a node.
-    pub async fn read_node(&self, name: &str) -> Result<Node, WriteError> {
-        within_deadline(self.nodes.get(name)).await.map(Node::from)
+    pub async fn read_node(&self, name: &str) -> Result<NodeObject, WriteError> {
+        within_deadline(self.nodes.get(name)).await
     }
 
     /// Patches a rule's metadata; answers the rule as it is then.

@@ -77,15 +77,17 @@ pub struct NodeCondition {
     pub transition: Option<Timestamp>,
 }
 
-/// When a reporter says that it last wrote a condition.
+/// What changes when a reporter writes a condition.
 ///
-/// This is not part of a [`Node`]: that it moves is no change of the node.
+/// The time is not part of a [`Node`]: that it moves is no change of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The condition's type.
     pub kind: Arc<str>,
-    /// The later of its heartbeat and its transition.
-    pub at: Timestamp,
+    /// The status.
+    pub status: ConditionStatus,
+    /// The later of its heartbeat and its transition, by the reporter's clock, where it says either.
+    pub at: Option<Timestamp>,
 }
 
 impl Node {
@@ -197,8 +199,18 @@ struct ConditionObject {
     last_transition_time: Option<Time>,
 }
 
+impl ConditionObject {
+    fn status(&self) -> ConditionStatus {
+        match self.status.as_str() {
+            "True" => ConditionStatus::True,
+            "False" => ConditionStatus::False,
+            _ => ConditionStatus::Unknown,
+        }
+    }
+}
+
 impl NodeObject {
-    /// When each of these conditions was last written, as its reporter says.
+    /// What each of these conditions was last written as, and when, as its reporter says.
     #[must_use]
     pub fn written(&self, kinds: &BTreeSet<Arc<str>>) -> Vec<Written> {
         if kinds.is_empty() {
@@ -213,7 +225,8 @@ impl NodeObject {
                 ];
                 Some(Written {
                     kind: kinds.get(condition.kind.as_str())?.clone(),
-                    at: times.into_iter().flatten().map(|time| time.0).max()?,
+                    status: condition.status(),
+                    at: times.into_iter().flatten().map(|time| time.0).max(),
                 })
             })
             .collect()
@@ -315,12 +328,8 @@ impl From<NodeObject> for Node {
 impl From<ConditionObject> for NodeCondition {
     fn from(condition: ConditionObject) -> Self {
         Self {
+            status: condition.status(),
             kind: condition.kind,
-            status: match condition.status.as_str() {
-                "True" => ConditionStatus::True,
-                "False" => ConditionStatus::False,
-                _ => ConditionStatus::Unknown,
-            },
             reason: condition.reason,
             message: condition.message,
             transition: condition.last_transition_time.map(|time| time.0),

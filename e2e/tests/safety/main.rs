@@ -43,7 +43,7 @@ async fn what_takes_a_minute() -> Result<()> {
     tokio::try_join!(
         heartbeats::a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not(),
         heartbeats::an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter(),
-        reboot::evidence_from_before_a_reboot_is_believed_after_a_minute(),
+        reboot::a_condition_from_before_a_reboot_is_not_believed_after_a_minute(),
     )?;
     Ok(())
 }

@@ -80,8 +80,8 @@ impl Cache {
         }
     }
 
-    /// Keeps a node as a watch shows it, and what that says over time; answers its name.
-    fn see_node(&mut self, object: NodeObject, now: Timestamp) -> Arc<str> {
+    /// Keeps a node as it is shown, and what that says over time; answers its name.
+    pub(super) fn see_node(&mut self, object: NodeObject, now: Timestamp) -> Arc<str> {
         let written = object.written(self.rule_set.followed());
         let node = Node::from(object);
         let name = node.name.clone();
@@ -97,7 +97,7 @@ impl Cache {
         name
     }
 
-    pub(super) fn put_node(&mut self, node: Node) {
+    fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
         let entry = self.entry(&name);
         let version = node.version;
@@ -127,11 +127,7 @@ impl Cache {
                 let csi_node = CsiNode::from(object);
                 let name = csi_node.name.clone();
                 self.relists.csi_nodes.saw(name.clone());
-                let entry = self.entry(&name);
-                if entry.csi_node.as_ref() != Some(&csi_node) {
-                    entry.csi_node = Some(csi_node);
-                    self.mark(&name);
-                }
+                self.put_csi_node(&name, Some(csi_node));
             }
             watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
             watcher::Event::InitDone => {
@@ -152,11 +148,24 @@ impl Cache {
     }
 
     fn remove_csi_node(&mut self, name: &Arc<str>) {
-        if let Some(entry) = self.entries.get_mut(name) {
-            entry.csi_node = None;
-            self.mark(name);
+        if self.entries.contains_key(name) {
+            self.put_csi_node(name, None);
             self.drop_if_empty(name);
         }
+    }
+
+    fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
+        let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
+        let entry = self.entry(name);
+        if entry.csi_node == csi_node {
+            return;
+        }
+        if !is_first_sight {
+            let before = entry.csi_node.as_ref();
+            entry.sightings.see_csi_node(before, csi_node.as_ref());
+        }
+        entry.csi_node = csi_node;
+        self.mark(name);
     }
 
     fn apply_pod(&mut self, class: usize, event: watcher::Event<PodObject>) {

@@ -65,9 +65,8 @@ impl<'a> Draft<'a> {
                 .rebooted_at(completion.last_boot())
                 .filter(|_| spec.regate_on_reboot && !completion.counts());
             let trust = Trust {
-                heartbeat_timeout: spec
-                    .heartbeat_timeout
-                    .filter(|_| self.cluster.sees_heartbeats),
+                heartbeat_timeout: spec.heartbeat_timeout,
+                sees_heartbeats: self.cluster.sees_heartbeats,
                 rebooted,
             };
             let evaluation = evaluate(spec, &Facts { trust, ..*facts });

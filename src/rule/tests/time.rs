@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{NETWORK, gate, gated_by, writes};
 use crate::rule::{ConditionResult, Decision, Held, Standing};
 use crate::testing::{
-    Builder, GATE, NodeBuilder, RuleBuilder, World, at, daemon_set, node, pod, world,
+    Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -114,7 +114,11 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
         why(&rebooted),
         "NetworkReady is Unknown, must be True: WrittenBeforeReboot: it has not been reported since the node rebooted"
     );
-    assert_eq!(rebooted.plan().recheck, Some(at(160)), "a minute after");
+    assert_eq!(
+        rebooted.plan().recheck,
+        Some(at(460)),
+        "six minutes after: it may never be written again"
+    );
 
     let gated = |node| gated_by(completed("a", node), "r");
     let waiting = rebooted.sees(&gated(booted("b", 5)), at(102)).now(at(110));
@@ -125,7 +129,8 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
         .sees(&gated(booted("b", 111)), at(111))
         .now(at(111));
     assert_eq!(writes(&renewed), release);
-    let old_enough = waiting.now(at(160));
+    assert_eq!(writes(&waiting.clone().now(at(459))), [""; 0]);
+    let old_enough = waiting.now(at(460));
     assert_eq!(writes(&old_enough), release);
     assert_eq!(
         old_enough.plan().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
@@ -197,6 +202,70 @@ fn a_pod_that_has_been_ready_since_before_the_reboot_is_doubted_for_a_minute() {
     assert_eq!(old.plan().recheck, Some(at(1060)));
     assert_eq!(why(&old.now(at(1060))), "");
     assert_eq!(why(&with_pod_ready_since(1000).now(at(1001))), "");
+}
+
+const CSI_DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
+
+/// A node that has rebooted [`at`]`(1000)`, with a driver in its `CSINode` that was registered before, under a rule that
+/// waits for this condition after each reboot. A pod of the driver's has been Ready since then.
+fn rebooted_with_a_driver(condition: &str, pod_ready_since: Option<i64>) -> World {
+    let rule = crate::testing::rule("r")
+        .waits_for(condition)
+        .bootstrap_only()
+        .spec("regateOnReboot: true");
+    let node = |boot: &str| node("worker-1").boot_id(boot);
+    let registered = csi_node("worker-1").driver("disk.example.com");
+    let mut world = world(&node("a")).rule(&rule).csi_node(&registered);
+    if let Some(since) = pod_ready_since {
+        let driver = pod("kube-system/disk").critical();
+        let driver = driver.waits_for_driver("disk.example.com");
+        world = world.pod(&driver.ready_since(at(since)));
+    }
+    world.sees(&node("b"), at(1000))
+}
+
+#[test]
+fn a_driver_that_was_registered_before_the_reboot_is_believed_once_there_is_new_evidence() {
+    const DOUBT: &str = "CSI driver disk.example.com was registered before this node rebooted";
+    let without_a_pod = rebooted_with_a_driver(CSI_DRIVER, None);
+    assert_eq!(why(&without_a_pod.clone().now(at(1001))), DOUBT);
+    let bound = at(1360);
+    assert_eq!(
+        without_a_pod.clone().now(at(1001)).plan().recheck,
+        Some(bound)
+    );
+    assert_eq!(why(&without_a_pod.clone().now(at(1359))), DOUBT);
+    assert_eq!(why(&without_a_pod.clone().now(bound)), "");
+
+    let gone = without_a_pod.now(at(1002)).csi_node(&csi_node("worker-1"));
+    assert_eq!(
+        why(&gone),
+        "CSI driver disk.example.com is not registered on this node"
+    );
+    let again = gone.csi_node(&csi_node("worker-1").driver("disk.example.com"));
+    assert_eq!(why(&again), "", "it was seen to be registered");
+}
+
+#[test]
+fn a_driver_whose_own_pod_is_ready_since_the_reboot_is_believed() {
+    const CLASS: &str = "node.gardener.cloud/CSIDriversRegistered";
+    const DOUBT: &str = "CSI driver disk.example.com was registered before this node rebooted";
+    for kind in [CSI_DRIVER, CLASS] {
+        let ready = rebooted_with_a_driver(kind, Some(1003)).now(at(1004));
+        assert_eq!(why(&ready), "", "{kind}");
+        let old = rebooted_with_a_driver(kind, Some(500)).now(at(1059));
+        assert_eq!(why(&old), DOUBT, "{kind}");
+        assert_eq!(old.plan().recheck, Some(at(1060)), "as the pod is");
+        assert_eq!(why(&old.now(at(1060))), "", "{kind}");
+    }
+    let not_ready = |seconds| {
+        let driver = pod("kube-system/disk").critical();
+        rebooted_with_a_driver(CSI_DRIVER, None)
+            .pod(&driver.waits_for_driver("disk.example.com"))
+            .now(at(seconds))
+    };
+    assert_eq!(why(&not_ready(1359)), DOUBT, "also after a minute");
+    assert_eq!(why(&not_ready(1360)), "");
 }
 
 #[test]
