@@ -20,7 +20,7 @@ use crate::object::{
     Pod, PodObject, RuleObject,
 };
 use crate::repair::Karpenter;
-use crate::rule::{ClusterState, Memory, NodePlan, NodeState, Rule, RuleSet, plan};
+use crate::rule::{ClusterState, Doubts, Memory, NodePlan, NodeState, Rule, RuleSet, plan};
 
 /// The taint key of rules that do not name another.
 pub const GATE: &str = "readiness.k8s.io/gate";
@@ -380,7 +380,7 @@ impl RuleBuilder {
 
     pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
         let object = self.object();
-        Rule::compile(&object.metadata, object.spec, classes)
+        Rule::compile(&object.metadata, object.spec, classes).seen(None, Timestamp::MIN)
     }
 }
 
@@ -400,7 +400,10 @@ pub struct World {
     selecting: Vec<usize>,
     publish_conditions: bool,
     sightings: Sightings,
-    is_new: bool,
+    joined: Option<Timestamp>,
+    is_known: bool,
+    doubts: Doubts,
+    looked: Doubts,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
     given_up_by: Vec<Arc<str>>,
@@ -436,7 +439,10 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         selecting: Vec::new(),
         publish_conditions: true,
         sightings: Sightings::default(),
-        is_new: true,
+        joined: None,
+        is_known: false,
+        doubts: Doubts::default(),
+        looked: Doubts::default(),
         memories: Vec::new(),
         may_close: Vec::new(),
         given_up_by: Vec::new(),
@@ -487,6 +493,13 @@ impl World {
         self.with_compiled_rules(rules)
     }
 
+    /// A rule that this process has seen come into force.
+    pub fn rule_in_force_since(self, rule: &RuleBuilder, since: Timestamp) -> Self {
+        let rule = Arc::new(rule.build(&self.classes).seen(None, since));
+        let rules = [self.rules.rules(), &[rule]].concat();
+        self.with_compiled_rules(rules)
+    }
+
     /// Replaces all rules.
     pub fn with_rules(self, rules: &[RuleBuilder]) -> Self {
         let rules = rules
@@ -518,9 +531,21 @@ impl World {
         self
     }
 
-    /// The node joined before this process was in charge.
-    pub fn with_an_old_node(mut self) -> Self {
-        self.is_new = false;
+    /// This process saw the node come at this time, and decides at once.
+    pub fn joined(mut self, now: Timestamp) -> Self {
+        self.joined = Some(now);
+        self.now(now)
+    }
+
+    /// What was seen of these may not be so any more.
+    pub fn doubting(mut self, doubts: Doubts) -> Self {
+        self.doubts = doubts;
+        self
+    }
+
+    /// These have been read for the node only just now.
+    pub fn having_looked(mut self, looked: Doubts) -> Self {
+        self.looked = looked;
         self
     }
 
@@ -541,6 +566,7 @@ impl World {
         self.now = now;
         let remembered = Memory::after(&self.plan().outcomes, &self.memories);
         self.memories = remembered.unwrap_or(self.memories);
+        self.is_known = true;
         self
     }
 
@@ -548,7 +574,8 @@ impl World {
     pub fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         self.sightings = Sightings::default();
         self.memories = Vec::new();
-        self.is_new = false;
+        self.joined = None;
+        self.is_known = false;
         self.sees(node, now)
     }
 
@@ -574,7 +601,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
-            sees_heartbeats: true,
+            doubts: self.doubts,
         }
     }
 
@@ -588,7 +615,9 @@ impl World {
                 pods: &self.pods,
                 selecting: &self.selecting,
                 sightings: &self.sightings,
-                is_new: self.is_new,
+                joined: self.joined,
+                is_known: self.is_known,
+                looked: self.looked,
                 memories: &self.memories,
                 may_close: &self.may_close,
                 karpenter: Karpenter::Disabled,

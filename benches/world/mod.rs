@@ -10,7 +10,7 @@ use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::rule::{ClusterState, NodePlan, NodeState, Rule, RuleSet, plan};
+use nodegate::rule::{ClusterState, Doubts, NodePlan, NodeState, Rule, RuleSet, plan};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: true,
-            sees_heartbeats: true,
+            doubts: Doubts::default(),
         };
         let state = NodeState {
             node: &self.node,
@@ -100,7 +100,9 @@ impl World {
             pods: &self.pods,
             selecting: &self.selecting,
             sightings: &self.sightings,
-            is_new: false,
+            joined: None,
+            is_known: true,
+            looked: Doubts::default(),
             memories: &[],
             may_close: &[],
             karpenter: nodegate::repair::Karpenter::Disabled,

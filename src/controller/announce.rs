@@ -34,6 +34,7 @@ pub(super) fn announce(
     plan: &NodePlan<'_>,
 ) -> Option<Instant> {
     let node = state.node;
+    let joined_here = state.joined.is_some_and(|at| at >= state.watching_since);
     let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
         plan.outcomes
@@ -47,7 +48,7 @@ pub(super) fn announce(
         }
         work.adopted_by.push(rule.uid.clone());
         // Where an earlier process knew both, it has told.
-        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || state.is_new) {
+        if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || joined_here) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             if spec.waits_for_components() && is_foreign(&spec.taint.key) {
                 continue;

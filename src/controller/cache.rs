@@ -8,6 +8,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use kube::Resource;
@@ -16,11 +17,12 @@ use kube::runtime::watcher;
 use super::karpenter::{Concerned, KarpenterCache, Mention};
 use crate::api::NodeReadinessRuleStatus;
 use crate::condition::{CriticalComponentClass, Sightings};
+use crate::engine::Certainty;
 use crate::object::{
     self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeMetadata,
     NodeObject, NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Taint, Version,
 };
-use crate::rule::{ClusterState, NodeState, Rule, RuleSet};
+use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 
 /// One event of one watch.
 #[derive(Debug)]
@@ -107,6 +109,9 @@ pub struct CachedRule {
 #[derive(Debug, Default)]
 struct Entry {
     node: Option<Node>,
+    /// When the node came, where this process saw it come; what a relist shows came when the view was last certain, or
+    /// since.
+    joined: Option<Timestamp>,
     sightings: Sightings,
     csi_node: Option<CsiNode>,
     /// Pods bound to the node, for each class.
@@ -163,8 +168,9 @@ pub struct Cache {
     is_dirty: HashSet<Arc<str>>,
     rules_changed: bool,
     karpenter: KarpenterCache,
-    /// Whether the watch of nodes has failed and not shown anything since.
-    nodes_interrupted: bool,
+    certainty: Certainty<Watch>,
+    /// What was in doubt when it was last asked.
+    doubts: Doubts,
 }
 
 #[derive(Debug)]
@@ -185,10 +191,13 @@ impl Cache {
         karpenter_is_watched: bool,
     ) -> Self {
         let count = classes.len();
-        let unsynced = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+        let unsynced: HashSet<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
             .chain((0..count).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]))
             .collect();
+        let karpenter = [Watch::NodeClaims, Watch::NodePools];
+        let watched = karpenter.into_iter().filter(|_| karpenter_is_watched);
+        let certainty = Certainty::new(unsynced.iter().copied().chain(watched), Instant::now());
         Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
             classes,
@@ -211,7 +220,8 @@ impl Cache {
             is_dirty: HashSet::new(),
             rules_changed: false,
             karpenter: KarpenterCache::new(karpenter_is_watched),
-            nodes_interrupted: false,
+            certainty,
+            doubts: Doubts::default(),
         }
     }
 
@@ -227,7 +237,7 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
-            sees_heartbeats: !self.nodes_interrupted,
+            doubts: self.doubts,
         }
     }
 
@@ -255,7 +265,9 @@ impl Cache {
             pods: &entry.pods,
             selecting: &entry.selecting,
             sightings: &entry.sightings,
-            is_new: false,
+            joined: entry.joined,
+            is_known: false,
+            looked: Doubts::default(),
             memories: &[],
             may_close: &[],
             karpenter: self.karpenter.of(node),
@@ -415,6 +427,26 @@ impl Cache {
         }
     }
 
+    /// Finds out what is in doubt at this time. Nothing is decided before that is known.
+    pub fn weigh(&mut self, now: Instant) {
+        let mut doubts = Doubts::default();
+        for kind in self.certainty.in_doubt(now) {
+            match kind {
+                Watch::Nodes => doubts.nodes = true,
+                Watch::CsiNodes => doubts.csi_nodes = true,
+                Watch::Rules => doubts.rules = true,
+                Watch::Pods(class) | Watch::DaemonSets(class) => doubts.add_class(class),
+                Watch::NodeClaims | Watch::NodePools => {}
+            }
+        }
+        self.doubts = doubts;
+    }
+
+    /// Doubts everything until the watches have confirmed it: this process stood still, or only begins to act.
+    pub fn doubt_all(&mut self) {
+        self.certainty.doubt_all();
+    }
+
     /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.
     pub fn restart_heartbeats(&mut self, now: Timestamp) {
         if self.rule_set.followed().is_empty() {
@@ -427,10 +459,10 @@ impl Cache {
     }
 
     /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
-    pub fn update_rule(&mut self, object: RuleObject) {
+    pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
         let known = self.rules.get(&object::name(&object.metadata));
         if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
-            self.apply_rule(watcher::Event::Apply(object));
+            self.apply_rule(watcher::Event::Apply(object), now);
         }
     }
 

@@ -112,7 +112,7 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::Open { .. } => outcome.evaluation.met.then_some(Member::Met),
         // Within its grace period it is unmet like any other, but does not ask yet.
         Decision::Hold | Decision::Wait(Held::Grace { .. }) => Some(Member::Closed),
-        Decision::Gate | Decision::Wait(Held::Disruption) => Some(Member::Waiting {
+        Decision::Gate | Decision::Wait(Held::Disruption | Held::Doubt) => Some(Member::Waiting {
             since: outcome.unmet_since?,
         }),
     }

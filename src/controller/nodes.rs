@@ -25,6 +25,8 @@ use crate::rule::{self, Memory, NodePlan, NodeState, Outcome, RuleSet};
 pub(super) struct NodeWork {
     /// The node that all of this is about; another UID means another node.
     uid: Arc<str>,
+    /// The node has been evaluated by this process.
+    is_known: bool,
     /// A write of taints or annotations is under way.
     pub(super) writing: bool,
     pub(super) retry: Backoff,
@@ -89,7 +91,7 @@ impl Reconciler {
         work.is_about(state.node);
         let memories = work.memories.clone();
         let state = NodeState {
-            is_new: is_new(state.node, leading_since),
+            is_known: work.is_known,
             memories: &memories,
             watching_since: leading_since,
             may_close: &may_close,
@@ -98,6 +100,7 @@ impl Reconciler {
         let evaluation_started = Instant::now();
         let plan = rule::plan(self.cache.cluster(), state, now);
         let evaluation_took = evaluation_started.elapsed();
+        work.is_known = true;
         let tools = Tools {
             cache: &self.cache,
             events: &self.events,
@@ -195,12 +198,6 @@ impl Reconciler {
     }
 }
 
-/// Whether the node joined while this instance led. Times of creation are in whole seconds.
-fn is_new(node: &Node, leading_since: Timestamp) -> bool {
-    node.created
-        .is_none_or(|created| created.as_second() >= leading_since.as_second())
-}
-
 /// A plan, and how it came to be.
 struct Observed<'a> {
     node: &'a Node,
@@ -229,7 +226,7 @@ fn record_outcomes(
     let name = &node.name;
     // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
     // failure stays on record.
-    let is_clean = !plan.writes_node();
+    let is_clean = !plan.writes_node() && plan.look.is_empty();
     let is_selected_by =
         |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
     for uid in work.recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
@@ -269,6 +266,7 @@ fn note_clean(
 ) {
     for rule in set.rules().iter().filter(|rule| rule.deleting) {
         if let Some(work) = rules.get_mut(&rule.uid)
+            && plan.look.is_empty()
             && !plan.writes_for(rule)
         {
             work.cleaned_up(name);

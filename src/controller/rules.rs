@@ -363,7 +363,7 @@ impl Reconciler {
                 if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
                 }
-                self.cache.update_rule(object);
+                self.cache.update_rule(object, Timestamp::now());
             }
             // A rule that is gone takes its work with it; but an API server that has only just started may say so of
             // one that is there.

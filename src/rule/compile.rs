@@ -29,6 +29,9 @@ pub struct Rule {
     pub generation: i64,
     /// Whether the rule is being deleted.
     pub deleting: bool,
+    /// Since when, in the sight of this process, the rule may put its taint on nodes; the beginning of time where it was so
+    /// at the first sight, and `None` while it may not.
+    pub in_force_since: Option<Timestamp>,
     /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since nothing could be
     /// cleaned up after it.
     pub finalizer: bool,
@@ -127,6 +130,7 @@ impl Rule {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
+            in_force_since: None,
             finalizer: meta
                 .finalizers
                 .iter()
@@ -136,6 +140,18 @@ impl Rule {
                 .map_err(Rejection::Unreadable)
                 .and_then(|spec| CompiledSpec::compile(spec, classes)),
         }
+    }
+
+    /// The rule as it is seen at this time, after it was last seen like that.
+    #[must_use]
+    pub fn seen(mut self, known: Option<&Self>, at: Timestamp) -> Self {
+        let adds = |spec: &CompiledSpec| spec.taint_policy == TaintPolicy::AddAndRemove;
+        let known = known.filter(|known| known.uid == self.uid);
+        self.in_force_since = self
+            .live()
+            .is_some_and(adds)
+            .then(|| known.and_then(|known| known.in_force_since).unwrap_or(at));
+        self
     }
 
     /// The spec, if anything may be done for the rule: it can be used, and its finalizer is there.

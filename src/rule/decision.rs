@@ -40,6 +40,8 @@ pub enum Held {
     },
     /// The disruption guard has not let the node go yet.
     Disruption,
+    /// What it is decided on may not be so any more: a last look at it comes first.
+    Doubt,
 }
 
 impl fmt::Display for Held {
@@ -47,6 +49,7 @@ impl fmt::Display for Held {
         match self {
             Self::Grace { until } => write!(f, "the grace period lasts until {until:.0}"),
             Self::Disruption => f.write_str("the disruption guard holds it back"),
+            Self::Doubt => f.write_str("what it depends on is read again first"),
         }
     }
 }
@@ -70,6 +73,24 @@ impl Decision {
             } => completes_bootstrap,
             Self::GiveUp => true,
             Self::Hold | Self::Gate | Self::Wait(_) => false,
+        }
+    }
+
+    /// What is done instead while the evidence is in doubt: whatever leaves the node as it is. `None` where the decision
+    /// cannot hurt.
+    ///
+    /// `is_new`: the node has come only just now, and runs nothing yet. Such a node is closed all the same.
+    #[must_use]
+    pub fn in_doubt(self, is_new: bool) -> Option<Self> {
+        match self {
+            Self::Gate => (!is_new).then_some(Self::Wait(Held::Doubt)),
+            Self::Release { .. } | Self::GiveUp => Some(Self::Hold),
+            Self::Open {
+                completes_bootstrap,
+            } => completes_bootstrap.then_some(Self::Open {
+                completes_bootstrap: false,
+            }),
+            Self::Hold | Self::Wait(_) => None,
         }
     }
 

@@ -9,6 +9,7 @@
 mod compile;
 mod conflict;
 mod decision;
+mod doubts;
 mod evaluate;
 mod few;
 mod ownership;
@@ -23,11 +24,12 @@ mod tests;
 pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
 pub use conflict::Conflict;
 pub use decision::{Decision, Held, decide};
+pub use doubts::Doubts;
 pub use evaluate::{ConditionResult, Evaluation, evaluate};
 pub use few::Few;
 pub use ownership::Ownership;
 pub use passed_over::{PassedOver, WhyPassedOver};
-pub use patience::Memory;
+pub use patience::{Memory, is_new};
 pub use plan::{
     ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
     Standing, TaintChange, Urgency, Waiting, plan,

@@ -3,14 +3,19 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::compile::CompiledSpec;
+use super::compile::{CompiledSpec, Rule};
 use super::decision::Held;
 use super::evaluate::Evaluation;
 use super::few::Few;
+use super::ownership::Ownership;
 use super::plan::Outcome;
 use crate::api::{ConditionPolicy, EnforcementMode};
+
+/// How soon after it came a node has to be evaluated to count as one that runs nothing yet. Until the kubelet has started and
+/// the scheduler has been round it takes about as long.
+const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
 /// What this process remembers of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +24,10 @@ pub struct Memory {
     pub rule: Arc<str>,
     /// Whether the conditions have been seen to be met.
     pub was_met: bool,
+    /// Whether the node had never been open, as it was seen last.
+    pub joining: bool,
+    /// Whether the node had the taint when it was seen last.
+    pub tainted: bool,
     /// Since when the conditions have been unmet; `None` while they are met.
     pub unmet_since: Option<Timestamp>,
 }
@@ -36,6 +45,8 @@ impl Memory {
                 (spec.mode == EnforcementMode::Continuous).then(|| Self {
                     rule: outcome.rule.uid.clone(),
                     was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
+                    joining: outcome.joining,
+                    tainted: outcome.tainted,
                     unmet_since: outcome.unmet_since,
                 })
             })
@@ -44,36 +55,94 @@ impl Memory {
     }
 }
 
+/// Whether a node has come only just now, by this process's own sight of it, so that it runs nothing yet.
+#[must_use]
+pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
+    joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
+}
+
+/// What there is to go by when it is asked whether a node has ever been open under a continuous rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Past<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// When the node came, where this process saw it come.
+    pub joined: Option<Timestamp>,
+    /// What is remembered of the rule on the node.
+    pub memory: Option<&'a Memory>,
+    /// Whether the node has the taint.
+    pub tainted: bool,
+    /// Who has put it there, as far as that is on record.
+    pub owners: &'a [Ownership<'a>],
+    /// Whether the conditions are met.
+    pub met: bool,
+}
+
+impl Past<'_> {
+    /// Whether the node has never been open under the rule, so that closing it takes nothing away: the rule was in force
+    /// when the node came and saw it promptly, or the node has had the taint for as long as anybody knows, and the
+    /// conditions have never been met.
+    #[must_use]
+    pub fn is_joining(&self, now: Timestamp) -> bool {
+        if self.tainted && !self.owners.is_empty() {
+            return self.owners.iter().any(|owner| owner.joining);
+        }
+        let was_in_force = self
+            .rule
+            .in_force_since
+            .is_some_and(|since| self.joined.is_some_and(|joined| since <= joined));
+        !self.met
+            && match self.memory {
+                // Whoever has lifted the taint has opened the node.
+                Some(memory) => {
+                    memory.joining
+                        && !memory.was_met
+                        && (self.tainted || (was_in_force && !memory.tainted))
+                }
+                None => self.tainted || (was_in_force && is_new(self.joined, now)),
+            }
+    }
+}
+
 /// Since when a rule's conditions have been unmet; `None` where they are met.
 ///
-/// Where this process has seen them turn, that is when. Otherwise the times on the Node tell, so that a restart neither
-/// adds to a grace period nor takes from it.
+/// Where this process has seen that, it counts from then. Otherwise the times on the Node tell, so that a restart neither
+/// adds to a grace period nor takes from it; but never from before the rule was in force. `is_known`: the node has been
+/// evaluated before, so that a rule of which nothing is remembered has only now come to select it.
 #[must_use]
 pub fn unmet_since(
+    rule: &Rule,
     spec: &CompiledSpec,
     evaluation: &Evaluation<'_>,
     memory: Option<&Memory>,
+    is_known: bool,
     now: Timestamp,
 ) -> Option<Timestamp> {
     if evaluation.met {
         return None;
     }
-    let seen = memory.and_then(|memory| memory.unmet_since).unwrap_or(now);
-    if memory.is_some_and(|memory| memory.was_met) {
-        return Some(seen);
-    }
+    let in_force = rule.in_force_since.max(rule.created);
+    let since = match memory {
+        Some(memory) => memory.unmet_since.unwrap_or(now),
+        None if is_known => now,
+        None => on_record(spec, evaluation).map_or(now, |on_record| on_record.min(now)),
+    };
+    Some(in_force.map_or(since, |in_force| since.max(in_force.min(now))))
+}
+
+/// Since when the conditions have been unmet, as the times on the Node tell.
+fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
     let mut transitions = evaluation
         .unmet()
         .map(|result| result.condition.as_ref()?.transition);
-    let on_record = match spec.policy {
+    match spec.policy {
         // One is enough for the rule to be unmet, so it has been since the first of them turned.
         ConditionPolicy::AllOf => transitions.flatten().min(),
         // It takes all of them, so it has been since the last one turned.
         ConditionPolicy::AnyOf => transitions
             .try_fold(Timestamp::MIN, |last, at| Some(last.max(at?)))
             .filter(|last| *last > Timestamp::MIN),
-    };
-    Some(on_record.map_or(seen, |on_record| on_record.min(seen)))
+    }
 }
 
 /// Why a node that was open and has been unmet since then is not closed yet; `None` where it may be.
@@ -97,7 +166,7 @@ pub fn held_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NodeBuilder, at, node, rule, world};
+    use crate::testing::{Builder, NodeBuilder, at, node, rule, world};
     use serde_json::json;
 
     fn condition(node: NodeBuilder, kind: &str, status: &str, since: i64) -> NodeBuilder {
@@ -110,6 +179,8 @@ mod tests {
         Memory {
             rule: "r-uid".into(),
             was_met,
+            joining: false,
+            tainted: false,
             unmet_since: Some(at(unmet_since)),
         }
     }
@@ -191,19 +262,18 @@ mod tests {
             ),
         ] {
             let rule = rule("r")
+                .created(at(-9000))
                 .taint("readiness.k8s.io/gate", "NoSchedule")
                 .waits_for("A")
                 .waits_for("B")
                 .spec(&format!("conditionPolicy: {policy}"));
             let world = world(&with(conditions)).rule(&rule).now(at(now));
             let plan = world.plan();
-            let spec = world.rules()[0].live().unwrap();
+            let rule = &world.rules()[0];
             let evaluation = &plan.outcomes[0].evaluation;
-            assert_eq!(
-                unmet_since(spec, evaluation, memory.as_ref(), at(now)),
-                expected.map(at),
-                "{name}"
-            );
+            let spec = rule.live().unwrap();
+            let since = unmet_since(rule, spec, evaluation, memory.as_ref(), false, at(now));
+            assert_eq!(since, expected.map(at), "{name}");
         }
     }
 }

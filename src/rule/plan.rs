@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 
 use super::compile::Rule;
 use super::decision::Decision;
+use super::doubts::Doubts;
 use super::evaluate::Evaluation;
 use super::few::Few;
 use super::ownership::{Ownership, completion_keys, owner_key};
@@ -43,8 +44,8 @@ pub struct ClusterState<'a> {
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
-    /// Whether heartbeats can be seen at the moment. While they cannot, nobody's silence means anything.
-    pub sees_heartbeats: bool,
+    /// What was seen that may not be so any more.
+    pub doubts: Doubts,
 }
 
 /// What is known about one node.
@@ -60,8 +61,12 @@ pub struct NodeState<'a> {
     pub selecting: &'a [usize],
     /// What this process has seen of the node over time.
     pub sightings: &'a Sightings,
-    /// Whether the node joined while this process was in charge of it: if it was never gated, it has run nothing yet.
-    pub is_new: bool,
+    /// When the node came, where this process saw it come.
+    pub joined: Option<Timestamp>,
+    /// Whether the node has been evaluated before, by this process while it was in charge.
+    pub is_known: bool,
+    /// What was read for this node only just now, so that there is no doubt about it.
+    pub looked: Doubts,
     /// What this process remembers of continuous rules on the node.
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard lets the node be closed now.
@@ -96,6 +101,8 @@ pub struct NodePlan<'a> {
     pub waiting: Option<Waiting<'a>>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
+    /// What has to be read again before that is done which the plan leaves out, because it could hurt.
+    pub look: Doubts,
 }
 
 impl NodePlan<'_> {
@@ -239,6 +246,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         cluster,
         state,
         node: state.node,
+        now,
         plan: NodePlan::default(),
     };
     draft.plan.outcomes.reserve(claims.len());
@@ -300,7 +308,10 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             .collect();
         draft.settle(key, effect, &claims, &owners, &facts);
     }
-    draft.forget_deleted_rules();
+    // What is left of a rule goes with its taint.
+    if draft.plan.look.is_empty() {
+        draft.forget_deleted_rules();
+    }
     draft.forget_deadlines();
     draft.publish();
     draft.plan

@@ -1,6 +1,7 @@
 //! Takes in what the watches show.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::Resource;
@@ -19,11 +20,11 @@ impl Cache {
     pub fn apply(&mut self, change: Change, now: Timestamp) {
         match change {
             Change::Node(event) => self.apply_node(event, now),
-            Change::NodesInterrupted => self.nodes_interrupted = true,
+            Change::NodesInterrupted => self.doubts.nodes = true,
             Change::CsiNode(event) => self.apply_csi_node(event),
             Change::Pod(class, event) => self.apply_pod(class, event),
             Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
-            Change::Rule(event) => self.apply_rule(event),
+            Change::Rule(event) => self.apply_rule(event, now),
             Change::NodeClaim(event) => {
                 let concerned = self.karpenter.apply_claim(event);
                 self.mark_concerned(concerned);
@@ -45,13 +46,16 @@ impl Cache {
 
     fn apply_node(&mut self, event: watcher::Event<NodeObject>, now: Timestamp) {
         // A list that has begun may still fail.
-        if !matches!(event, watcher::Event::Init) && std::mem::take(&mut self.nodes_interrupted) {
+        if !matches!(event, watcher::Event::Init) && std::mem::take(&mut self.doubts.nodes) {
             self.restart_heartbeats(now);
         }
         match event {
             watcher::Event::Init => self.relists.nodes.begin(),
             watcher::Event::InitApply(object) => {
-                let name = self.see_node(object, now);
+                // It may have come at any time since the view was last certain.
+                let unseen = self.certainty.age(Watch::Nodes, Instant::now());
+                let came = self.has_synced().then(|| before(now, unseen));
+                let name = self.see_node(object, came, now);
                 self.relists.nodes.saw(name);
             }
             watcher::Event::Apply(object) => {
@@ -61,7 +65,7 @@ impl Cache {
                     .and_then(|entry| entry.node.as_ref());
                 let shown = object::resource_version(object.meta());
                 if !known.is_some_and(|known| is_stale(known.version, shown)) {
-                    self.see_node(object, now);
+                    self.see_node(object, Some(now), now);
                 }
             }
             watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
@@ -80,13 +84,26 @@ impl Cache {
         }
     }
 
-    /// Keeps a node as it is shown, and what that says over time; answers its name.
-    pub(super) fn see_node(&mut self, object: NodeObject, now: Timestamp) -> Arc<str> {
+    /// Keeps a node as it is shown, and what that says over time; answers its name. `came` is when it came, if it was not
+    /// there before.
+    pub(super) fn see_node(
+        &mut self,
+        object: NodeObject,
+        came: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Arc<str> {
         let written = object.written(self.rule_set.followed());
         let node = Node::from(object);
         let name = node.name.clone();
         let classes = self.classes.len();
         let entry = entry(&mut self.entries, &name, classes);
+        if entry
+            .node
+            .as_ref()
+            .is_none_or(|known| known.uid != node.uid)
+        {
+            entry.joined = came;
+        }
         let is_alive = entry
             .sightings
             .see(&node, &written, self.rule_set.followed(), now);
@@ -270,7 +287,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn apply_rule(&mut self, event: watcher::Event<RuleObject>) {
+    pub(super) fn apply_rule(&mut self, event: watcher::Event<RuleObject>, now: Timestamp) {
         let changed = match event {
             watcher::Event::Init => {
                 self.relists.rules.begin();
@@ -278,12 +295,13 @@ impl Cache {
             }
             watcher::Event::InitApply(object) => {
                 self.relists.rules.saw(object::name(&object.metadata));
-                self.put_rule(object)
+                self.put_rule(object, now)
             }
             watcher::Event::Apply(object) => {
                 let known = self.rules.get(&object::name(&object.metadata));
                 let shown = object::resource_version(&object.metadata);
-                !known.is_some_and(|known| is_stale(known.version, shown)) && self.put_rule(object)
+                !known.is_some_and(|known| is_stale(known.version, shown))
+                    && self.put_rule(object, now)
             }
             watcher::Event::Delete(object) => {
                 self.rules.remove(&object::name(&object.metadata)).is_some()
@@ -302,9 +320,16 @@ impl Cache {
     }
 
     /// Keeps a rule; answers whether it differs in more than its status.
-    fn put_rule(&mut self, object: RuleObject) -> bool {
+    fn put_rule(&mut self, object: RuleObject, now: Timestamp) -> bool {
         let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let known = self.rules.get(&rule.name);
+        // What was there before this process is as old as the cluster.
+        let since = if self.has_synced() {
+            now
+        } else {
+            Timestamp::MIN
+        };
+        let rule = rule.seen(known.map(|known| &*known.rule), since);
         let changed = known.is_none_or(|known| *known.rule != rule);
         let cached = CachedRule {
             version: object::resource_version(&object.metadata),
@@ -318,4 +343,9 @@ impl Cache {
         self.rules.insert(cached.rule.name.clone(), cached);
         changed
     }
+}
+
+/// So long before this time.
+fn before(now: Timestamp, duration: Duration) -> Timestamp {
+    now.checked_sub(duration).unwrap_or(Timestamp::MIN)
 }

@@ -59,6 +59,11 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = cause else {
             return;
         };
+        let doubts = self.doubts().common();
+        if !doubts.is_empty() {
+            self.plan.look = self.plan.look.and(doubts);
+            return;
+        }
         for owner in owners {
             self.remove_annotation(owner_key(owner.rule_uid));
         }

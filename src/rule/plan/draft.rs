@@ -6,7 +6,7 @@ use super::{
     ChangeKind, ClusterState, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
 };
 use crate::api::{EnforcementMode, TaintEffect};
-use crate::condition::{Facts, Source, Trust};
+use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::{Node, Taint};
 use crate::repair::Deadline;
 use crate::rule::decision::{Decision, Held, decide};
@@ -14,8 +14,8 @@ use crate::rule::evaluate::{ConditionResult, Evaluation, evaluate};
 use crate::rule::ownership::{
     Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
-use crate::rule::patience::{held_back, unmet_since};
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::patience::{Past, held_back, is_new, unmet_since};
+use crate::rule::{CompiledSpec, Doubts, Rule};
 
 /// A rule with a spec that can be evaluated and a selector that matches.
 #[derive(Clone, Copy)]
@@ -37,6 +37,7 @@ pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
     pub(super) node: &'a Node,
+    pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Draft<'a> {
                 .filter(|_| spec.regate_on_reboot && !completion.counts());
             let trust = Trust {
                 heartbeat_timeout: spec.heartbeat_timeout,
-                sees_heartbeats: self.cluster.sees_heartbeats,
+                sees_heartbeats: !self.doubts().nodes,
                 rebooted,
             };
             let evaluation = evaluate(spec, &Facts { trust, ..*facts });
@@ -86,6 +87,16 @@ impl<'a> Draft<'a> {
             };
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
             let deadline = self.deadline(*claim, decision, facts.now);
+            let doubted = self
+                .first_look(spec, &evaluation, decision)
+                .filter(|_| governs);
+            let decision = match doubted {
+                Some((instead, look)) => {
+                    self.plan.look = self.plan.look.and(look);
+                    instead
+                }
+                None => decision,
+            };
             let standing = match governing {
                 _ if spec.dry_run => Standing::DryRun(decision),
                 Some(with) if !governs => Standing::Conflicted { with: with.rule },
@@ -119,7 +130,10 @@ impl<'a> Draft<'a> {
                 standing,
                 evaluation,
                 tainted,
-                adopts: governs && decision == Decision::Hold && owners.is_empty(),
+                adopts: governs
+                    && decision == Decision::Hold
+                    && doubted.is_none()
+                    && owners.is_empty(),
                 joining: patience.joining,
                 unmet_since: patience.unmet_since,
                 rebooted,
@@ -130,6 +144,30 @@ impl<'a> Draft<'a> {
             Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
             None => self.clean_up(key, effect, claims, owners),
         }
+    }
+
+    /// What may not be so any more of what the node is decided on.
+    pub(super) fn doubts(&self) -> Doubts {
+        self.cluster.doubts.without(self.state.looked)
+    }
+
+    /// What is done instead of a decision that could hurt, and what is to be looked at first; `None` where the decision
+    /// stands. Nobody's silence is believed without a look: what was written may still be on its way.
+    fn first_look(
+        &self,
+        spec: &CompiledSpec,
+        evaluation: &Evaluation<'_>,
+        decision: Decision,
+    ) -> Option<(Decision, Doubts)> {
+        let is_silent = |result: &ConditionResult<'_>| {
+            let condition = result.condition.as_ref();
+            condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
+        };
+        let mut look = self.doubts().about(spec);
+        look.nodes |= !self.state.looked.nodes && evaluation.unmet().any(is_silent);
+        let is_new = is_new(self.state.joined, self.now);
+        let instead = decision.in_doubt(is_new).filter(|_| !look.is_empty())?;
+        Some((instead, look))
     }
 
     /// Whether and why a continuous rule has to wait before it closes the node.
@@ -149,12 +187,17 @@ impl<'a> Draft<'a> {
             .memories
             .iter()
             .find(|memory| memory.rule == rule.uid);
-        let was_met = evaluation.met || memory.is_some_and(|memory| memory.was_met);
-        let joining = match owners {
-            [] => tainted || (self.state.is_new && !was_met),
-            owners => owners.iter().any(|owner| owner.joining),
+        let past = Past {
+            rule,
+            joined: self.state.joined,
+            memory,
+            tainted,
+            owners,
+            met: evaluation.met,
         };
-        let unmet_since = unmet_since(spec, evaluation, memory, now);
+        let joining = past.is_joining(now);
+        let is_known = self.state.is_known;
+        let unmet_since = unmet_since(rule, spec, evaluation, memory, is_known, now);
         let may_close = self.state.may_close.contains(&rule.uid);
         Patience {
             joining,

@@ -3,7 +3,9 @@
 mod compile;
 mod conflict;
 mod deadlines;
+mod doubts;
 mod evaluation;
+mod joining;
 mod laws;
 mod orphans;
 mod plan;

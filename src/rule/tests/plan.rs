@@ -223,14 +223,14 @@ fn annotations_say_what_upstream_and_a_later_run_can_read() {
         released.plan().annotations[completed].as_deref(),
         Some(r#"{"rule-name":"r"}"#)
     );
-    let added = world(&unmet()).with_an_old_node().rule(&gate("r"));
+    let added = world(&unmet()).rule(&gate("r"));
     assert_eq!(
         added.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
         Some(
             r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#
         )
     );
-    let joining = world(&unmet()).rule(&gate("r"));
+    let joining = world(&unmet()).rule(&gate("r")).joined(at(0));
     assert_eq!(
         joining.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
         Some(

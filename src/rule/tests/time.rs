@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, writes};
-use crate::rule::{ConditionResult, Decision, Held, Standing};
+use crate::rule::{ConditionResult, Decision, Doubts, Held, Standing};
 use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
@@ -52,7 +52,7 @@ fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
         Some(at(900)),
         "when it would go stale"
     );
-    let silent = world.clone().now(at(900));
+    let silent = world.clone().now(at(900)).having_looked(Doubts::ALL);
     assert_eq!(writes(&silent), GATED);
     assert_eq!(
         why(&silent),
@@ -72,7 +72,8 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
     let old = network("True", -9000, -9000);
     let world = world(&old).rule(&rule).restarted(&old, at(1000));
     assert_eq!(writes(&world.clone().now(at(1599))), [""; 0]);
-    assert_eq!(writes(&world.now(at(1600))), GATED);
+    let looked = world.now(at(1600)).having_looked(Doubts::ALL);
+    assert_eq!(writes(&looked), GATED);
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
 fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
     let careful = || gate("r").spec("{gracePeriod: 2m, disruption: {}}");
     let unmet = network("False", 0, 0);
-    let joining = world(&unmet).rule(&careful());
+    let joining = world(&unmet).rule(&careful()).joined(at(5));
     assert_eq!(writes(&joining), GATED);
     assert!(joining.plan().outcomes[0].joining);
 
@@ -329,21 +330,19 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
     assert!(!open.plan().outcomes[0].joining, "not once it was open");
     assert!(matches!(decision(&open), Decision::Wait(_)));
 
-    let before_our_time = world(&unmet).with_an_old_node().rule(&careful());
+    let before_our_time = world(&unmet).rule(&careful());
     assert!(
         !before_our_time.plan().outcomes[0].joining,
         "what nobody has gated may have run something"
     );
-    let registered = world(&unmet.taint(GATE, "NoSchedule")).with_an_old_node();
+    let registered = world(&unmet.taint(GATE, "NoSchedule"));
     assert!(registered.rule(&careful()).plan().outcomes[0].joining);
 }
 
 #[test]
 fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
     let careful = gate("r").spec("{gracePeriod: 2m, disruption: {}}");
-    let world = world(&network("False", 0, 0))
-        .with_an_old_node()
-        .rule(&careful);
+    let world = world(&network("False", 0, 0)).rule(&careful);
     assert!(matches!(
         decision(&world.clone().may_close("r").now(at(119))),
         Decision::Wait(Held::Grace { .. })
