@@ -17,7 +17,7 @@
 //! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
 //! | [`repair`] | what happens to a node that does not get ready in time (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
-//! | `engine` | what is certain, and when something is tried again, waits or gives way (pure) |
+//! | [`engine`] | what is certain, and when something is tried again, waits or gives way (pure) |
 //! | [`config`] | the configuration file |
 //! | [`serve`] | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
 //! | [`webhook`] | what the API server asks before it takes a rule |
@@ -35,7 +35,7 @@ mod client;
 pub mod condition;
 pub mod config;
 pub mod controller;
-mod engine;
+pub mod engine;
 pub mod guard;
 mod instance;
 pub mod metric;

@@ -427,26 +427,6 @@ impl Cache {
         }
     }
 
-    /// Finds out what is in doubt at this time. Nothing is decided before that is known.
-    pub fn weigh(&mut self, now: Instant) {
-        let mut doubts = Doubts::default();
-        for kind in self.certainty.in_doubt(now) {
-            match kind {
-                Watch::Nodes => doubts.nodes = true,
-                Watch::CsiNodes => doubts.csi_nodes = true,
-                Watch::Rules => doubts.rules = true,
-                Watch::Pods(class) | Watch::DaemonSets(class) => doubts.add_class(class),
-                Watch::NodeClaims | Watch::NodePools => {}
-            }
-        }
-        self.doubts = doubts;
-    }
-
-    /// Doubts everything until the watches have confirmed it: this process stood still, or only begins to act.
-    pub fn doubt_all(&mut self) {
-        self.certainty.doubt_all();
-    }
-
     /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.
     pub fn restart_heartbeats(&mut self, now: Timestamp) {
         if self.rule_set.followed().is_empty() {

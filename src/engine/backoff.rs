@@ -20,6 +20,7 @@ impl Pauses {
     pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
 
     /// Pauses that double from `first` to `longest`.
+    #[must_use]
     pub const fn between(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
@@ -54,6 +55,7 @@ impl Backoff {
     }
 
     /// When to try again; `None` where that may be done now.
+    #[must_use]
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.not_before.filter(|at| now < *at)
     }

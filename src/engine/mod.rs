@@ -14,6 +14,6 @@ mod clock;
 mod outage;
 
 pub use backoff::{Backoff, Pauses};
-pub use certainty::Certainty;
+pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
 pub use outage::Outage;

@@ -57,11 +57,13 @@ impl Outage {
     }
 
     /// Whether nothing is known that could be reached.
+    #[must_use]
     pub fn is_on(&self) -> bool {
         self.state == State::Unreachable
     }
 
     /// How many writes may be under way at a time, of as many as usual.
+    #[must_use]
     pub fn permits(&self, usual: usize, now: Instant) -> usize {
         match (self.state, self.retry.not_before(now)) {
             (State::Reachable, _) => usual,
@@ -71,6 +73,7 @@ impl Outage {
     }
 
     /// When to try again; `None` where nothing has to wait for that.
+    #[must_use]
     pub fn next_try(&self, now: Instant) -> Option<Instant> {
         match self.state {
             State::Reachable => None,
