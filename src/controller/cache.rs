@@ -400,7 +400,7 @@ impl Cache {
                 && known.version < object::resource_version(meta)
         };
         if known.is_some_and(is_newer) {
-            self.see_node(object, now);
+            self.see_node(object, None, now);
         }
     }
 
