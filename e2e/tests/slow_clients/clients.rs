@@ -1,0 +1,148 @@
+//! Clients that keep a server waiting, and come back when they are sent away.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// How soon a client comes back.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How much of its body a client sends, which is half of what it announces.
+const HALF: usize = 2 << 20;
+
+/// At what point a client stops.
+#[derive(Debug, Clone, Copy)]
+pub enum Stops {
+    /// In the middle of its first TLS record.
+    Handshake,
+    /// In the middle of a header.
+    Head,
+    /// In the middle of the body.
+    Body,
+}
+
+/// A server with TLS, and the CA by which it is known.
+#[derive(Clone)]
+pub struct Target {
+    address: SocketAddr,
+    connector: TlsConnector,
+    path: &'static str,
+}
+
+/// Clients that go on until this is dropped.
+pub struct Crowd {
+    _clients: JoinSet<()>,
+    connected: Arc<AtomicUsize>,
+}
+
+impl Target {
+    pub fn new(port: u16, path: &'static str, ca: &str) -> Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+            connector: TlsConnector::from(Arc::new(config)),
+            path,
+        })
+    }
+
+    async fn connect(&self, from: IpAddr) -> Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        Ok(socket.connect(self.address).await?)
+    }
+
+    async fn connect_tls(&self, from: IpAddr) -> Result<TlsStream<TcpStream>> {
+        let stream = self.connect(from).await?;
+        let name = ServerName::IpAddress(IpAddr::from(Ipv4Addr::LOCALHOST).into());
+        Ok(self.connector.connect(name, stream).await?)
+    }
+
+    /// Connects, sends what is to be sent, and waits to be sent away.
+    async fn dawdle(&self, stops: Stops, connected: &AtomicUsize) -> Result<()> {
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let path = self.path;
+        let wait = async |stream: &mut (dyn tokio::io::AsyncRead + Unpin + Send)| {
+            connected.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.read(&mut [0; 16]).await;
+            connected.fetch_sub(1, Ordering::Relaxed);
+        };
+        if let Stops::Handshake = stops {
+            let mut stream = self.connect(here).await?;
+            stream.write_all(&[0x16, 3, 1, 2, 0, 1]).await?;
+            wait(&mut stream).await;
+            return Ok(());
+        }
+        let mut stream = self.connect_tls(here).await?;
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n");
+        stream.write_all(head.as_bytes()).await?;
+        if let Stops::Body = stops {
+            let length = 2 * HALF;
+            let rest = format!("Content-Length: {length}\r\n\r\n");
+            stream.write_all(rest.as_bytes()).await?;
+            stream.write_all(&vec![b' '; HALF]).await?;
+        }
+        stream.flush().await?;
+        wait(&mut stream).await;
+        Ok(())
+    }
+
+    /// Asks for the path with a token, from an address; the status of the answer.
+    pub async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
+        let mut stream = self.connect_tls(from).await?;
+        let path = self.path;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stream.flush().await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split_whitespace().nth(1);
+        Ok(status.context("no status")?.to_owned())
+    }
+}
+
+impl Crowd {
+    /// So many clients of each kind.
+    pub fn gather(kinds: &[(&Target, Stops, usize)]) -> Self {
+        let mut clients = JoinSet::new();
+        let connected = Arc::new(AtomicUsize::new(0));
+        for (target, stops, number) in kinds {
+            for _ in 0..*number {
+                let (target, stops, connected) = ((*target).clone(), *stops, connected.clone());
+                clients.spawn(async move {
+                    loop {
+                        // Whatever ends it, it comes back.
+                        let _ = target.dawdle(stops, &connected).await;
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                });
+            }
+        }
+        Self {
+            _clients: clients,
+            connected,
+        }
+    }
+
+    /// How many have sent what they send, and wait.
+    pub fn connected(&self) -> usize {
+        self.connected.load(Ordering::Relaxed)
+    }
+}
