@@ -1,6 +1,7 @@
 //! The webhook's one path: a review request comes in, is held against the cluster, and is answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,10 +10,12 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use kube::Client;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use kube::core::admission::{AdmissionRequest, AdmissionResponse};
 use kube::core::{DynamicObject, Status};
+use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
+use super::envelope;
 use super::review::{Subject, Verdict, review};
 use super::surroundings::{self, Surroundings};
 use crate::condition::CriticalComponentClass;
@@ -20,8 +23,14 @@ use crate::condition::CriticalComponentClass;
 /// Where the API server sends its requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
+/// How many reviews may be under way. Each may take some MiB, and lists rules and nodes; it takes milliseconds.
+const REVIEWS: usize = 4;
+/// How long a review may wait for its turn. The API server waits for 10 s in all.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 #[derive(Clone)]
 struct Webhook {
+    turns: Arc<Semaphore>,
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
 }
@@ -32,25 +41,29 @@ pub fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router 
         .route(PATH, post(answer))
         // The server knows how much there is room for.
         .layer(DefaultBodyLimit::disable())
-        .with_state(Webhook { client, classes })
+        .with_state(Webhook {
+            turns: Arc::new(Semaphore::new(REVIEWS)),
+            client,
+            classes,
+        })
 }
 
 async fn answer(State(webhook): State<Webhook>, body: Bytes) -> Response {
-    let review = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&body);
-    let request: AdmissionRequest<DynamicObject> = match review.map(TryInto::try_into) {
-        Ok(Ok(request)) => request,
-        Ok(Err(_)) => return bad_request("the review has no request"),
-        Err(error) => return bad_request(&format!("not an AdmissionReview: {error}")),
+    let turn = tokio::time::timeout(PATIENCE, webhook.turns.acquire()).await;
+    let Ok(_turn) = turn else {
+        let text = "too many rules are under review; try again\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     };
+    let request = match envelope::open(&body) {
+        Ok(request) => request,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    drop(body);
     let review = webhook.judge(&request).await.into_review();
     match serde_json::to_vec(&review) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
-}
-
-fn bad_request(why: &str) -> Response {
-    (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
 }
 
 impl Webhook {

@@ -40,6 +40,18 @@ pub struct Target {
     path: &'static str,
 }
 
+/// A complete review of almost as much as is read, which would be many times that as values.
+pub fn swelling_review(field: &str) -> Vec<u8> {
+    let filler = format!("[{}0]", "[],".repeat(1_390_000));
+    format!(
+        r#"{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {{"uid": "1", "name": "r",
+        "kind": {{"group": "g", "version": "v", "kind": "K"}}, "operation": "CREATE", "userInfo": {{}},
+        "resource": {{"group": "g", "version": "v", "resource": "ks"}},
+        "object": {{"apiVersion": "g/v", "kind": "K", "{field}": {filler}}}}}}}"#
+    )
+    .into_bytes()
+}
+
 /// Clients that go on until this is dropped.
 pub struct Crowd {
     _clients: JoinSet<()>,
@@ -102,6 +114,19 @@ impl Target {
         Ok(())
     }
 
+    /// Sends a whole request; the status of the answer.
+    pub async fn post(&self, body: &[u8]) -> Result<String> {
+        let mut stream = self.connect_tls(Ipv4Addr::LOCALHOST.into()).await?;
+        let (path, length) = (self.path, body.len());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body).await?;
+        stream.flush().await?;
+        status(stream).await
+    }
+
     /// Asks for the path with a token, from an address; the status of the answer.
     pub async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
         let mut stream = self.connect_tls(from).await?;
@@ -111,11 +136,15 @@ impl Target {
         );
         stream.write_all(head.as_bytes()).await?;
         stream.flush().await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let status = answer.split_whitespace().nth(1);
-        Ok(status.context("no status")?.to_owned())
+        status(stream).await
     }
+}
+
+async fn status(mut stream: TlsStream<TcpStream>) -> Result<String> {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let status = answer.split_whitespace().nth(1);
+    Ok(status.context("no status")?.to_owned())
 }
 
 impl Crowd {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clients::{Crowd, Stops, Target};
+use clients::{Crowd, Stops, Target, swelling_review};
 use k8s_openapi::ByteString;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -181,6 +181,38 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
     let log = scene.controller.log();
     assert_eq!(log.matches("too much is asked of the webhook").count(), 1);
     drop(crowd);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reviews_that_swell_when_they_are_read_stay_small() -> Result<()> {
+    let scene = Scene::start().await?;
+    let mut clients = JoinSet::new();
+    for number in 0..24 {
+        let webhook = scene.webhook.clone();
+        let (place, expected) = [("spec", "400"), ("status", "200")][number % 2];
+        clients.spawn(async move {
+            let review = swelling_review(place);
+            let mut answered = 0;
+            for _ in 0..4 {
+                // Who is in others' way may be sent away.
+                if let Ok(status) = webhook.post(&review).await {
+                    ensure!([expected, "503"].contains(&&*status), "{place}: {status}");
+                    answered += 1;
+                }
+            }
+            Ok(answered)
+        });
+    }
+    let mut answered = 0;
+    while let Some(client) = clients.join_next().await {
+        answered += client??;
+        in_time("a review", scene.is_reviewed()).await?;
+    }
+    let peak = scene.peak()?;
+    println!("{answered} were answered; peak: {peak} KiB");
+    ensure!(answered > 0);
+    ensure!(peak < MEMORY, "{peak} KiB");
     Ok(())
 }
 

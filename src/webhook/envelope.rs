@@ -1,0 +1,190 @@
+//! A review request as it comes over the wire, from whoever can reach the webhook: only what a review looks at is decoded,
+//! and of the spec no more than a rule can need. A few MiB of brackets would become hundreds of MiB of values otherwise.
+
+use std::borrow::Cow;
+
+use kube::core::admission::{AdmissionRequest, AdmissionReview, Operation};
+use kube::core::{DynamicObject, GroupVersionKind, GroupVersionResource};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The longest spec that is reviewed, in bytes: a selector that names 5,000 nodes fits.
+const MAX_SPEC: usize = 256 << 10;
+
+/// Why a request cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// It is something else.
+    #[error("not an AdmissionReview: {0}")]
+    Form(#[from] serde_json::Error),
+    /// It asks nothing.
+    #[error("the review has no request")]
+    Empty,
+    /// A spec is too long.
+    #[error("spec: has {0} bytes; at most {MAX_SPEC} are reviewed")]
+    TooLong(usize),
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// When it is no review of an object, or of one that is too large.
+pub fn open(body: &[u8]) -> Result<AdmissionRequest<DynamicObject>, EnvelopeError> {
+    let outline: Outline = serde_json::from_slice(body)?;
+    let request = outline.request.as_ref().ok_or(EnvelopeError::Empty)?;
+    let objects = request.object.iter().chain(&request.old_object);
+    let longest = objects
+        .filter_map(|object| object.spec)
+        .map(|spec| spec.get().len())
+        .max();
+    if let Some(longest) = longest.filter(|length| *length > MAX_SPEC) {
+        return Err(EnvelopeError::TooLong(longest));
+    }
+    let review: AdmissionReview<DynamicObject> =
+        serde_json::from_slice(&serde_json::to_vec(&outline)?)?;
+    review.try_into().map_err(|_| EnvelopeError::Empty)
+}
+
+/// What is read of a review. What it is written as again is a review too.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outline<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    request: Option<Request<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    kind: GroupVersionKind,
+    resource: GroupVersionResource,
+    #[serde(borrow, default)]
+    sub_resource: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    operation: Operation,
+    #[serde(skip_deserializing)]
+    user_info: Nobody,
+    #[serde(borrow)]
+    object: Option<Object<'a>>,
+    #[serde(borrow)]
+    old_object: Option<Object<'a>>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// It does not matter who asks.
+#[derive(Serialize, Default)]
+struct Nobody {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    metadata: Metadata<'a>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    spec: Option<&'a RawValue>,
+}
+
+/// A name, and what tells one object from another of that name.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    uid: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    creation_timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    deletion_timestamp: Option<Cow<'a, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn review(object: &Value) -> Vec<u8> {
+        let kind = json!({"group": "g", "version": "v", "kind": "K"});
+        let resource = json!({"group": "g", "version": "v", "resource": "ks"});
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "1",
+                "kind": kind,
+                "resource": resource,
+                "name": "r",
+                "operation": "CREATE",
+                "userInfo": {"username": "somebody", "extra": {"a": ["b"]}},
+                "object": object,
+                "oldObject": null,
+                "options": {"kind": "CreateOptions"},
+            },
+        });
+        review.to_string().into_bytes()
+    }
+
+    fn rule(spec: &Value) -> Value {
+        json!({
+            "apiVersion": "g/v",
+            "kind": "K",
+            "metadata": {
+                "name": "r",
+                "uid": "2",
+                "generation": 3,
+                "creationTimestamp": "2026-01-02T03:04:05Z",
+                "managedFields": [{"manager": "m"}],
+            },
+            "spec": spec,
+            "status": {"anything": [1, 2, 3]},
+        })
+    }
+
+    #[test]
+    fn what_a_review_looks_at_is_read_and_nothing_else() {
+        let spec = json!({"dryRun": true, "text": "quoted \" text"});
+        let request = open(&review(&rule(&spec))).unwrap();
+        assert_eq!((&*request.uid, &*request.name), ("1", "r"));
+        assert_eq!(request.operation, Operation::Create);
+        let object = request.object.unwrap();
+        assert_eq!(object.metadata.uid.as_deref(), Some("2"));
+        assert_eq!(object.metadata.generation, Some(3));
+        assert!(object.metadata.creation_timestamp.is_some());
+        assert_eq!(object.metadata.managed_fields, None);
+        assert_eq!(object.data, json!({"spec": spec}));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let long = json!({"text": "x".repeat(MAX_SPEC)});
+        for (body, words) in [
+            (b"[]".to_vec(), "not an AdmissionReview"),
+            (b"{".to_vec(), "not an AdmissionReview"),
+            (
+                br#"{"apiVersion": "a", "kind": "b"}"#.to_vec(),
+                "the review has no request",
+            ),
+            (
+                review(&rule(&long)),
+                "spec: has 262155 bytes; at most 262144 are reviewed",
+            ),
+        ] {
+            let error = open(&body).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
