@@ -2,6 +2,7 @@
 //! be evaluated again because of it. Events that cannot change a decision are dropped here.
 
 mod apply;
+mod change;
 #[cfg(test)]
 mod tests;
 
@@ -12,85 +13,17 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use kube::Resource;
-use kube::runtime::watcher;
 
 use super::karpenter::{Concerned, KarpenterCache, Mention};
 use crate::api::NodeReadinessRuleStatus;
 use crate::condition::{CriticalComponentClass, Sightings};
 use crate::engine::Certainty;
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeClaimObject, NodeMetadata,
-    NodeObject, NodePoolObject, ObjectKey, Pod, PodObject, RuleObject, Taint, Version,
+    self, CsiNode, DaemonSet, Node, NodeMetadata, NodeObject, ObjectKey, Pod, RuleObject, Taint,
+    Version,
 };
 use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
-
-/// One event of one watch.
-#[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
-)]
-pub enum Change {
-    /// A node.
-    Node(watcher::Event<NodeObject>),
-    /// Nodes cannot be watched at the moment.
-    NodesInterrupted,
-    /// A `CSINode`.
-    CsiNode(watcher::Event<CsiNodeObject>),
-    /// A pod of the class with this index.
-    Pod(usize, watcher::Event<PodObject>),
-    /// A `DaemonSet` of the class with this index.
-    DaemonSet(usize, watcher::Event<DaemonSetObject>),
-    /// A rule.
-    Rule(watcher::Event<RuleObject>),
-    /// A Karpenter `NodeClaim`.
-    NodeClaim(watcher::Event<NodeClaimObject>),
-    /// The cluster has no `NodeClaim`s.
-    NoNodeClaims,
-    /// A Karpenter `NodePool`.
-    NodePool(watcher::Event<NodePoolObject>),
-    /// The cluster has no `NodePool`s.
-    NoNodePools,
-}
-
-impl Change {
-    /// Whether the API server has sent this. A list that begins has only been asked for.
-    pub fn is_sign_of_life(&self) -> bool {
-        fn has_come<K>(event: &watcher::Event<K>) -> bool {
-            !matches!(event, watcher::Event::Init)
-        }
-        match self {
-            Self::Node(event) => has_come(event),
-            Self::CsiNode(event) => has_come(event),
-            Self::Pod(_, event) => has_come(event),
-            Self::DaemonSet(_, event) => has_come(event),
-            Self::Rule(event) => has_come(event),
-            Self::NodeClaim(event) => has_come(event),
-            Self::NodePool(event) => has_come(event),
-            Self::NoNodeClaims | Self::NoNodePools => true,
-            Self::NodesInterrupted => false,
-        }
-    }
-}
-
-/// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Watch {
-    /// Nodes.
-    Nodes,
-    /// `CSINode`s.
-    CsiNodes,
-    /// Pods of the class with this index.
-    Pods(usize),
-    /// `DaemonSet`s of the class with this index.
-    DaemonSets(usize),
-    /// Rules.
-    Rules,
-    /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
-    NodeClaims,
-    /// Karpenter's `NodePool`s. Nothing but repair waits for them.
-    NodePools,
-}
+pub use change::{Change, Event, Watch};
 
 /// What one rule's object says beyond its compiled form.
 #[derive(Debug)]
@@ -442,7 +375,7 @@ impl Cache {
     pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
         let known = self.rules.get(&object::name(&object.metadata));
         if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
-            self.apply_rule(watcher::Event::Apply(object), now);
+            self.apply_rule(Event::Apply(object), now);
         }
     }
 

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Resource;
-use kube::runtime::watcher;
 
-use super::cache::{Relist, is_stale};
+use super::cache::{Event, Relist, is_stale};
 use crate::object::{self, Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 use crate::repair::{Claims, Group, Karpenter, NoClaim, pool_name};
 use crate::rule::Rule;
@@ -123,18 +122,18 @@ impl KarpenterCache {
     }
 
     /// Takes in what a watch of `NodeClaim`s shows.
-    pub fn apply_claim(&mut self, event: watcher::Event<NodeClaimObject>) -> Concerned {
+    pub fn apply_claim(&mut self, event: Event<NodeClaimObject>) -> Concerned {
         match event {
-            watcher::Event::Init => {
+            Event::Init => {
                 self.claim_relist.begin();
                 Concerned::Nobody
             }
-            watcher::Event::InitApply(object) => {
+            Event::InitApply(object) => {
                 let claim = NodeClaim::from(object);
                 self.claim_relist.saw(claim.name.clone());
                 self.put_claim(claim)
             }
-            watcher::Event::Apply(object) => {
+            Event::Apply(object) => {
                 let claim = NodeClaim::from(object);
                 let known = self.claims.get(&claim.name);
                 if known.is_some_and(|known| is_stale(known.version, claim.version)) {
@@ -142,11 +141,11 @@ impl KarpenterCache {
                 }
                 self.put_claim(claim)
             }
-            watcher::Event::Delete(object) => {
+            Event::Delete(object) => {
                 let gone = self.claims.remove(&object::name(object.meta()));
                 Concerned::Nodes(gone.iter().flat_map(mentions).collect())
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let is_gone = self.claim_relist.end();
                 let gone: Vec<_> = self
                     .claims
@@ -181,13 +180,13 @@ impl KarpenterCache {
     }
 
     /// Takes in what a watch of `NodePool`s shows.
-    pub fn apply_pool(&mut self, event: watcher::Event<NodePoolObject>) -> Concerned {
+    pub fn apply_pool(&mut self, event: Event<NodePoolObject>) -> Concerned {
         match event {
-            watcher::Event::Init => {
+            Event::Init => {
                 self.pool_relist.begin();
                 Concerned::Nobody
             }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            Event::InitApply(object) | Event::Apply(object) => {
                 let pool = NodePool::from(object);
                 let name = pool.name.clone();
                 self.pool_relist.saw(name.clone());
@@ -197,12 +196,12 @@ impl KarpenterCache {
                 }
                 Concerned::Nodes(vec![Mention::Pool(name)])
             }
-            watcher::Event::Delete(object) => {
+            Event::Delete(object) => {
                 let name = object::name(object.meta());
                 self.pools.remove(&name);
                 Concerned::Nodes(vec![Mention::Pool(name)])
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let is_gone = self.pool_relist.end();
                 self.pools.retain(|name, _| !is_gone(name));
                 self.pools_seen = Seen::Everything;

@@ -61,7 +61,7 @@ use events::EventSink;
 use health::Readiness;
 use lease::Election;
 use metrics::Metrics;
-use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings};
+use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use watch::Feeder;
 use writer::Writer;
 
@@ -173,18 +173,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     let classes = config.classes()?;
     let instance = Instance::new();
-    // By this the API server's audit log tells one instance from another.
-    let agent = format!(
-        "nodegate/{} ({})",
-        env!("CARGO_PKG_VERSION"),
-        instance.unique
-    );
-    let cluster = client::config(args.kubeconfig.as_deref(), &agent).await?;
-    let server = cluster
-        .cluster_url
-        .to_string()
-        .trim_end_matches('/')
-        .to_owned();
+    let cluster = client::config(args.kubeconfig.as_deref(), &agent(&instance)).await?;
+    let server = cluster.cluster_url.to_string();
+    let server = server.trim_end_matches('/').to_owned();
     let client = client::connect(cluster)?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
@@ -213,16 +204,15 @@ pub async fn run(args: Args) -> Result<(), Error> {
     );
     args.unused.log();
     let (sender, changes) = mpsc::channel(CHANGES);
+    let (confirmations, confirmed) = cell::channel(0);
     let feeder = Feeder {
         changes: sender,
+        confirmations: confirmed,
         readiness: readiness.clone(),
         metrics: metrics.clone(),
-        server: server.clone(),
+        server,
     };
-    watch::spawn_all(&client, &classes, &feeder);
-    if args.enable_karpenter {
-        watch::spawn_karpenter(&client, &feeder);
-    }
+    watch::spawn_all(&client, &classes, args.enable_karpenter, &feeder);
     drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
     let (busy, is_busy) = cell::channel(false);
@@ -244,7 +234,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
         disruption_limits: Limits::from(&args.guard),
     };
     let writer = Writer::new(&client, metrics.clone());
-    let reconciler = Reconciler::new(cache, writer, events, busy, readiness, metrics, settings);
+    let signals = Signals {
+        busy,
+        readiness,
+        confirmations,
+    };
+    let reconciler = Reconciler::new(cache, writer, events, signals, metrics, settings);
     let inputs = Inputs {
         changes,
         leadership,
@@ -267,6 +262,15 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Ended::Stopped => Ok(()),
         Ended::LeadershipLost => Err(Error::LeadershipLost),
     }
+}
+
+/// What requests say of who makes them: by this the API server's audit log tells one instance from another.
+fn agent(instance: &Instance) -> String {
+    format!(
+        "nodegate/{} ({})",
+        env!("CARGO_PKG_VERSION"),
+        instance.unique
+    )
 }
 
 /// Runs the loop beside the election that tells it whether it may write.

@@ -66,6 +66,23 @@ pub struct Inputs {
     pub surveys: mpsc::Receiver<Survey>,
 }
 
+/// What the loop tells those beside it.
+pub struct Signals {
+    /// Whether nodes are being written: what can wait then does.
+    pub busy: watch::Sender<bool>,
+    /// Whether the controller can do its work.
+    pub readiness: watch::Sender<Readiness>,
+    /// Has every watch find out at once whether it has shown all there is.
+    pub confirmations: watch::Sender<u64>,
+}
+
+impl Signals {
+    /// Asks every watch for a confirmation.
+    fn ask_for_confirmation(&self) {
+        self.confirmations.send_modify(|number| *number += 1);
+    }
+}
+
 /// What the command line says about the loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -94,8 +111,7 @@ pub struct Reconciler {
     pub(super) condition_writes: usize,
     /// When a disruption guard may let another node go.
     pub(super) next_closure: Option<Instant>,
-    busy: watch::Sender<bool>,
-    readiness: watch::Sender<Readiness>,
+    signals: Signals,
     /// Since when this instance leads; `None` while it does not.
     leading_since: Option<Timestamp>,
     /// While the API server cannot be reached, one write at a time finds out whether it is back, and all others wait for
@@ -154,8 +170,7 @@ impl Reconciler {
         cache: Cache,
         writer: Writer,
         events: EventSink,
-        busy: watch::Sender<bool>,
-        readiness: watch::Sender<Readiness>,
+        signals: Signals,
         metrics: Metrics,
         settings: Settings,
     ) -> Self {
@@ -174,8 +189,7 @@ impl Reconciler {
             condition_queue: VecDeque::new(),
             condition_writes: 0,
             next_closure: None,
-            busy,
-            readiness,
+            signals,
             leading_since: None,
             outage: Outage::default(),
         }
@@ -198,6 +212,7 @@ impl Reconciler {
                 (Leadership::Leading, None) => {
                     self.leading_since = Some(Timestamp::now());
                     self.metrics.leader.set(1);
+                    self.signals.ask_for_confirmation();
                 }
                 _ => {}
             }
@@ -248,7 +263,7 @@ impl Reconciler {
                 }
             }
         }
-        self.busy.send_replace(false);
+        self.signals.busy.send_replace(false);
         if tokio::time::timeout_at(deadline.into(), self.events.close())
             .await
             .is_err()
@@ -278,7 +293,7 @@ impl Reconciler {
         if !self.cache.has_synced() {
             return;
         }
-        self.readiness.send_if_modified(|readiness| {
+        self.signals.readiness.send_if_modified(|readiness| {
             let is_news = !readiness.synced;
             readiness.synced = true;
             is_news
@@ -309,7 +324,8 @@ impl Reconciler {
         }
         self.finish_deletions();
         let is_busy = self.is_busy();
-        self.busy
+        self.signals
+            .busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
         let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
         while self.condition_writes < allowed {
@@ -326,6 +342,7 @@ impl Reconciler {
         if self.timers.first().is_some_and(is_late) {
             // What the watches have to show of the time in between is still to be taken in.
             self.cache.restart_heartbeats(Timestamp::now());
+            self.signals.ask_for_confirmation();
         }
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             match self.timers.pop_first() {

@@ -1,40 +1,53 @@
 //! The watches: one for each kind of object, filtered by the server, resumed where it broke off, and feeding one
-//! channel. Says in words why a watch cannot work and what to do about it.
+//! channel, with word of when the view that they give is up to date and when it is not.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `course` | what to ask for next, and what the view is worth (pure) |
+//! | `source` | the requests |
+//! | `failure` | why a watch does not work, in words |
 
-use std::fmt::Debug;
+mod course;
+mod failure;
+mod source;
+
+use std::pin::pin;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
-use futures::{Stream, StreamExt};
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use kube::core::WatchEvent;
+use kube::{Client, Resource};
+use prometheus::IntCounter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::cache::{Change, Watch};
+use super::cache::{Change, Event, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
-use super::writer::{KARPENTER_RBAC, RBAC};
-use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Namespaces};
+use crate::object::{
+    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
+    RuleObject,
+};
+use course::{Course, End, Request, Verdict};
+use failure::Failure;
+use source::Source;
 
-/// How long the server may keep a watch open, in seconds. A dead connection is noticed 5 s later.
-const WATCH_TIMEOUT: u32 = 50;
 /// Longest pause before a watch is tried again, without the jitter, which may double it. Until then nothing is seen of
 /// an API server that is back, and a handful of requests a second costs nobody anything.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// How often it is seen whether a resource that the cluster can do without has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
-/// A failure that follows another after this long has nothing to do with it.
-const LONG_AGO: Duration = Duration::from_secs(120);
 
 /// Where watches feed what they see, and where they tell how they fare.
 #[derive(Debug, Clone)]
 pub struct Feeder {
     /// Takes what is seen.
     pub changes: mpsc::Sender<Change>,
+    /// Which confirmation is wanted: whenever the number grows, every watch finds out at once whether it has shown all
+    /// there is, rather than when the next sign of life is due.
+    pub confirmations: watch::Receiver<u64>,
     /// Takes what keeps a watch from working.
     pub readiness: watch::Sender<Readiness>,
     /// Counts failures.
@@ -43,181 +56,306 @@ pub struct Feeder {
     pub server: String,
 }
 
-/// Starts the watches of Karpenter's objects.
-pub fn spawn_karpenter(client: &Client, feeder: &Feeder) {
-    feeder.watch(
-        Watch::NodeClaims,
-        Api::all(client.clone()),
-        config(),
-        Change::NodeClaim,
-    );
-    feeder.watch(
-        Watch::NodePools,
-        Api::all(client.clone()),
-        config(),
-        Change::NodePool,
-    );
-}
-
-/// Starts all watches but those of Karpenter's objects. They end when the receiver of the changes is dropped.
-pub fn spawn_all(client: &Client, classes: &[CriticalComponentClass], feeder: &Feeder) {
-    feeder.watch(
-        Watch::Nodes,
-        Api::all(client.clone()),
-        config(),
-        Change::Node,
-    );
-    feeder.watch(
-        Watch::CsiNodes,
-        Api::all(client.clone()),
-        config(),
-        Change::CsiNode,
-    );
-    feeder.watch(
-        Watch::Rules,
-        Api::all(client.clone()),
-        config(),
-        Change::Rule,
-    );
+/// Starts all watches, those of Karpenter's objects where wanted. They end when the receiver of the changes is dropped.
+pub fn spawn_all(
+    client: &Client,
+    classes: &[CriticalComponentClass],
+    with_karpenter: bool,
+    feeder: &Feeder,
+) {
+    let nodes = Source::new(client, NodeObject::url_path(&(), None));
+    feeder.watch(Watch::Nodes, nodes, Change::Node);
+    let csi_nodes = Source::new(client, CsiNodeObject::url_path(&(), None));
+    feeder.watch(Watch::CsiNodes, csi_nodes, Change::CsiNode);
+    let rules = Source::new(client, RuleObject::url_path(&(), None));
+    feeder.watch(Watch::Rules, rules, Change::Rule);
     for (index, class) in classes.iter().enumerate() {
-        let labelled = config().labels(&class.selector.to_string());
+        let namespace = only_namespace(&class.namespaces);
         // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
-        let bound = labelled
-            .clone()
+        let pods = Source::new(client, PodObject::url_path(&(), namespace))
+            .labels(class.selector.to_string())
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
-        let pods = api_in(client, &class.namespaces);
-        // Everywhere: one that is labelled outside the class's namespaces is told of.
-        let daemon_sets = Api::all(client.clone());
-        feeder.watch(Watch::Pods(index), pods, bound, move |event| {
+        feeder.watch(Watch::Pods(index), pods, move |event| {
             Change::Pod(index, event)
         });
-        feeder.watch(
-            Watch::DaemonSets(index),
-            daemon_sets,
-            labelled,
-            move |event| Change::DaemonSet(index, event),
-        );
+        // Everywhere: one that is labelled outside the class's namespaces is told of.
+        let daemon_sets = Source::new(client, DaemonSetObject::url_path(&(), None))
+            .labels(class.selector.to_string());
+        feeder.watch(Watch::DaemonSets(index), daemon_sets, move |event| {
+            Change::DaemonSet(index, event)
+        });
+    }
+    if with_karpenter {
+        let claims = Source::new(client, NodeClaimObject::url_path(&(), None));
+        feeder.watch(Watch::NodeClaims, claims, Change::NodeClaim);
+        let pools = Source::new(client, NodePoolObject::url_path(&(), None));
+        feeder.watch(Watch::NodePools, pools, Change::NodePool);
     }
 }
 
-fn config() -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_TIMEOUT)
-}
-
-/// All namespaces, unless the class covers just one.
-fn api_in<K>(client: &Client, namespaces: &Namespaces) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
+/// The namespace that a class covers, where it is just one.
+fn only_namespace(namespaces: &Namespaces) -> Option<&str> {
     match namespaces {
-        Namespaces::Only(names) if names.len() == 1 => names.first().map_or_else(
-            || Api::all(client.clone()),
-            |name| Api::namespaced(client.clone(), name),
-        ),
-        _ => Api::all(client.clone()),
+        Namespaces::Only(names) if names.len() == 1 => names.first().map(String::as_str),
+        _ => None,
     }
+}
+
+/// The loop has ended: nobody takes what the watches show.
+struct Stopped;
+
+/// One kind's watch.
+struct Feed<Wrap> {
+    kind: Watch,
+    source: Source,
+    /// What an event of this kind is to the cache.
+    wrap: Wrap,
+    feeder: Feeder,
+    course: Course,
+    /// Why it does not work, as it was told last.
+    problem: Option<String>,
+    pauses: ExponentialBackoff,
+    failures: IntCounter,
+    restarts: IntCounter,
 }
 
 impl Feeder {
-    fn watch<K>(
-        &self,
-        kind: Watch,
-        api: Api<K>,
-        config: watcher::Config,
-        change: impl Fn(watcher::Event<K>) -> Change + Send + 'static,
-    ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    fn watch<K, Wrap>(&self, kind: Watch, source: Source, wrap: Wrap)
+    where
+        K: Resource + Clone + DeserializeOwned + Send + 'static,
+        Wrap: Fn(Event<K>) -> Change + Send + Sync + 'static,
     {
-        tokio::spawn(feed(kind, watcher(api, config), change, self.clone()));
+        let counter = |family: &prometheus::IntCounterVec| family.with_label_values(&[kind.name()]);
+        let feed = Feed {
+            kind,
+            source,
+            wrap,
+            course: Course::new(),
+            problem: None,
+            pauses: pauses(),
+            failures: counter(&self.metrics.watch_failures),
+            restarts: counter(&self.metrics.watch_restarts),
+            feeder: self.clone(),
+        };
+        tokio::spawn(feed.run());
     }
 }
 
-async fn feed<K>(
-    kind: Watch,
-    events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
-    change: impl Fn(watcher::Event<K>) -> Change + Send,
-    feeder: Feeder,
-) {
-    let failures = feeder
-        .metrics
-        .watch_failures
-        .with_label_values(&[kind.name()]);
-    let restarts = feeder
-        .metrics
-        .watch_restarts
-        .with_label_values(&[kind.name()]);
-    let mut has_started = false;
-    let pauses = ExponentialBuilder::new()
-        .with_min_delay(Duration::from_millis(50))
-        .with_max_delay(MAX_PAUSE)
-        .with_jitter()
-        .without_max_times();
-    let mut pause = pauses.build();
-    let mut problem: Option<String> = None;
-    let mut failed_at: Option<Instant> = None;
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                // Also after a failure that is nothing to talk about.
-                if matches!(event, watcher::Event::Init)
-                    && std::mem::replace(&mut has_started, true)
-                {
-                    restarts.inc();
-                }
-                if matches!(event, watcher::Event::Init) && problem.is_some() {
-                    // The list that follows may still fail.
-                } else if problem.take().is_some() {
-                    pause = pauses.build();
-                    info!(watch = %kind.name(), "watch works again");
-                    feeder
-                        .readiness
-                        .send_modify(|readiness| readiness.clear_problem(kind));
-                }
-                if feeder.changes.send(change(event)).await.is_err() {
-                    return;
-                }
+impl<Wrap> Feed<Wrap> {
+    async fn run<K>(mut self)
+    where
+        K: Resource + Clone + DeserializeOwned + Send + 'static,
+        Wrap: Fn(Event<K>) -> Change + Send + Sync + 'static,
+    {
+        // It ends with the loop that it feeds.
+        while let Ok(()) = self.step().await {}
+    }
+
+    /// Makes the next request and takes in all that comes of it.
+    async fn step<K>(&mut self) -> Result<(), Stopped>
+    where
+        K: Resource + Clone + DeserializeOwned,
+        Wrap: Fn(Event<K>) -> Change,
+    {
+        let wanted = *self.feeder.confirmations.borrow_and_update();
+        let result = match self.course.next(wanted) {
+            Request::List { token } => self.list(token).await?,
+            Request::Watch { version, length } => self.watch(&version, length).await?,
+        };
+        let Err(failure) = result else { return Ok(()) };
+        self.failures.inc();
+        let end = failure.end();
+        self.course.ended(end);
+        if end == End::Expired {
+            self.restarts.inc();
+        }
+        let not_installed = self.not_installed(&failure);
+        let is_optional = not_installed.is_some();
+        let change = not_installed.unwrap_or(Change::Interrupted(self.kind));
+        self.send(change).await?;
+        self.tell(&failure);
+        let pause = if is_optional {
+            NOT_INSTALLED_PAUSE
+        } else {
+            self.pauses.next().unwrap_or(MAX_PAUSE)
+        };
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    async fn list<K>(&mut self, token: Option<String>) -> Result<Result<(), Failure>, Stopped>
+    where
+        K: Resource + Clone + DeserializeOwned,
+        Wrap: Fn(Event<K>) -> Change,
+    {
+        let is_first = token.is_none();
+        let list = match self.source.list::<K>(token).await {
+            Ok(list) => list,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let metadata = list.metadata;
+        let Ok(verdict) = self
+            .course
+            .page(metadata.resource_version, metadata.continue_)
+        else {
+            return Ok(Err(Failure::NoVersion));
+        };
+        if is_first {
+            self.show(Event::Init).await?;
+        }
+        for object in list.items {
+            self.show(Event::InitApply(object)).await?;
+        }
+        if verdict != Verdict::Unchanged {
+            self.show(Event::InitDone).await?;
+        }
+        self.judge(verdict).await?;
+        Ok(Ok(()))
+    }
+
+    async fn watch<K>(
+        &mut self,
+        version: &str,
+        length: Duration,
+    ) -> Result<Result<(), Failure>, Stopped>
+    where
+        K: Resource + DeserializeOwned,
+        Wrap: Fn(Event<K>) -> Change,
+    {
+        // Asked for again: this one cannot give the confirmation that is wanted.
+        let mut confirmations = self.feeder.confirmations.clone();
+        let mut asked_again = pin!(async move {
+            if confirmations.changed().await.is_err() {
+                std::future::pending::<()>().await;
             }
-            Err(error) => {
-                failures.inc();
-                // A watch that works again says nothing until something happens: this is a new failure.
-                if failed_at.is_some_and(|at| at.elapsed() > LONG_AGO) {
-                    pause = pauses.build();
-                    problem = None;
+        });
+        let events = tokio::select! {
+            () = &mut asked_again => return Ok(Ok(())),
+            events = self.source.watch::<K>(version, length) => events,
+        };
+        let mut events = match events {
+            Ok(events) => events,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        loop {
+            let event = tokio::select! {
+                () = &mut asked_again => return Ok(Ok(())),
+                event = events.next() => event,
+            };
+            match event {
+                Ok(Some(event)) => {
+                    if let Err(failure) = self.take(event).await? {
+                        return Ok(Err(failure));
+                    }
                 }
-                failed_at = Some(Instant::now());
-                if kind == Watch::Nodes
-                    && feeder.changes.send(Change::NodesInterrupted).await.is_err()
-                {
-                    return;
+                Ok(None) => {
+                    let verdict = self.course.ended(End::Closed {
+                        ran: events.ran(),
+                        quiet: events.quiet(),
+                    });
+                    if verdict == Verdict::Interrupted {
+                        return Ok(Err(Failure::BrokenOff));
+                    }
+                    self.judge(verdict).await?;
+                    return Ok(Ok(()));
                 }
-                let not_installed = kind.not_installed(&error);
-                let is_optional = not_installed.is_some();
-                if let Some(change) = not_installed
-                    && feeder.changes.send(change).await.is_err()
-                {
-                    return;
-                }
-                let explained = explain(kind, &error, &feeder.server);
-                // A watch that merely has to be resumed is nothing to talk about.
-                if let Some(explained) = explained
-                    && problem.as_ref() != Some(&explained)
-                {
-                    warn!(watch = %kind.name(), "{explained}; trying again");
-                    feeder
-                        .readiness
-                        .send_modify(|readiness| readiness.set_problem(kind, explained.clone()));
-                    problem = Some(explained);
-                }
-                let pause = if is_optional {
-                    NOT_INSTALLED_PAUSE
-                } else {
-                    pause.next().unwrap_or(MAX_PAUSE)
-                };
-                tokio::time::sleep(pause).await;
+                Err(failure) => return Ok(Err(failure)),
             }
         }
     }
+
+    /// Takes in what a watch shows.
+    async fn take<K>(&mut self, event: WatchEvent<K>) -> Result<Result<(), Failure>, Stopped>
+    where
+        K: Resource,
+        Wrap: Fn(Event<K>) -> Change,
+    {
+        let (object, event): (K, fn(K) -> Event<K>) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Event::Apply),
+            WatchEvent::Deleted(object) => (object, Event::Delete),
+            WatchEvent::Bookmark(bookmark) => {
+                let verdict = self.course.bookmark(bookmark.metadata.resource_version);
+                self.judge(verdict).await?;
+                return Ok(Ok(()));
+            }
+            WatchEvent::Error(status) => return Ok(Err(Failure::Refused(status))),
+        };
+        match object.meta().resource_version.clone() {
+            Some(version) if !version.is_empty() => self.course.saw(version),
+            _ => return Ok(Err(Failure::NoVersion)),
+        }
+        self.works();
+        self.show(event(object)).await?;
+        Ok(Ok(()))
+    }
+
+    /// Tells of a view that is up to date.
+    async fn judge(&mut self, verdict: Verdict) -> Result<(), Stopped> {
+        let Verdict::Confirmed(confirmation) = verdict else {
+            return Ok(());
+        };
+        self.works();
+        self.pauses = pauses();
+        self.send(Change::Confirmed(self.kind, confirmation)).await
+    }
+
+    async fn show<K>(&self, event: Event<K>) -> Result<(), Stopped>
+    where
+        Wrap: Fn(Event<K>) -> Change,
+    {
+        self.send((self.wrap)(event)).await
+    }
+
+    async fn send(&self, change: Change) -> Result<(), Stopped> {
+        let sent = self.feeder.changes.send(change).await;
+        sent.map_err(|_| Stopped)
+    }
+
+    /// What it means for the cache that the cluster has no such resource, where it can do without.
+    fn not_installed(&self, failure: &Failure) -> Option<Change> {
+        match self.kind {
+            Watch::NodeClaims if failure.is_not_installed() => Some(Change::NoNodeClaims),
+            Watch::NodePools if failure.is_not_installed() => Some(Change::NoNodePools),
+            _ => None,
+        }
+    }
+
+    /// Tells why the watch does not work, unless it has been told.
+    fn tell(&mut self, failure: &Failure) {
+        let kind = self.kind;
+        let Some(problem) = failure.explain(kind, &self.feeder.server) else {
+            debug!(watch = %kind.name(), "{failure:?}; going on");
+            return;
+        };
+        if self.problem.as_ref() == Some(&problem) {
+            return;
+        }
+        warn!(watch = %kind.name(), "{problem}; trying again");
+        self.feeder
+            .readiness
+            .send_modify(|readiness| readiness.set_problem(kind, problem.clone()));
+        self.problem = Some(problem);
+    }
+
+    /// Notes that something has been seen.
+    fn works(&mut self) {
+        let kind = self.kind;
+        if self.problem.take().is_some() {
+            info!(watch = %kind.name(), "watch works again");
+            self.feeder
+                .readiness
+                .send_modify(|readiness| readiness.clear_problem(kind));
+        }
+    }
+}
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(MAX_PAUSE)
+        .with_jitter()
+        .without_max_times()
+        .build()
 }
 
 impl Watch {
@@ -233,72 +371,4 @@ impl Watch {
             Self::NodePools => "nodepools.karpenter.sh",
         }
     }
-
-    /// The folder of manifests that grants what the watch needs.
-    fn rbac(self) -> &'static str {
-        match self {
-            Self::NodeClaims | Self::NodePools => KARPENTER_RBAC,
-            _ => RBAC,
-        }
-    }
-
-    /// What it means for the cache that the cluster has no such resource, where it can do without.
-    fn not_installed(self, error: &watcher::Error) -> Option<Change> {
-        let (watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status)) = error
-        else {
-            return None;
-        };
-        match self {
-            Self::NodeClaims if status.code == 404 => Some(Change::NoNodeClaims),
-            Self::NodePools if status.code == 404 => Some(Change::NoNodePools),
-            _ => None,
-        }
-    }
-}
-
-/// Why a watch fails, and what to do about it; `None` where resuming it is all there is to do.
-fn explain(kind: Watch, error: &watcher::Error, server: &str) -> Option<String> {
-    let name = kind.name();
-    let error = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => error,
-        watcher::Error::WatchError(status) if status.code == 410 => return None,
-        watcher::Error::WatchError(status) => {
-            return Some(format!("cannot watch {name}: {}", status.message));
-        }
-        watcher::Error::NoResourceVersion => {
-            return Some(format!("{name} cannot be watched on this API server"));
-        }
-    };
-    Some(match error {
-        kube::Error::Api(status) => match status.code {
-            404 if kind == Watch::Rules => format!(
-                "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
-            ),
-            404 if matches!(kind, Watch::NodeClaims | Watch::NodePools) => format!(
-                "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
-            ),
-            401 => format!(
-                "the API server does not know who we are ({}): check the kubeconfig's credentials",
-                status.message
-            ),
-            403 => format!(
-                "no permission to list and watch {name} ({}): grant it with `kubectl apply -k {}`",
-                status.message,
-                kind.rbac()
-            ),
-            410 => return None,
-            _ => format!("cannot watch {name}: {}", status.message),
-        },
-        kube::Error::SerdeError(error) => {
-            format!("cannot understand the API server's {name}: {error}")
-        }
-        error => format!(
-            "cannot reach the API server at {server} to watch {name}: {} (check that it runs, and that the kubeconfig names the right server)",
-            with_causes(error)
-        ),
-    })
 }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::Resource;
-use kube::runtime::watcher;
+use tracing::trace;
 
-use super::{Cache, CachedRule, Change, Entry, Watch, entry, is_stale};
+use super::{Cache, CachedRule, Change, Entry, Event, Watch, entry, is_stale};
 use crate::condition::CriticalComponentClass;
 use crate::object::{
     self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
@@ -20,7 +20,6 @@ impl Cache {
     pub fn apply(&mut self, change: Change, now: Timestamp) {
         match change {
             Change::Node(event) => self.apply_node(event, now),
-            Change::NodesInterrupted => self.doubts.nodes = true,
             Change::CsiNode(event) => self.apply_csi_node(event),
             Change::Pod(class, event) => self.apply_pod(class, event),
             Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
@@ -41,24 +40,41 @@ impl Cache {
                 let concerned = self.karpenter.no_pools();
                 self.mark_concerned(concerned);
             }
+            Change::Interrupted(watch) => self.interrupted(watch),
+            Change::Confirmed(watch, confirmation) => self.confirmed(watch, confirmation, now),
         }
     }
 
-    fn apply_node(&mut self, event: watcher::Event<NodeObject>, now: Timestamp) {
+    /// Takes in that things may happen of which a watch shows nothing.
+    fn interrupted(&mut self, watch: Watch) {
+        if watch == Watch::Nodes {
+            self.doubts.nodes = true;
+        }
+    }
+
+    /// Takes in that a watch has shown everything.
+    fn confirmed(&mut self, watch: Watch, confirmation: u64, now: Timestamp) {
+        trace!(watch = %watch.name(), confirmation, "view confirmed");
+        if watch == Watch::Nodes && std::mem::take(&mut self.doubts.nodes) {
+            self.restart_heartbeats(now);
+        }
+    }
+
+    fn apply_node(&mut self, event: Event<NodeObject>, now: Timestamp) {
         // A list that has begun may still fail.
-        if !matches!(event, watcher::Event::Init) && std::mem::take(&mut self.doubts.nodes) {
+        if !matches!(event, Event::Init) && std::mem::take(&mut self.doubts.nodes) {
             self.restart_heartbeats(now);
         }
         match event {
-            watcher::Event::Init => self.relists.nodes.begin(),
-            watcher::Event::InitApply(object) => {
+            Event::Init => self.relists.nodes.begin(),
+            Event::InitApply(object) => {
                 // It may have come at any time since the view was last certain.
                 let unseen = self.certainty.age(Watch::Nodes, Instant::now());
                 let came = self.has_synced().then(|| before(now, unseen));
                 let name = self.see_node(object, came, now);
                 self.relists.nodes.saw(name);
             }
-            watcher::Event::Apply(object) => {
+            Event::Apply(object) => {
                 let known = self
                     .entries
                     .get(&object::name(object.meta()))
@@ -68,8 +84,8 @@ impl Cache {
                     self.see_node(object, Some(now), now);
                 }
             }
-            watcher::Event::Delete(object) => self.remove_node(&Node::from(object).name),
-            watcher::Event::InitDone => {
+            Event::Delete(object) => self.remove_node(&Node::from(object).name),
+            Event::InitDone => {
                 let is_gone = self.relists.nodes.end();
                 let gone: Vec<_> = self
                     .node_names()
@@ -137,17 +153,17 @@ impl Cache {
         }
     }
 
-    fn apply_csi_node(&mut self, event: watcher::Event<CsiNodeObject>) {
+    fn apply_csi_node(&mut self, event: Event<CsiNodeObject>) {
         match event {
-            watcher::Event::Init => self.relists.csi_nodes.begin(),
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            Event::Init => self.relists.csi_nodes.begin(),
+            Event::InitApply(object) | Event::Apply(object) => {
                 let csi_node = CsiNode::from(object);
                 let name = csi_node.name.clone();
                 self.relists.csi_nodes.saw(name.clone());
                 self.put_csi_node(&name, Some(csi_node));
             }
-            watcher::Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
-            watcher::Event::InitDone => {
+            Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
+            Event::InitDone => {
                 let is_gone = self.relists.csi_nodes.end();
                 let has_one = |entry: &Entry| entry.csi_node.is_some();
                 let gone: Vec<_> = self
@@ -185,22 +201,22 @@ impl Cache {
         self.mark(name);
     }
 
-    fn apply_pod(&mut self, class: usize, event: watcher::Event<PodObject>) {
+    fn apply_pod(&mut self, class: usize, event: Event<PodObject>) {
         let decode = |object: PodObject, classes: &[CriticalComponentClass]| {
             object.into_pod(&classes[class].csi_annotation_prefix)
         };
         match event {
-            watcher::Event::Init => self.relists.pods[class].begin(),
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            Event::Init => self.relists.pods[class].begin(),
+            Event::InitApply(object) | Event::Apply(object) => {
                 let pod = decode(object, &self.classes);
                 self.relists.pods[class].saw(pod.key.clone());
                 self.put_pod(class, pod);
             }
-            watcher::Event::Delete(object) => {
+            Event::Delete(object) => {
                 let key = decode(object, &self.classes).key;
                 self.remove_pod(class, &key);
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let is_gone = self.relists.pods[class].end();
                 let gone: Vec<_> = self.pod_nodes[class]
                     .keys()
@@ -255,13 +271,13 @@ impl Cache {
         }
     }
 
-    fn apply_daemon_set(&mut self, class: usize, event: watcher::Event<DaemonSetObject>) {
+    fn apply_daemon_set(&mut self, class: usize, event: Event<DaemonSetObject>) {
         let changed = match event {
-            watcher::Event::Init => {
+            Event::Init => {
                 self.relists.daemon_sets[class].begin();
                 false
             }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            Event::InitApply(object) | Event::Apply(object) => {
                 let daemon_set = DaemonSet::from(object);
                 self.relists.daemon_sets[class].saw(daemon_set.key.clone());
                 // The status is not decoded, so only what decisions depend on can differ.
@@ -269,11 +285,11 @@ impl Cache {
                     self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
                 known != Some(daemon_set)
             }
-            watcher::Event::Delete(object) => {
+            Event::Delete(object) => {
                 self.daemon_sets[class].remove(&DaemonSet::from(object).key);
                 true
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let is_gone = self.relists.daemon_sets[class].end();
                 let before = self.daemon_sets[class].len();
                 self.daemon_sets[class].retain(|key, _| !is_gone(key));
@@ -287,26 +303,24 @@ impl Cache {
         }
     }
 
-    pub(super) fn apply_rule(&mut self, event: watcher::Event<RuleObject>, now: Timestamp) {
+    pub(super) fn apply_rule(&mut self, event: Event<RuleObject>, now: Timestamp) {
         let changed = match event {
-            watcher::Event::Init => {
+            Event::Init => {
                 self.relists.rules.begin();
                 false
             }
-            watcher::Event::InitApply(object) => {
+            Event::InitApply(object) => {
                 self.relists.rules.saw(object::name(&object.metadata));
                 self.put_rule(object, now)
             }
-            watcher::Event::Apply(object) => {
+            Event::Apply(object) => {
                 let known = self.rules.get(&object::name(&object.metadata));
                 let shown = object::resource_version(&object.metadata);
                 !known.is_some_and(|known| is_stale(known.version, shown))
                     && self.put_rule(object, now)
             }
-            watcher::Event::Delete(object) => {
-                self.rules.remove(&object::name(&object.metadata)).is_some()
-            }
-            watcher::Event::InitDone => {
+            Event::Delete(object) => self.rules.remove(&object::name(&object.metadata)).is_some(),
+            Event::InitDone => {
                 let is_gone = self.relists.rules.end();
                 let before = self.rules.len();
                 self.rules.retain(|name, _| !is_gone(name));

@@ -1,6 +1,5 @@
 //! Events of watches and answers to writes go in; what is known comes out.
 
-use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::*;
