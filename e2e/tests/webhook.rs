@@ -70,7 +70,7 @@ async fn install(cluster: &Cluster, port: u16) -> Result<()> {
 /// Has the API server call the webhook at this URL.
 async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
     let patch = json!({"webhooks": [{
-        "name": "vnodereadinessrule.kb.io",
+        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
         "clientConfig": {"service": null, "url": url},
     }]});
     patch_configuration(cluster, &patch).await
@@ -79,7 +79,7 @@ async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
 /// Has the API server trust this CA.
 async fn trust(cluster: &Cluster, ca: &str) -> Result<()> {
     let patch = json!({"webhooks": [{
-        "name": "vnodereadinessrule.kb.io",
+        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
         "clientConfig": {"caBundle": ByteString(ca.as_bytes().to_vec())},
     }]});
     patch_configuration(cluster, &patch).await
@@ -226,7 +226,9 @@ async fn rules_that_conflict_are_turned_down_and_others_taken() -> Result<()> {
     let error = refused(create(cluster, &new).await)?;
     assert!(
         error.contains(
-            "conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors"
+            "(Forbidden): error when creating"
+        ) && error.contains(
+            "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors]"
         ),
         "{error}"
     );
@@ -271,7 +273,7 @@ async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
     );
     let warnings = create(cluster, &manifest).await?;
     for expected in [
-        "Warning: CAUTION: NoExecute with continuous mode evicts the running pods",
+        "Warning: CAUTION: NoExecute with continuous mode evicts pods when conditions fail",
         "Warning: critical DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
         "Warning: no node that the rule selects has a condition of type 'example.com/Misspelt' today",
     ] {

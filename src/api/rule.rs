@@ -3,6 +3,10 @@
 //!
 //! A rule that compares with the old object stands on a field only where that field is required: the API server skips
 //! such a rule when an optional field appears or vanishes, so those stand on the struct around it and ask `has()`.
+//!
+//! The Node Readiness Controller's definition takes `anyOf` and `defaultStatus` with `bootstrap-only`. A rule made under it
+//! can still be edited: what forbids them looks at creation alone (`optionalOldSelf`), since none of the fields concerned
+//! ever changes. A rule on one field needs no such care: the API server leaves a field alone that stays as it was.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -80,12 +84,14 @@ use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words}
     validation = Rule::new("(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')")
         .message("conditionPolicy is immutable")
         .field_path(".conditionPolicy"),
-    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'")
+    validation = Rule::new("oldSelf.hasValue() || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf'")
         .message("conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous")
-        .field_path(".conditionPolicy"),
-    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))")
+        .field_path(".conditionPolicy")
+        .optional_old_self(true),
+    validation = Rule::new("oldSelf.hasValue() || self.enforcementMode != 'bootstrap-only' || self.conditions.all(c, !has(c.defaultStatus))")
         .message("defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
-        .field_path(".conditions"),
+        .field_path(".conditions")
+        .optional_old_self(true),
     validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.gracePeriod)")
         .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous")
         .field_path(".gracePeriod"),
@@ -220,7 +226,7 @@ impl ConditionRequirement {
     validation = ("self.key == oldSelf.key", "taint key is immutable"),
     validation = ("self.effect == oldSelf.effect", "taint effect is immutable"),
     validation = (
-        "(has(self.value) ? self.value : '') == (has(oldSelf.value) ? oldSelf.value : '')",
+        "!has(oldSelf.value) || oldSelf.value == '' || (has(self.value) && self.value == oldSelf.value)",
         "taint value is immutable",
     ),
 )]
@@ -243,7 +249,8 @@ pub struct Taint {
     )]
     pub key: String,
 
-    /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect.
+    /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect. A taint without one
+    /// can be given one later.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = ("size(self) <= 63", "taint value length must be at most 63 characters"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use super::taint_key;
+use super::rejection::Rejection;
 use crate::api::names::FINALIZER;
 use crate::api::{
     ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
@@ -14,7 +14,7 @@ use crate::api::{
 };
 use crate::condition::{CriticalComponentClass, Source};
 use crate::object::{self, Taint};
-use crate::selector::{Selector, SelectorError, is_label_value};
+use crate::selector::Selector;
 
 /// A `NodeReadinessRule` as the engine sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,35 +83,12 @@ pub struct Requirement {
     pub default: Option<ConditionStatus>,
 }
 
-/// Why a rule cannot be used. Only rules that got past an older or the upstream project's CRD can be like this.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rejection {
-    /// The spec does not have the form of a `NodeReadinessRule`.
-    #[error("spec cannot be read: {0}")]
-    Unreadable(String),
-    /// The node selector cannot be parsed.
-    #[error("spec.nodeSelector: {0}")]
-    Selector(#[from] SelectorError),
-    /// The node selector selects every node there will ever be.
-    #[error("spec.nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux")]
-    EmptySelector,
-    /// There is no condition to wait for.
-    #[error("spec.conditions must name at least one condition")]
-    NoCondition,
-    /// `anyOf` on a rule that ends at the first success.
-    #[error("spec.conditionPolicy 'anyOf' is not allowed with enforcementMode 'bootstrap-only'")]
-    AnyOfBootstrap,
-    /// `defaultStatus` on a rule that ends at the first success.
-    #[error(
-        "spec.conditions: defaultStatus of {0:?} is not allowed with enforcementMode 'bootstrap-only'"
-    )]
-    DefaultStatusBootstrap(String),
-    /// The taint key is not one that this rule may manage.
-    #[error("spec.taint.key: {0}")]
-    TaintKey(&'static str),
-    /// The API server would refuse the taint, and with it everything else that the node's patch carries.
-    #[error("spec.taint.value: taint value must be a valid label value")]
-    TaintValue,
+impl Requirement {
+    /// The status that counts where the node has no such condition.
+    #[must_use]
+    pub fn status_if_missing(&self) -> ConditionStatus {
+        self.default.unwrap_or(ConditionStatus::Unknown)
+    }
 }
 
 impl Rule {
@@ -172,30 +149,11 @@ impl CompiledSpec {
         spec: NodeReadinessRuleSpec,
         classes: &[CriticalComponentClass],
     ) -> Result<Self, Rejection> {
+        if let Some(rejection) = Rejection::all(&spec).into_iter().next() {
+            return Err(rejection);
+        }
         let selector = Selector::parse(&spec.node_selector)?;
-        if selector.is_empty() {
-            return Err(Rejection::EmptySelector);
-        }
-        if spec.conditions.is_empty() {
-            return Err(Rejection::NoCondition);
-        }
-        taint_key::check(&spec.taint.key, spec.taint_policy).map_err(Rejection::TaintKey)?;
         let taint_value = spec.taint.value.unwrap_or_default();
-        if !is_label_value(&taint_value) {
-            return Err(Rejection::TaintValue);
-        }
-        if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
-            if spec.condition_policy == ConditionPolicy::AnyOf {
-                return Err(Rejection::AnyOfBootstrap);
-            }
-            if let Some(condition) = spec
-                .conditions
-                .iter()
-                .find(|condition| condition.default_status.is_some())
-            {
-                return Err(Rejection::DefaultStatusBootstrap(condition.type_.clone()));
-            }
-        }
         Ok(Self {
             conditions: spec
                 .conditions

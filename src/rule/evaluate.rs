@@ -34,6 +34,12 @@ impl ConditionResult<'_> {
         self.current == self.requirement.required
     }
 
+    /// The status that the node has; none, where it has no such condition.
+    #[must_use]
+    pub fn observed(&self) -> Option<ConditionStatus> {
+        self.condition.as_ref().map(|condition| condition.status)
+    }
+
     /// What is amiss, in words that stand alone.
     #[must_use]
     pub fn why(&self) -> String {
@@ -102,10 +108,11 @@ pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation
             let condition = facts.condition(&requirement.kind, &requirement.source);
             ConditionResult {
                 requirement,
-                current: condition.as_ref().map_or(
-                    requirement.default.unwrap_or(ConditionStatus::Unknown),
-                    |condition| condition.status,
-                ),
+                current: condition
+                    .as_ref()
+                    .map_or(requirement.status_if_missing(), |condition| {
+                        condition.status
+                    }),
                 condition,
             }
         })

@@ -16,12 +16,13 @@ mod ownership;
 mod passed_over;
 mod patience;
 mod plan;
+mod rejection;
 mod set;
 mod taint_key;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{CompiledSpec, Rejection, Requirement, Rule};
+pub use compile::{CompiledSpec, Requirement, Rule};
 pub use conflict::Conflict;
 pub use decision::{Decision, Held, decide};
 pub use doubts::Doubts;
@@ -34,4 +35,5 @@ pub use plan::{
     ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
     Standing, TaintChange, Urgency, Waiting, plan,
 };
+pub use rejection::Rejection;
 pub use set::RuleSet;

@@ -92,10 +92,17 @@ impl Webhook {
             }
             Verdict::Rejected(why) => {
                 info!(rule, "rule turned down: {why}");
-                response.deny(why)
+                response.allowed = false;
+                response.result = forbidden(&why);
+                response
             }
         }
     }
+}
+
+/// The answer to a rule that is turned down: what the upstream project's webhook answers, too.
+fn forbidden(why: &str) -> Status {
+    Status::failure(why, "Forbidden").with_code(StatusCode::FORBIDDEN.as_u16())
 }
 
 /// The answer to a request that cannot be judged now: nobody may think that the rule is wrong.

@@ -30,7 +30,7 @@ pub fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
-        let counts_as = condition.default.map_or("Unknown", |status| status.as_str());
+        let counts_as = condition.status_if_missing().as_str();
         match condition.source {
             Source::Nobody => Some(format!(
                 "nothing makes conditions of type '{}', though their prefix is Nodegate's: it counts as '{counts_as}' \
@@ -47,15 +47,16 @@ pub fn warnings(
     warnings.into_iter().map(shortened).collect()
 }
 
-/// `NoExecute` evicts what runs.
+/// `NoExecute` evicts what runs. Both begin as the upstream project's warnings do.
 fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option<String> {
     if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
     Some(match spec.mode {
         EnforcementMode::BootstrapOnly => {
-            "NoExecute evicts running pods that do not tolerate the taint, also from \
-             nodes that are in use when the rule is created; NoSchedule only keeps new pods away"
+            "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate \
+             tolerations. Nodes that are in use when the rule is created are closed too; NoSchedule only keeps new pods \
+             away"
                 .into()
         }
         EnforcementMode::Continuous => {
@@ -63,11 +64,11 @@ fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option
             let limit = if limited {
                 ""
             } else {
-                " set spec.disruption to limit how fast, or"
+                ", or set spec.disruption to limit how fast"
             };
             format!(
-                "CAUTION: NoExecute with continuous mode evicts the running pods of every node whose conditions are \
-                 not met, each time that happens;{limit} use NoSchedule to keep only new pods away"
+                "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. \
+                 Consider NoSchedule or bootstrap-only{limit}"
             )
         }
     })
@@ -178,7 +179,8 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
     ))
 }
 
-fn shortened(warning: String) -> String {
+/// A warning that is surely passed on whole.
+pub fn shortened(warning: String) -> String {
     if warning.chars().count() <= LONGEST {
         return warning;
     }

@@ -93,7 +93,7 @@ async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
     let path = "validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
     let url = format!("https://{address}/{path}");
     let client_config = json!({"service": null, "url": url});
-    let webhook = json!({"name": "vnodereadinessrule.kb.io", "clientConfig": client_config});
+    let webhook = json!({"name": "vnodereadinessrule.readiness.node.x-k8s.io", "clientConfig": client_config});
     let patch = json!({"webhooks": [webhook]}).to_string();
     let arguments = [
         "patch",

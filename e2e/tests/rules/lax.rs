@@ -61,7 +61,11 @@ async fn a_rule_that_cannot_work_is_turned_down_and_the_others_go_on() -> Result
     let client = cluster.client().await?;
     let any_of = json!({"conditionPolicy": "anyOf", "enforcementMode": "bootstrap-only"});
     let refused = [
-        ("refused-any-of", any_of, "'anyOf' is not allowed"),
+        (
+            "refused-any-of",
+            any_of,
+            "spec.conditionPolicy: Forbidden: anyOf",
+        ),
         (
             "refused-key",
             json!({"taint": {"key": "example.com/x"}}),

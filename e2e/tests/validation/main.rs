@@ -1,8 +1,10 @@
 //! The `CustomResourceDefinition` on a real API server: every case of the table, with no controller and no webhook.
 
 mod cases;
+mod legacy;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
@@ -10,6 +12,8 @@ use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use nodegate_e2e::{Cluster, Options, install};
 use serde_json::Value;
+
+const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest() -> Result<()> {

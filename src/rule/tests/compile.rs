@@ -12,48 +12,48 @@ fn compile(rule: &RuleBuilder) -> Rule {
 #[test]
 fn a_rule_that_cannot_be_used_says_why() {
     let taint = |key| gate("r").taint(key, "NoSchedule");
-    let default = "conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]";
+    let default = "conditions: [{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'True', defaultStatus: 'True'}]";
     for (rule, expected) in [
         (
             rule("r").spec("nodeSelector: {}").waits_for("A"),
-            "spec.nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux",
+            "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux",
         ),
         (
             gate("r").spec("nodeSelector: {matchLabels: {a/b/c: d}}"),
-            r#"spec.nodeSelector: "a/b/c" is not a valid label key"#,
+            r#"spec.nodeSelector: Invalid value: "a/b/c" is not a valid label key"#,
         ),
         (
             gate("r")
                 .spec("nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}"),
-            r#"spec.nodeSelector: operator "Gt" on "a" is not one of In, NotIn, Exists, DoesNotExist"#,
+            r#"spec.nodeSelector: Invalid value: operator "Gt" on "a" is not one of In, NotIn, Exists, DoesNotExist"#,
         ),
         (
             rule("r"),
-            "spec.conditions must name at least one condition",
+            "spec.conditions: Required value: at least one condition is required",
         ),
         (
             gate("r").bootstrap_only().spec("conditionPolicy: anyOf"),
-            "spec.conditionPolicy 'anyOf' is not allowed with enforcementMode 'bootstrap-only'",
+            "spec.conditionPolicy: Forbidden: anyOf should not be used with bootstrap-only enforcementMode",
         ),
         (
             rule("r").bootstrap_only().spec(default),
-            r#"spec.conditions: defaultStatus of "A" is not allowed with enforcementMode 'bootstrap-only'"#,
+            "spec.conditions[1].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode",
         ),
         (
             taint("example.com/gate"),
-            "spec.taint.key: taint key must start with 'readiness.k8s.io/'",
+            r#"spec.taint.key: Invalid value: "example.com/gate": taint key must start with 'readiness.k8s.io/'"#,
         ),
         (
             taint("readiness.k8s.io/a/b"),
-            "spec.taint.key: taint key must be a valid label key (prefix/name format)",
+            r#"spec.taint.key: Invalid value: "readiness.k8s.io/a/b": taint key must be a valid label key (prefix/name format)"#,
         ),
         (
             taint("node.kubernetes.io/not-ready").remove_only(),
-            "spec.taint.key: taint key must not be one of Kubernetes' own (kubernetes.io, node.kubernetes.io)",
+            r#"spec.taint.key: Invalid value: "node.kubernetes.io/not-ready": taint key must not be one of Kubernetes' own (kubernetes.io, node.kubernetes.io)"#,
         ),
         (
             gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: 'a b'}"),
-            "spec.taint.value: taint value must be a valid label value",
+            r#"spec.taint.value: Invalid value: "a b": taint value must be a valid label value"#,
         ),
     ] {
         let rejection = compile(&rule).spec.unwrap_err().to_string();

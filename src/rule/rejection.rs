@@ -1,0 +1,88 @@
+//! What makes a rule unusable. Only rules that got past an older CRD, or the upstream project's, are like this.
+//!
+//! Each reason reads as the API server writes errors about fields, which is how the upstream project's webhook words it
+//! too: the field, what kind of fault it is, and the fault.
+
+use super::taint_key;
+use crate::api::{ConditionPolicy, EnforcementMode, NodeReadinessRuleSpec};
+use crate::selector::{Selector, SelectorError, is_label_value};
+
+/// Why a rule cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The spec does not have the form of a `NodeReadinessRule`.
+    #[error("spec cannot be read: {0}")]
+    Unreadable(String),
+    /// The node selector cannot be parsed.
+    #[error("spec.nodeSelector: Invalid value: {0}")]
+    Selector(#[from] SelectorError),
+    /// The node selector selects every node there will ever be.
+    #[error(
+        "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux"
+    )]
+    EmptySelector,
+    /// There is no condition to wait for.
+    #[error("spec.conditions: Required value: at least one condition is required")]
+    NoCondition,
+    /// `anyOf` on a rule that ends at the first success.
+    #[error(
+        "spec.conditionPolicy: Forbidden: anyOf should not be used with bootstrap-only enforcementMode"
+    )]
+    AnyOfBootstrap,
+    /// `defaultStatus` on a rule that ends at the first success, with the index of the condition.
+    #[error(
+        "spec.conditions[{0}].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode"
+    )]
+    DefaultStatusBootstrap(usize),
+    /// The taint key is not one that this rule may manage.
+    #[error("spec.taint.key: Invalid value: {key:?}: {problem}")]
+    TaintKey {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The API server would refuse the taint, and with it everything else that the node's patch carries.
+    #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
+    TaintValue(String),
+}
+
+impl Rejection {
+    /// Everything that makes a spec unusable; nothing, where it can be used.
+    #[must_use]
+    pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
+        let mut all = Vec::new();
+        match Selector::parse(&spec.node_selector) {
+            Err(error) => all.push(Self::Selector(error)),
+            Ok(selector) if selector.is_empty() => all.push(Self::EmptySelector),
+            Ok(_) => {}
+        }
+        if spec.conditions.is_empty() {
+            all.push(Self::NoCondition);
+        }
+        let key = &spec.taint.key;
+        if let Err(problem) = taint_key::check(key, spec.taint_policy) {
+            let key = key.clone();
+            all.push(Self::TaintKey { key, problem });
+        }
+        all.extend(
+            spec.taint
+                .value
+                .clone()
+                .filter(|value| !is_label_value(value))
+                .map(Self::TaintValue),
+        );
+        if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
+            if spec.condition_policy == ConditionPolicy::AnyOf {
+                all.push(Self::AnyOfBootstrap);
+            }
+            let conditions = spec.conditions.iter().enumerate();
+            all.extend(
+                conditions
+                    .filter(|(_, condition)| condition.default_status.is_some())
+                    .map(|(index, _)| Self::DefaultStatusBootstrap(index)),
+            );
+        }
+        all
+    }
+}
