@@ -24,6 +24,7 @@
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
 //! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`metric`] | what metrics there are |
+//! | `process` | metrics about this process |
 //! | [`reference`] | the reference pages of the documentation, written from the code |
 //! | `instance` | who this process is |
 //! | `client` | where the cluster is, and how its API server is spoken to |
@@ -40,6 +41,7 @@ pub mod guard;
 mod instance;
 pub mod metric;
 pub mod object;
+mod process;
 pub mod reference;
 pub mod repair;
 pub mod reporter;

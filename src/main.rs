@@ -1,5 +1,6 @@
 //! The `nodegate` command line: one subcommand per job.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,7 +96,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    match Cli::parse().command {
+    match Cli::parse_from(two_dashes(std::env::args_os())).command {
         Command::Controller { args, log } => {
             log.init()?;
             let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -119,6 +120,23 @@ fn run() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The command line with two dashes before the name of each flag: Go's flag package, by which the Node Readiness
+/// Controller reads its own, takes one as well (`-leader-elect`).
+fn two_dashes(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    arguments.into_iter().map(|argument| {
+        let name = argument.to_str().and_then(|text| text.strip_prefix('-'));
+        let is_long = name.is_some_and(|name| {
+            name.len() > 1 && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        });
+        if !is_long {
+            return argument;
+        }
+        let mut flag = OsString::from("-");
+        flag.push(argument);
+        flag
+    })
 }
 
 impl LogArgs {
@@ -183,6 +201,25 @@ mod tests {
             .chain(arguments.split_whitespace());
         if let Err(error) = Cli::try_parse_from(arguments) {
             panic!("{error}");
+        }
+    }
+
+    #[test]
+    fn a_flag_has_one_dash_or_two() {
+        let arguments = "nodegate controller -leader-elect -metrics-bind-address=:8080 -zap-log-level debug \
+            -kube-api-qps -1 -node-concurrent-reconciles=0";
+        let arguments = two_dashes(arguments.split_whitespace().map(OsString::from));
+        let Cli { command, .. } =
+            Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));
+        let Command::Controller { args, log } = command else {
+            panic!("another command");
+        };
+        assert!(args.leader_elect && args.metrics.bind_address.0.is_some());
+        assert_eq!(log.level, "debug");
+        assert_eq!(args.node_concurrent_reconciles, 64);
+        for kept in ["-h", "--help", "-1", "-", "--", "a-b"] {
+            let kept = OsString::from(kept);
+            assert_eq!(two_dashes([kept.clone()]).collect::<Vec<_>>(), [kept]);
         }
     }
 

@@ -129,12 +129,13 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
         let counts = [&status["failedNodeCount"], &status["heldNodes"]];
         Ok(json!([counts, failed, status["appliedNodes"]]))
     };
-    let add = "AddTaintError";
-    let failing = json!([[2, 0], [["a", add], ["b", add]], ["open"]]);
+    let error = "EvaluationError";
+    let failing = json!([[2, 0], [["a", error], ["b", error]], ["open"]]);
     eventually_eq("both failures are told", SOON, failing, status).await?;
     let told = rule_status(&client, "network").await?["failedNodes"][0]["message"].take();
     let told = told.as_str().context("a failure without a message")?;
     println!("failedNodes message: {told}");
+    ensure!(told.starts_with("failed to add taint: "), "{told}");
     ensure!(told.contains("cannot patch resource \"nodes\""), "{told}");
     ensure!(told.contains("kubectl apply -k config/rbac"), "{told}");
     ensure!(controller.log().contains("kubectl apply -k config/rbac"));
@@ -154,11 +155,10 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
     })
     .await?;
     delete_rule(&client, "network").await?;
-    let remove = "RemoveTaintError";
     eventually_eq(
         "the rule says what keeps it",
         SOON,
-        json!([["a", remove], ["b", remove]]),
+        json!([["a", error], ["b", error]]),
         async || Ok(status().await?[1].take()),
     )
     .await?;
@@ -250,9 +250,9 @@ async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
             ["here", "[HOST]:PORT"],
         ),
         (
-            "--node-concurrent-reconciles=0",
+            "--node-concurrent-reconciles=1025",
             2,
-            ["--node-concurrent-reconciles", "1..=1024"],
+            ["--node-concurrent-reconciles", "at most 1024 nodes"],
         ),
         (
             "--publish-conditions=maybe",

@@ -119,13 +119,14 @@ pub struct ConditionResult {
     #[schemars(length(min = 1, max = 316))]
     pub type_: String,
 
-    /// The status that was found, or assumed where the node has no such condition.
+    /// The status that was found; `Unknown` where the node has no such condition.
     pub current_status: ConditionStatus,
 
     /// The status that the rule wants.
     pub required_status: ConditionStatus,
 
-    /// The status that the rule assumes where the node has no such condition, if it names one.
+    /// The status that counts in place of `currentStatus` where the node has no such condition: the rule's
+    /// `defaultStatus`, and `Unknown` where it names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_status: Option<ConditionStatus>,
 }

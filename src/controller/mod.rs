@@ -65,6 +65,8 @@ use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use watch::Feeder;
 use writer::Writer;
 
+/// How many nodes are written at a time, unless the command line says otherwise.
+const WRITES_AT_A_TIME: u16 = 64;
 /// How many watch events may wait for the loop before the watches are slowed down.
 const CHANGES: usize = 1024;
 
@@ -92,8 +94,8 @@ pub struct Args {
     #[arg(long, value_name = "NAMESPACE")]
     pub leader_election_namespace: Option<String>,
 
-    /// How many nodes are written at a time
-    #[arg(long, value_name = "NODES", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// How many nodes are written at a time, at most 1024; `0` for the default
+    #[arg(long, value_name = "NODES", default_value_t = WRITES_AT_A_TIME, value_parser = writes_at_a_time)]
     pub node_concurrent_reconciles: u16,
 
     /// How many nodes each list of a rule's status may name; counts stay exact
@@ -126,6 +128,17 @@ pub struct Args {
     /// What is accepted for the sake of the Node Readiness Controller's Deployments.
     #[command(flatten)]
     pub unused: unused::Args,
+}
+
+/// Reads how many nodes are written at a time. Below one is the default, as the Node Readiness Controller has it.
+fn writes_at_a_time(text: &str) -> Result<u16, String> {
+    const MOST: i64 = 1024;
+    match text.parse::<i64>() {
+        Ok(..=0) => Ok(WRITES_AT_A_TIME),
+        Ok(number @ ..=MOST) => u16::try_from(number).map_err(|error| error.to_string()),
+        Ok(_) => Err(format!("at most {MOST} nodes can be written at a time")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Why the controller cannot start.

@@ -8,7 +8,7 @@ use json_patch::Patch as JsonPatch;
 use tracing::{debug, warn};
 
 use super::announce::tell;
-use super::metrics::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, seconds_between};
+use super::metrics::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR, seconds_between};
 use super::reconcile::{Done, Reconciler};
 use super::status::Failure;
 use super::writer::WriteError;
@@ -152,21 +152,21 @@ impl Reconciler {
             return;
         };
         for change in changes {
-            let reason = match change.kind {
-                ChangeKind::Added => ADD_TAINT_ERROR,
-                ChangeKind::Removed => REMOVE_TAINT_ERROR,
+            let (reason, what) = match change.kind {
+                ChangeKind::Added => (ADD_TAINT_ERROR, "add"),
+                ChangeKind::Removed => (REMOVE_TAINT_ERROR, "remove"),
             };
             let failure = Failure {
-                reason,
-                message: message.to_owned(),
+                reason: EVALUATION_ERROR,
+                message: format!("failed to {what} taint: {message}"),
             };
             let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
                 continue;
             };
-            self.metrics
-                .failures
-                .with_label_values(&[&change.rule_name, reason])
-                .inc();
+            for reason in [reason, EVALUATION_ERROR] {
+                let labels = [&*change.rule_name, reason];
+                self.metrics.failures.with_label_values(&labels).inc();
+            }
             if rule.tally.fail(name, failure, now) {
                 rule.status_changed(&mut self.timers);
             }

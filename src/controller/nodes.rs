@@ -279,7 +279,7 @@ fn count_turned_unmet(metrics: &Metrics, tally: &Tally, name: &str, outcome: &Ou
     let before = tally.statuses(name);
     for (index, result) in outcome.evaluation.results.iter().enumerate() {
         let was = before.and_then(|statuses| statuses.get(index));
-        if !result.is_met() && was != Some(&result.current) {
+        if !result.is_met() && was != Some(&result.observed()) {
             let labels = [&*outcome.rule.name, &*result.requirement.kind];
             metrics.condition_failures.with_label_values(&labels).inc();
         }

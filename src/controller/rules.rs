@@ -244,11 +244,14 @@ impl Reconciler {
             };
             let states = work.tally.states(spec.mode);
             let held = states.not_ready + states.bootstrapping;
-            for (state, number) in [("held", held), ("released", states.ready)] {
-                let gauges = &self.metrics.rule_nodes;
-                gauges
-                    .with_label_values(&[&*work.name, state])
-                    .set(gauge(number));
+            if !spec.dry_run {
+                // A dry run neither holds a node nor has it released one.
+                for (state, number) in [("held", held), ("released", states.ready)] {
+                    let gauges = &self.metrics.rule_nodes;
+                    gauges
+                        .with_label_values(&[&*work.name, state])
+                        .set(gauge(number));
+                }
             }
             for (state, number) in [
                 ("ready", states.ready),
@@ -283,7 +286,8 @@ impl Reconciler {
                         _ => "",
                     };
                     if requirement.source.is_synthesized() {
-                        synthesized.insert((class, &*requirement.kind, node), *status);
+                        let status = status.unwrap_or(ConditionStatus::Unknown);
+                        synthesized.insert((class, &*requirement.kind, node), status);
                     }
                 }
             }

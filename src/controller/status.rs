@@ -15,8 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::repairs::Prospects;
 use crate::api::{
-    ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
-    TaintStatus,
+    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
+    NodeReadinessRuleStatus, TaintStatus,
 };
 use crate::guard::Report;
 use crate::rule::{CompiledSpec, Decision, Held, PassedOver, Rule};
@@ -156,11 +156,11 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
             .conditions
             .iter()
             .zip(&record.statuses)
-            .map(|(requirement, current)| ConditionResult {
+            .map(|(requirement, observed)| ConditionResult {
                 type_: requirement.kind.to_string(),
-                current_status: *current,
+                current_status: observed.unwrap_or(ConditionStatus::Unknown),
                 required_status: requirement.required,
-                default_status: requirement.default,
+                default_status: Some(requirement.status_if_missing()),
             })
             .collect(),
         taint_status: if record.tainted {

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use nodegate_e2e::fetch::Fetch;
 use nodegate_e2e::prometheus::promtool;
 use nodegate_e2e::{Cluster, Controller, Options, changes, eventually, eventually_eq};
+use serde_json::json;
 
 use super::exposition::Exposition;
 use super::{Endpoint, SOON, scene};
@@ -89,6 +90,13 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("nodegate_watch_restarts_total", "counter", &["resource"]),
     ("nodegate_cache_objects", "gauge", &["kind"]),
     ("nodegate_leader", "gauge", &[]),
+    ("process_cpu_seconds_total", "counter", &[]),
+    ("process_max_fds", "gauge", &[]),
+    ("process_open_fds", "gauge", &[]),
+    ("process_resident_memory_bytes", "gauge", &[]),
+    ("process_start_time_seconds", "gauge", &[]),
+    ("process_virtual_memory_bytes", "gauge", &[]),
+    ("process_virtual_memory_max_bytes", "gauge", &[]),
 ];
 
 /// Values once the scene has been played.
@@ -120,6 +128,10 @@ const VALUES: &[(&str, f64)] = &[
     ),
     (
         r#"node_readiness_failures_total{reason="RemoveTaintError",rule="boot"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_failures_total{reason="EvaluationError",rule="boot"}"#,
         0.0,
     ),
     (
@@ -234,8 +246,14 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
     names_no_node(&exposition);
     for (metric, expected) in [
         (
+            "node_readiness_evaluation_duration_seconds",
+            &[
+                0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+            ][..],
+        ),
+        (
             "node_readiness_bootstrap_duration_seconds",
-            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0][..],
+            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
         ),
         (
             "node_readiness_reconciliation_latency_seconds",
@@ -247,6 +265,16 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
         assert_eq!(exposition.buckets(metric), expected, "{metric}");
     }
     promtool_finds_no_more_than_is_known(&exposition.text).await?;
+
+    // A dry run holds and releases nothing.
+    let dry_run = json!({"spec": {"dryRun": true}});
+    changes::patch_rule(&client, "parts", &dry_run).await?;
+    eventually("a dry run is left out", SOON, async || {
+        let values = scrape().await?.values;
+        let mut series = values.keys();
+        Ok(!series.any(|series| series.starts_with("node_readiness_rule_nodes{rule=\"parts\"")))
+    })
+    .await?;
 
     changes::delete_rule(&client, "gate").await?;
     changes::delete_rule(&client, "parts").await?;

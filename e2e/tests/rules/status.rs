@@ -45,7 +45,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
     let results = |ready: &str, busy: &str| {
         json!([
             {"type": READY, "currentStatus": ready, "requiredStatus": "True", "defaultStatus": "False"},
-            {"type": "example.com/Busy", "currentStatus": busy, "requiredStatus": "False"},
+            {"type": "example.com/Busy", "currentStatus": busy, "requiredStatus": "False", "defaultStatus": "Unknown"},
         ])
     };
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
@@ -62,7 +62,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
         "failedNodeCount": 0,
         "appliedNodes": ["says-held", "says-open"],
         "nodeEvaluations": [
-            {"nodeName": "says-held", "taintStatus": "Present", "conditionResults": results("False", "Unknown")},
+            {"nodeName": "says-held", "taintStatus": "Present", "conditionResults": results("Unknown", "Unknown")},
             {"nodeName": "says-open", "taintStatus": "Absent", "conditionResults": results("True", "False")},
         ],
         "conditions": [

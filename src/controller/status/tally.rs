@@ -6,13 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::{ConditionStatus, EnforcementMode};
-use crate::rule::{Decision, Outcome, Standing};
+use crate::rule::{ConditionResult, Decision, Outcome, Standing};
 
 /// What a rule was found to do on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub(super) role: Role,
-    pub(super) statuses: Vec<ConditionStatus>,
+    /// The status of each condition as the node has it, in the rule's order.
+    pub(super) statuses: Vec<Option<ConditionStatus>>,
     pub(super) tainted: bool,
     pub(super) misses_a_condition: bool,
     /// Whether the rule would repair the node if it were no dry run and not too many others were unhealthy.
@@ -43,7 +44,7 @@ impl Record {
                 .evaluation
                 .results
                 .iter()
-                .map(|result| result.current)
+                .map(ConditionResult::observed)
                 .collect(),
             tainted: outcome.tainted,
             misses_a_condition: outcome.evaluation.misses_a_condition(),
@@ -63,7 +64,7 @@ impl Record {
 /// Why a rule could not be carried out on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// One word: `AddTaintError`, `RemoveTaintError` or `EvaluationError`.
+    /// One word.
     pub reason: &'static str,
     /// What the API server said.
     pub message: String,
@@ -142,15 +143,15 @@ impl Tally {
         }
     }
 
-    /// The status of each condition as it was found on a node last.
-    pub fn statuses(&self, node: &str) -> Option<&[ConditionStatus]> {
+    /// The status of each condition as it was found on a node last; none, where the node had no such condition.
+    pub fn statuses(&self, node: &str) -> Option<&[Option<ConditionStatus>]> {
         self.nodes
             .get(node)
             .map(|(record, _)| record.statuses.as_slice())
     }
 
     /// The statuses of the rule's conditions, node by node.
-    pub fn all_statuses(&self) -> impl Iterator<Item = (&Arc<str>, &[ConditionStatus])> {
+    pub fn all_statuses(&self) -> impl Iterator<Item = (&Arc<str>, &[Option<ConditionStatus>])> {
         self.nodes
             .iter()
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))

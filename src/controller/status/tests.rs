@@ -90,6 +90,32 @@ fn counts_are_exact_and_held_nodes_come_first() {
 }
 
 #[test]
+fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
+    use crate::api::ConditionStatus::{False, True, Unknown};
+    let gate = gate().spec(
+        "conditions: [{type: Net, requiredStatus: 'True'}, {type: Bad, requiredStatus: 'False', defaultStatus: 'False'}]",
+    );
+    for (node, expected) in [
+        (member("lacks-both"), [(Unknown, Unknown), (Unknown, False)]),
+        (
+            member("has-both")
+                .condition("Net", "True")
+                .condition("Bad", "True"),
+            [(True, Unknown), (True, False)],
+        ),
+    ] {
+        let (tally, rule) = tally(&gate, &[node]);
+        let status = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+        let results = &status.node_evaluations[0].condition_results;
+        let results: Vec<_> = results
+            .iter()
+            .map(|result| (result.current_status, result.default_status.unwrap()))
+            .collect();
+        assert_eq!(results, expected);
+    }
+}
+
+#[test]
 fn a_dry_run_is_summed_up() {
     let met = || member("met").condition("Net", "True");
     let unmet = || member("unmet").condition("Net", "False");
