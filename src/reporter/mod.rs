@@ -8,6 +8,7 @@
 //! | `state` | which condition to write, and when (pure) |
 //! | `check` | carries out one check: HTTP, gRPC, a connection, a command |
 //! | `node` | reads the condition once, and writes it |
+//! | `wire` | the condition as it is sent (pure) |
 //! | `metrics` | metrics and probes |
 //!
 //! It knows nothing of rules and taints: whoever reads the condition decides what follows from it.
@@ -19,6 +20,7 @@ mod node;
 mod outcome;
 mod settings;
 mod state;
+mod wire;
 
 use std::time::Duration;
 

@@ -1,17 +1,23 @@
 //! The Node that is reported on: its condition is read once, and from then on only written.
+//!
+//! It is written by a patch of this one condition, which needs no read. Where only `update` is granted on `nodes/status`,
+//! as the Node Readiness Controller's roles do, the status is read and put back with this one condition changed.
 
 use std::time::Duration;
 
-use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use jiff::Timestamp;
 use kube::Client;
-use kube::api::{Patch, PatchParams, Request};
+use kube::api::{GetParams, Patch, PatchParams, PostParams, Request};
+use kube::core::request;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tracing::{info, warn};
 
 use super::Args;
 use super::settings::Settings;
 use super::state::Condition;
+use super::wire;
 use crate::api::ConditionStatus;
 use crate::causes::with_causes;
 use crate::client;
@@ -21,16 +27,41 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records the writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
 
+/// How often a status is put back that somebody else has changed since it was read.
+const UPDATES: usize = 5;
+
 /// Why a request failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RequestError(String);
+#[error("{words}")]
+pub struct RequestError {
+    words: String,
+    kind: Kind,
+}
+
+/// What can be done about a request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// There is no permission for it.
+    NotGranted,
+    /// The object has changed since it was read.
+    Conflict,
+    /// Another one.
+    Other,
+}
 
 /// The Node that is reported on.
 pub struct ReportedNode {
     client: Client,
     name: String,
     condition_type: String,
+    means: Means,
+}
+
+/// By which request the condition is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Means {
+    Patch,
+    Update,
 }
 
 /// A condition as it stands on the Node.
@@ -53,11 +84,18 @@ impl ReportedNode {
         if settings.impersonate {
             // The user alone: constrained impersonation adds the group of nodes itself, and refuses any that is asked for.
             config.auth_info.impersonate = Some(format!("system:node:{}", settings.node));
+        } else if let Some(word) = &args.impersonate_node
+            && !["", "false"].contains(&word.as_str())
+        {
+            warn!(
+                "IMPERSONATE_NODE is {word:?}, and only \"true\" turns it on: not acting as the node"
+            );
         }
         Ok(Self {
             client: client::connect(config)?,
             name: settings.node.clone(),
             condition_type: settings.condition_type.clone(),
+            means: Means::Patch,
         })
     }
 
@@ -66,9 +104,7 @@ impl ReportedNode {
     /// # Errors
     /// When it cannot be read; the message says what to do.
     pub async fn read(&self) -> Result<Option<Found>, RequestError> {
-        let request = Request::new(NODES).get(&self.name, &kube::api::GetParams::default());
-        let request = request.map_err(|error| RequestError(with_causes(&error)))?;
-        let node: Node = self.request("read", request).await?;
+        let node: Node = self.get().await?;
         let mut conditions = node.status.conditions.into_iter();
         Ok(conditions
             .find(|condition| condition.kind == self.condition_type)
@@ -80,76 +116,142 @@ impl ReportedNode {
     /// # Errors
     /// When it cannot be written; the message says what to do.
     pub async fn write(
-        &self,
+        &mut self,
         condition: &Condition,
         heartbeat: Timestamp,
     ) -> Result<(), RequestError> {
-        let patch = Patch::Strategic(patch(&self.condition_type, condition, heartbeat));
+        let condition = wire::condition(&self.condition_type, condition, heartbeat);
+        if self.means == Means::Update {
+            let updated = self.update(&condition).await;
+            // The permissions are others by now.
+            if updated.as_ref().is_err_and(RequestError::is_not_granted) {
+                self.means = Means::Patch;
+            }
+            return updated;
+        }
+        let not_granted = match self.patch(&condition).await {
+            Err(error) if error.is_not_granted() => error,
+            patched => return patched,
+        };
+        match self.update(&condition).await {
+            Ok(()) => {
+                info!(
+                    node = self.name,
+                    "nodes/status may not be patched, but updated: from now on each write reads the Node before"
+                );
+                self.means = Means::Update;
+                Ok(())
+            }
+            Err(error) if error.is_not_granted() => Err(not_granted),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Patches the condition.
+    async fn patch(&self, condition: &Value) -> Result<(), RequestError> {
+        let patch = Patch::Strategic(wire::patch(condition));
         let params = PatchParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
         let request = Request::new(NODES).patch_subresource("status", &self.name, &params, &patch);
-        let mut request = request.map_err(|error| RequestError(with_causes(&error)))?;
-        client::answer_with_metadata(&mut request);
-        self.request::<IgnoredAny>("write the status of", request)
-            .await
-            .map(|_| ())
+        self.write_status(request).await
+    }
+
+    /// Reads the Node and puts its status back with the condition. Whatever changes in between makes the API server
+    /// refuse it, so that nobody's change is lost.
+    async fn update(&self, condition: &Value) -> Result<(), RequestError> {
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let mut tries = 1;
+        loop {
+            let mut node: Value = self.get().await?;
+            wire::put(&mut node, condition);
+            let body = node.to_string().into_bytes();
+            let request =
+                Request::new(NODES).replace_subresource("status", &self.name, &params, body);
+            match self.write_status(request).await {
+                Err(error) if error.kind == Kind::Conflict && tries < UPDATES => tries += 1,
+                updated => return updated,
+            }
+        }
+    }
+
+    async fn get<T: for<'de> Deserialize<'de>>(&self) -> Result<T, RequestError> {
+        let request = Request::new(NODES).get(&self.name, &GetParams::default());
+        self.request("read", request).await
+    }
+
+    async fn write_status(
+        &self,
+        request: Result<axum::http::Request<Vec<u8>>, request::Error>,
+    ) -> Result<(), RequestError> {
+        let request = request.map(|mut request| {
+            client::answer_with_metadata(&mut request);
+            request
+        });
+        let written = self.request::<IgnoredAny>("write the status of", request);
+        written.await.map(|_| ())
     }
 
     async fn request<T: for<'de> Deserialize<'de>>(
         &self,
         verb: &str,
-        request: axum::http::Request<Vec<u8>>,
+        request: Result<axum::http::Request<Vec<u8>>, request::Error>,
     ) -> Result<T, RequestError> {
-        let problem = match tokio::time::timeout(DEADLINE, self.client.request(request)).await {
+        let answer = async {
+            self.client
+                .request(request.map_err(kube::Error::BuildRequest)?)
+                .await
+        };
+        let (problem, kind) = match tokio::time::timeout(DEADLINE, answer).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => explain(error),
-            Err(_) => format!("the API server did not answer within {DEADLINE:?}"),
+            Err(_) => {
+                let problem = format!("the API server did not answer within {DEADLINE:?}");
+                (problem, Kind::Other)
+            }
         };
         let name = &self.name;
-        Err(RequestError(format!(
-            "cannot {verb} Node {name}: {problem}"
-        )))
+        let words = format!("cannot {verb} Node {name}: {problem}");
+        Err(RequestError { words, kind })
+    }
+}
+
+impl RequestError {
+    fn is_not_granted(&self) -> bool {
+        self.kind == Kind::NotGranted
     }
 }
 
 const NODES: &str = "/api/v1/nodes";
 
 /// What went wrong with a request, and what to do about it.
-fn explain(error: kube::Error) -> String {
+fn explain(error: kube::Error) -> (String, Kind) {
     let status = match error {
         kube::Error::Api(status) => status,
-        error => return with_causes(&error),
+        error => return (with_causes(&error), Kind::Other),
     };
-    let remedy = match status.code {
-        404 => "is NODE_NAME right? Take it from the downward API: spec.nodeName",
-        403 if status.message.contains("ValidatingAdmissionPolicy") => return status.message,
-        403 => "grant it with `kubectl apply -k config/reporter`, see docs/reporter.md",
-        401 => "the API server does not accept these credentials",
-        _ => return status.message,
+    let is_policy = status.message.contains("ValidatingAdmissionPolicy");
+    let (kind, remedy) = match status.code {
+        404 => (
+            Kind::Other,
+            "is NODE_NAME right? Take it from the downward API: spec.nodeName",
+        ),
+        403 if !is_policy => (
+            Kind::NotGranted,
+            "grant it with `kubectl apply -k config/reporter`, see docs/reporter.md",
+        ),
+        401 => (
+            Kind::Other,
+            "the API server does not accept these credentials",
+        ),
+        409 => return (status.message, Kind::Conflict),
+        _ => return (status.message, Kind::Other),
     };
-    format!("{} ({remedy})", status.message)
-}
-
-/// A strategic merge patch: conditions are a map by type there, so this touches no other one and needs no read.
-fn patch(condition_type: &str, condition: &Condition, heartbeat: Timestamp) -> Value {
-    json!({"status": {"conditions": [{
-        "type": condition_type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastHeartbeatTime": whole_seconds(heartbeat),
-        "lastTransitionTime": whole_seconds(condition.transition),
-    }]}})
-}
-
-/// A time as the API keeps it.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    let round = TimestampRound::new()
-        .smallest(Unit::Second)
-        .mode(RoundMode::Trunc);
-    time.round(round).unwrap_or(time)
+    (format!("{} ({remedy})", status.message), kind)
 }
 
 /// A Node, as far as it is read.
@@ -192,30 +294,5 @@ impl NodeCondition {
             },
             heartbeat: self.last_heartbeat_time,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_patch_is_about_one_condition_and_nothing_else() {
-        let condition = Condition {
-            status: ConditionStatus::True,
-            reason: "EndpointOK".to_owned(),
-            message: "fine".to_owned(),
-            transition: "2026-01-02T03:04:05.6Z".parse().unwrap(),
-        };
-        let heartbeat = "2026-01-02T03:09:05.999Z".parse().unwrap();
-        let expected = json!({"status": {"conditions": [{
-            "type": "example.com/Ready",
-            "status": "True",
-            "reason": "EndpointOK",
-            "message": "fine",
-            "lastHeartbeatTime": "2026-01-02T03:09:05Z",
-            "lastTransitionTime": "2026-01-02T03:04:05Z",
-        }]}});
-        assert_eq!(patch("example.com/Ready", &condition, heartbeat), expected);
     }
 }

@@ -46,7 +46,6 @@ fn every_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> 
         ("SUCCESS_THRESHOLD", "often", "give a number of checks"),
         ("FAILURE_THRESHOLD", "0", "give a number of checks"),
         ("REPORT_ONCE", "maybe", "give true or false"),
-        ("IMPERSONATE_NODE", "yes", "give true or false"),
         ("METRICS_BIND_ADDRESS", "9445", "expected [HOST]:PORT"),
         (
             "CHECK_SKIP_TLS_VERIFY",

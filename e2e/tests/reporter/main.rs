@@ -4,6 +4,7 @@ mod endpoints;
 mod inputs;
 mod outcomes;
 mod process;
+mod roles;
 mod writes;
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use nodegate_e2e::install::config;
 use nodegate_e2e::{Cluster, Options, eventually};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn a_rule_made_under_upstreams_definition_can_be_changed_where_it_does_no_
             let again = create(&rules, &format!("{name}-again"), spec(base, legacy)?).await;
             if again.is_ok() {
                 rules
-                    .delete(&format!("{name}-again"), &Default::default())
+                    .delete(&format!("{name}-again"), &DeleteParams::default())
                     .await?;
             }
             Ok(again.is_err())

@@ -96,7 +96,7 @@ pub struct Args {
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub report_once: Option<String>,
 
-    /// Act as system:node:NAME, by constrained impersonation (Kubernetes 1.35 and later)
+    /// Act as system:node:NAME, by constrained impersonation (Kubernetes 1.35 and later); any word but `true` means no
     #[arg(long, env = "IMPERSONATE_NODE", value_name = "BOOL", hide_env_values = true,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub impersonate_node: Option<String>,

@@ -135,7 +135,8 @@ impl Settings {
             )?,
             verify: verify(args, &endpoint)?,
             once: flag("REPORT_ONCE", args.report_once.as_deref())?,
-            impersonate: flag("IMPERSONATE_NODE", args.impersonate_node.as_deref())?,
+            // As the Node Readiness Controller's reporter reads it: this word and no other.
+            impersonate: args.impersonate_node.as_deref() == Some("true"),
             node,
             endpoint,
             condition_type,

@@ -39,6 +39,28 @@ fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
     assert_eq!(Settings::read(&empty), Ok(settings));
 }
 
+#[test]
+fn to_act_as_the_node_takes_the_word_that_upstream_asks_for() {
+    for (word, impersonates) in [
+        ("true", true),
+        ("false", false),
+        ("True", false),
+        ("1", false),
+        ("yes", false),
+        ("", false),
+    ] {
+        let args = Args {
+            impersonate_node: text(word),
+            ..args()
+        };
+        assert_eq!(
+            Settings::read(&args).unwrap().impersonate,
+            impersonates,
+            "{word}"
+        );
+    }
+}
+
 type Change = fn(&mut Args);
 
 /// A change for the worse, and words of the complaint.
@@ -122,10 +144,6 @@ const UNUSABLE: &[(Change, &str)] = &[
     (
         |args| args.failure_threshold = text("-1"),
         "FAILURE_THRESHOLD (or --failure-threshold) is \"-1\"; give",
-    ),
-    (
-        |args| args.impersonate_node = text("yes"),
-        "IMPERSONATE_NODE (or --impersonate-node) is \"yes\"; give",
     ),
     (
         |args| args.report_once = text("2"),
