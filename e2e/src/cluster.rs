@@ -196,7 +196,22 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<PathBuf> {
-        self.kubeconfig_for_token(namespace, name, None).await
+        self.kubeconfig_for_token(self.url(), namespace, name, None)
+            .await
+    }
+
+    /// As [`Self::kubeconfig_for_service_account`], for a server at this URL that leads to the API server.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn kubeconfig_by_way_of(
+        &self,
+        url: String,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PathBuf> {
+        self.kubeconfig_for_token(url, namespace, name, None).await
     }
 
     /// As [`Self::kubeconfig_for_service_account`], with the token that an existing pod of that service account gets: it
@@ -217,12 +232,13 @@ impl Cluster {
             name: Some(pod.to_owned()),
             uid: None,
         };
-        self.kubeconfig_for_token(namespace, service_account, Some(bound))
+        self.kubeconfig_for_token(self.url(), namespace, service_account, Some(bound))
             .await
     }
 
     async fn kubeconfig_for_token(
         &self,
+        url: String,
         namespace: &str,
         name: &str,
         bound_object_ref: Option<BoundObjectReference>,
@@ -233,7 +249,11 @@ impl Cluster {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("{namespace}.{name}.{number}.kubeconfig");
         let path = self.launcher.folder.join(file);
-        kubeconfig::write(&path, &self.server, &token)?;
+        let server = Server {
+            url,
+            ca: self.server.ca.clone(),
+        };
+        kubeconfig::write(&path, &server, &token)?;
         Ok(path)
     }
 

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
 use crate::ports;
 use crate::process::Process;
+use crate::relay::Relay;
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
@@ -50,6 +51,22 @@ impl Controller {
     ) -> Result<Self> {
         let controller = Self::spawn(cluster, arguments, environment).await?;
         controller.once_ready().await
+    }
+
+    /// Starts it with these arguments, reaching the API server through a relay, without waiting until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub async fn spawn_behind(
+        relay: &Relay,
+        cluster: &Cluster,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        cluster.install().await?;
+        let kubeconfig = relay.kubeconfig(cluster).await?;
+        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        Self::launch(cluster, &kubeconfig, &arguments, &[])
     }
 
     /// Waits until it is ready.

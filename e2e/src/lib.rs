@@ -27,6 +27,7 @@
 //! helm         a real Helm, and this repository's chart
 //! install      this repository's CRD and RBAC in a cluster
 //! deployment   the installed Deployment, run as a process
+//! relay        what is between the controller and the API server, and loses things
 //! controller   the `nodegate` binary under test, as its own service account
 //! stage        what demos are told with: screen, watches, checks
 //! reporter     the same binary as a reporter
@@ -62,6 +63,7 @@ pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;
+pub mod relay;
 pub mod reporter;
 pub mod shared;
 pub mod sights;
@@ -74,6 +76,7 @@ pub use cluster::Cluster;
 pub use controller::Controller;
 pub use folder::note_failure;
 pub use options::{ControllerManager, Options};
+pub use relay::Relay;
 pub use reporter::Reporter;
 pub use shared::{SharedCluster, SharedInstallation};
 pub use wait::{eventually, eventually_eq, never};
