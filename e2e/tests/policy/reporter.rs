@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::api::PostParams;
+use kube::{Api, Client};
 use nodegate_e2e::changes::set_node_condition;
 use nodegate_e2e::fixtures::{node, pod};
 use nodegate_e2e::install::NAMESPACE;
@@ -76,25 +78,7 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
     }
     patch_status(&pod, "own", &removal(CONDITION)).await?;
     // Even where somebody has granted it more.
-    cluster
-        .kubectl(&[
-            "create",
-            "clusterrole",
-            "nodes-patcher",
-            "--verb=patch",
-            "--resource=nodes",
-        ])
-        .await?;
-    let account = format!("--serviceaccount={}:{}", REPORTER.0, REPORTER.1);
-    cluster
-        .kubectl(&[
-            "create",
-            "clusterrolebinding",
-            "nodes-patcher",
-            "--clusterrole=nodes-patcher",
-            &account,
-        ])
-        .await?;
+    grant(cluster, "patch", "nodes").await?;
     eventually("it is refused by the policy", SOON, async || {
         let taint = json!({"spec": {"unschedulable": true}});
         let refusal = patch_node(&pod, "own", &taint).await;
@@ -108,6 +92,56 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
     .await?;
     // Everybody else is left alone.
     set_node_condition(&client, "foreign", "Ready", "False").await
+}
+
+#[tokio::test]
+async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("updated")
+        .condition(FOREIGN, "True")
+        .create(&client)
+        .await?;
+    crowd(&client, "updated").await?;
+    let pod = reporter_on(cluster, &client, "updated").await?;
+    let pod = cluster.client_for(&pod).await?;
+    in_force(&pod, "updated", &condition(FOREIGN, "False")).await?;
+    grant(cluster, "update", "nodes/status").await?;
+    let nodes: Api<Node> = Api::all(pod);
+    let update = async |condition: &str| {
+        let mut node = nodes.get("updated").await?;
+        let conditions = &mut node.status.get_or_insert_default().conditions;
+        let conditions = conditions.get_or_insert_default();
+        conditions.retain(|known| known.type_ != condition);
+        conditions.push(NodeCondition {
+            type_: condition.to_owned(),
+            status: "False".to_owned(),
+            ..NodeCondition::default()
+        });
+        nodes
+            .replace_status("updated", &PostParams::default(), &node)
+            .await
+    };
+    eventually("its own condition is taken", SOON, async || {
+        Ok(update(CONDITION).await.is_ok())
+    })
+    .await?;
+    is_refused(update(FOREIGN).await, "reporter", "may not write condition")
+}
+
+/// Gives the example's account one permission more.
+async fn grant(cluster: &Cluster, verb: &str, resource: &str) -> Result<()> {
+    let name = format!("{verb}-{}", resource.replace('/', "-"));
+    let account = format!("--serviceaccount={}:{}", REPORTER.0, REPORTER.1);
+    let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
+    let role = format!("--clusterrole={name}");
+    for command in [
+        ["create", "clusterrole", &name, &verb, &resource],
+        ["create", "clusterrolebinding", &name, &role, &account],
+    ] {
+        cluster.kubectl(&command).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
