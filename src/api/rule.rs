@@ -96,7 +96,7 @@ use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words}
         .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous")
         .field_path(".gracePeriod"),
     validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.disruption)")
-        .message("disruption cannot be used with enforcementMode bootstrap-only, which never closes a node that was open: leave it out, or use enforcementMode continuous")
+        .message("disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
         .field_path(".disruption"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.repair)")
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
