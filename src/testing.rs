@@ -119,6 +119,13 @@ impl NodeBuilder {
         self.taint_with(key, "", effect)
     }
 
+    /// Adds a taint as a controller does that notes when.
+    pub fn dated_taint(mut self, key: &str, effect: &str) -> Self {
+        let taint = json!({ "key": key, "effect": effect, "timeAdded": at(0) });
+        push(&mut self.0["spec"]["taints"], taint);
+        self
+    }
+
     pub fn taint_with(mut self, key: &str, value: &str, effect: &str) -> Self {
         let mut taint = json!({ "key": key, "effect": effect });
         if !value.is_empty() {
@@ -507,6 +514,13 @@ impl World {
             .map(|rule| Arc::new(rule.build(&self.classes)))
             .collect();
         self.with_compiled_rules(rules)
+    }
+
+    /// Rules that were there before the eyes of this process.
+    pub fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
+        let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
+        self.rules = self.rules.after(former);
+        self
     }
 
     fn with_compiled_rules(mut self, rules: Vec<Arc<Rule>>) -> Self {

@@ -546,7 +546,7 @@ fn a_taint_that_a_rule_manages_is_looked_through() {
 #[test]
 fn a_taint_left_by_a_rule_that_is_gone_is_looked_through() {
     let node = worker()
-        .taint("readiness.k8s.io/old", "NoSchedule")
+        .dated_taint("readiness.k8s.io/old", "NoSchedule")
         .owned_by("old", "readiness.k8s.io/old", "NoSchedule");
     let world = world(&node).daemon_set(&cni());
     assert_lack("orphan", &world, SCHEDULED, Some(CNI_MISSING));

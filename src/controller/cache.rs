@@ -25,6 +25,9 @@ use crate::object::{
 use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 pub use change::{Change, Event, Watch};
 
+/// How many rules are remembered that are gone.
+const FORMER_RULES: usize = 256;
+
 /// What one rule's object says beyond its compiled form.
 #[derive(Debug)]
 pub struct CachedRule {
@@ -92,6 +95,8 @@ pub struct Cache {
     pod_nodes: Vec<HashMap<ObjectKey, Arc<str>>>,
     daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
     rules: HashMap<Arc<str>, CachedRule>,
+    /// Rules that have been there and are gone, the last ones of them.
+    former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
@@ -140,6 +145,7 @@ impl Cache {
             pod_nodes: (0..count).map(|_| HashMap::new()).collect(),
             daemon_sets: vec![BTreeMap::new(); count],
             rules: HashMap::new(),
+            former_rules: VecDeque::new(),
             rule_generation: 1,
             unsynced,
             relists: Relists {
@@ -396,10 +402,19 @@ impl Cache {
         }
     }
 
+    /// Remembers a rule that is gone: taints may be left of it.
+    fn retire(&mut self, rule: Arc<Rule>) {
+        if self.former_rules.len() == FORMER_RULES {
+            self.former_rules.pop_front();
+        }
+        self.former_rules.push_back(rule);
+    }
+
     /// Puts the rules in order again and has every node evaluated.
     fn rebuild_rules(&mut self) {
         let rules = self.rules.values().map(|cached| cached.rule.clone());
-        self.rule_set = RuleSet::new(rules, self.passing_taints.clone());
+        self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
+            .after(self.former_rules.iter().cloned());
         self.rule_generation += 1;
         self.rules_changed = true;
         self.mark_all();

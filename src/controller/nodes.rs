@@ -151,7 +151,8 @@ impl Reconciler {
             }
             None => {}
         }
-        note_clean(&mut self.rules, self.cache.cluster().rules, name, &plan);
+        let set = self.cache.cluster().rules;
+        note_clean(&mut self.rules, &mut self.timers, set, name, &plan);
         if !writes {
             work.retry = Backoff::default();
             work.conflicts = 0;
@@ -260,16 +261,19 @@ fn record_outcomes(
 /// rule does not keep another one.
 fn note_clean(
     rules: &mut HashMap<Arc<str>, RuleWork>,
+    timers: &mut Timers,
     set: &RuleSet,
-    name: &str,
+    name: &Arc<str>,
     plan: &NodePlan<'_>,
 ) {
     for rule in set.rules().iter().filter(|rule| rule.deleting) {
-        if let Some(work) = rules.get_mut(&rule.uid)
-            && plan.look.is_empty()
-            && !plan.writes_for(rule)
-        {
+        let Some(work) = rules.get_mut(&rule.uid) else {
+            continue;
+        };
+        if plan.look.is_empty() && !plan.writes_for(rule) {
             work.cleaned_up(name);
+        } else if work.tally.linger(name, plan.lifts_for(rule)) {
+            work.status_changed(timers);
         }
     }
 }

@@ -152,10 +152,11 @@ impl RuleWork {
     }
 
     /// Notes that a node has nothing left of the rule.
-    pub(super) fn cleaned_up(&mut self, node: &str) {
+    pub(super) fn cleaned_up(&mut self, node: &Arc<str>) {
         if let Some(pending) = &mut self.pending {
             pending.remove(node);
         }
+        self.tally.linger(node, false);
     }
 
     /// Has the status looked at, together with what else changes within a moment.
@@ -240,6 +241,11 @@ impl Reconciler {
                 continue;
             };
             let Ok(spec) = &cached.rule.spec else {
+                let held = self
+                    .metrics
+                    .rule_nodes
+                    .with_label_values(&[&*work.name, "held"]);
+                held.set(gauge(work.tally.lingering()));
                 continue;
             };
             let states = work.tally.states(spec.mode);
@@ -407,7 +413,8 @@ impl Reconciler {
         work.status.due = None;
         // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
         // to find out what keeps it.
-        if (rule.deleting && !work.tally.has_failures()) || (rule.spec.is_ok() && !rule.finalizer) {
+        if (rule.deleting && !work.tally.has_unfinished()) || (rule.spec.is_ok() && !rule.finalizer)
+        {
             return;
         }
         look_for_passed_over(&self.cache, &self.events, work, rule);

@@ -61,36 +61,48 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
         conditions: conditions(tally, about),
         ..NodeReadinessRuleStatus::default()
     };
-    let Ok(spec) = &rule.spec else { return status };
     let held = tally
         .nodes
         .iter()
         .filter(|(name, (record, _))| tally.is_held(name, record))
         .count();
-    status.matched_nodes = Some(count(tally.nodes.len()));
-    status.held_nodes = Some(count(held));
-    status.released_nodes = Some(count(tally.nodes.len() - held));
-    status.failed_node_count = Some(count(tally.failures.len()));
-    if spec.dry_run {
-        status.dry_run_results = Some(dry_run_results(tally, about));
+    let lingering = tally.lingering();
+    if rule.spec.is_ok() || lingering > 0 {
+        status.matched_nodes = Some(count(tally.nodes.len() + lingering));
+        status.held_nodes = Some(count(held + lingering));
+        status.released_nodes = Some(count(tally.nodes.len() - held));
+        status.failed_node_count = Some(count(tally.failures.len()));
     }
-    fill_lists(&mut status, spec, tally, about);
+    let mut budget = Budget(LIST_BUDGET);
+    list_failures(&mut status, &mut budget, tally, about);
+    if let Ok(spec) = &rule.spec {
+        if spec.dry_run {
+            status.dry_run_results = Some(dry_run_results(tally, about));
+        }
+        list_nodes(&mut status, &mut budget, spec, tally, about);
+    }
     status
 }
 
-/// Fills the lists of nodes, those that are held first, until a bound is met.
-fn fill_lists(
+/// How many bytes the lists of a status may still take.
+struct Budget(usize);
+
+impl Budget {
+    /// Takes so many bytes, or, where there are not so many, all that are left; answers whether there were.
+    fn spend(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.0;
+        self.0 = if fits { self.0 - bytes } else { 0 };
+        fits
+    }
+}
+
+/// Lists the nodes on which the rule could not be carried out, until a bound is met.
+fn list_failures(
     status: &mut NodeReadinessRuleStatus,
-    spec: &CompiledSpec,
+    budget: &mut Budget,
     tally: &Tally,
     about: About<'_>,
 ) {
-    let mut budget = LIST_BUDGET;
-    let mut spend = |bytes: usize| {
-        let fits = bytes <= budget;
-        budget = if fits { budget - bytes } else { 0 };
-        fits
-    };
     for (name, (failure, at)) in tally.failures.iter().take(about.node_limit) {
         let previous = about
             .previous
@@ -109,11 +121,21 @@ fn fill_lists(
         {
             failed.last_evaluation_time = previous.last_evaluation_time.clone();
         }
-        if !spend(2 * (name.len() + 80) + failure.message.len().min(MAX_MESSAGE)) {
+        if !budget.spend(2 * (name.len() + 80) + failure.message.len().min(MAX_MESSAGE)) {
             break;
         }
         status.failed_nodes.push(failed);
     }
+}
+
+/// Lists the nodes that the rule selects, those that are held first, until a bound is met.
+fn list_nodes(
+    status: &mut NodeReadinessRuleStatus,
+    budget: &mut Budget,
+    spec: &CompiledSpec,
+    tally: &Tally,
+    about: About<'_>,
+) {
     let previous: BTreeMap<&str, &NodeEvaluation> = about
         .previous
         .node_evaluations
@@ -132,7 +154,7 @@ fn fill_lists(
             .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
     };
     for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
-        if !spend(per_node + 4 * name.len() + 260) {
+        if !budget.spend(per_node + 4 * name.len() + 260) {
             break;
         }
         if matches!(record.role, Role::Governs { .. }) && !tally.failures.contains_key(name) {

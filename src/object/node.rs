@@ -14,6 +14,12 @@ use super::taint::Taint;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
+/// Taints that a node has until whoever made it has said what it is, whatever their effect.
+const INTRODUCTION_TAINTS: [&str; 2] = [
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "karpenter.sh/unregistered",
+];
+
 /// A node, as far as decisions need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
@@ -118,6 +124,14 @@ impl Node {
     #[must_use]
     pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
         self.taints.iter().find(|taint| taint.is(key, effect))
+    }
+
+    /// Whether the cloud provider and Karpenter have done with the node. Until then it may lack labels that they give it,
+    /// and `DaemonSet`s that select nodes by them have not come.
+    #[must_use]
+    pub fn is_introduced(&self) -> bool {
+        let mut taints = self.taints.iter();
+        !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
     /// Whether this is another look at the same state, as far as decisions go.

@@ -1,5 +1,6 @@
 //! Taints and tolerations, with Kubernetes' rules for which tolerates which.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::api::TaintEffect;
@@ -30,6 +31,16 @@ impl Taint {
             value: value.into(),
             effect: effect.as_str().into(),
             time_added: None,
+        }
+    }
+
+    /// The same taint, with the time it was added.
+    #[must_use]
+    pub fn added_at(self, time: Timestamp) -> Self {
+        Self {
+            // As the server prints it, in whole seconds.
+            time_added: Some(time.strftime("%FT%TZ").to_string()),
+            ..self
         }
     }
 

@@ -1,13 +1,14 @@
 //! A rule made ready for use: selector parsed, condition sources resolved, everything checked that the CRD of
 //! the upstream project does not check.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 use super::rejection::Rejection;
-use crate::api::names::FINALIZER;
+use crate::api::names::{FINALIZER, TAINT_PREFIX};
 use crate::api::{
     ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
     Repair, TaintEffect, TaintPolicy,
@@ -35,8 +36,25 @@ pub struct Rule {
     /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since nothing could be
     /// cleaned up after it.
     pub finalizer: bool,
+    /// Which taint the rule is about, as far as the spec can be read.
+    pub reach: Option<Reach>,
     /// The spec, or why it cannot be used.
     pub spec: Result<CompiledSpec, Rejection>,
+}
+
+/// The taint of a rule and the nodes that may have it for the rule's sake. It is known of rules that cannot be used, too:
+/// another controller may have carried them out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// Key of the taint.
+    pub key: String,
+    /// Effect of the taint.
+    pub effect: TaintEffect,
+    /// The nodes, where the selector can be parsed. An empty one means all nodes.
+    pub selector: Option<Selector>,
+    /// Whether the taint goes when the rule is deleted: the key is one that a rule may put on nodes, and the rule is
+    /// neither a dry run nor remove-only.
+    pub is_lifted_in_the_end: bool,
 }
 
 /// A spec that can be evaluated.
@@ -113,6 +131,7 @@ impl Rule {
                 .iter()
                 .flatten()
                 .any(|finalizer| finalizer == FINALIZER),
+            reach: spec.as_ref().ok().map(Reach::of),
             spec: spec
                 .map_err(Rejection::Unreadable)
                 .and_then(|spec| CompiledSpec::compile(spec, classes)),
@@ -137,10 +156,46 @@ impl Rule {
         self.spec.as_ref().ok().filter(|_| self.finalizer)
     }
 
+    /// Whether this is the rule's taint.
+    #[must_use]
+    pub fn is_about(&self, key: &str, effect: TaintEffect) -> bool {
+        let mut reach = self.reach.iter();
+        reach.any(|reach| reach.key == key && reach.effect == effect)
+    }
+
+    /// The taint that is to be lifted from a node with these labels, because the rule is being deleted and could not be
+    /// used.
+    #[must_use]
+    pub fn left_behind(&self, labels: &BTreeMap<String, String>) -> Option<&Reach> {
+        let selects = |reach: &&Reach| {
+            let mut selector = reach.selector.iter();
+            selector.any(|selector| selector.matches(labels))
+        };
+        self.reach
+            .as_ref()
+            .filter(|_| self.deleting && self.finalizer && self.spec.is_err())
+            .filter(|reach| reach.is_lifted_in_the_end)
+            .filter(selects)
+    }
+
     /// The spec, if the rule can decide about nodes now: it is active, not being deleted and no dry run.
     #[must_use]
     pub fn live(&self) -> Option<&CompiledSpec> {
         self.active().filter(|spec| !self.deleting && !spec.dry_run)
+    }
+}
+
+impl Reach {
+    fn of(spec: &NodeReadinessRuleSpec) -> Self {
+        let key = &spec.taint.key;
+        Self {
+            key: key.clone(),
+            effect: spec.taint.effect,
+            selector: Selector::parse(&spec.node_selector).ok(),
+            is_lifted_in_the_end: !spec.dry_run
+                && spec.taint_policy == TaintPolicy::AddAndRemove
+                && key.starts_with(TAINT_PREFIX),
+        }
     }
 }
 

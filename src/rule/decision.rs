@@ -94,6 +94,21 @@ impl Decision {
         }
     }
 
+    /// The decision about a node that may still lack labels: what is met now may not be once it has them.
+    #[must_use]
+    pub fn without_completion(self) -> Self {
+        let completes_bootstrap = false;
+        match self {
+            Self::Release { .. } => Self::Release {
+                completes_bootstrap,
+            },
+            Self::Open { .. } => Self::Open {
+                completes_bootstrap,
+            },
+            other => other,
+        }
+    }
+
     /// The decision about a node whose time is up, where the rule releases such nodes.
     #[must_use]
     pub fn given_up(self) -> Self {

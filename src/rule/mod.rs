@@ -22,7 +22,7 @@ mod taint_key;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{CompiledSpec, Requirement, Rule};
+pub use compile::{CompiledSpec, Reach, Requirement, Rule};
 pub use conflict::Conflict;
 pub use decision::{Decision, Held, decide};
 pub use doubts::Doubts;

@@ -1,21 +1,24 @@
 //! The annotations that Nodegate keeps on nodes: whose taint it is, and whose bootstrap is done.
+//!
+//! Whoever may annotate a Node, its kubelet first of all, may write them, too. What they are worth is decided where they
+//! are read: nobody gains by one what the API denies him otherwise.
 
 use serde::{Deserialize, Serialize};
 
 use super::compile::{CompiledSpec, Rule};
 use crate::api::TaintEffect;
-use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX, TAINT_PREFIX};
 use crate::object::Node;
 
-/// A taint that Nodegate put on a node, as its annotation tells.
+/// A taint that Nodegate put on a node or took over, as its annotation tells.
 ///
 /// The annotation names the taint besides the rule, so that the taint can still be lifted when the rule is gone
 /// and nothing else is left to say which taint was its.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership<'a> {
-    /// Name of the rule that added the taint.
+    /// Name of the rule that owns the taint.
     pub rule_name: &'a str,
-    /// UID of the rule that added the taint.
+    /// UID of the rule that owns the taint.
     pub rule_uid: &'a str,
     /// Key of the taint.
     pub taint_key: &'a str,
@@ -50,7 +53,8 @@ impl<'a> Ownership<'a> {
             && self.joining == joining
     }
 
-    /// The taints on this node that Nodegate put there. An annotation that cannot be read is passed over.
+    /// The taints on this node that Nodegate put there or took over. An annotation that cannot be read is passed over, and
+    /// so is one that names a taint which no rule can own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations
             .iter()
@@ -58,7 +62,7 @@ impl<'a> Ownership<'a> {
             .filter_map(|(key, value)| {
                 let rule_uid = key.strip_prefix(TAINT_ADDED_BY_PREFIX)?;
                 let value: OwnershipValue = serde_json::from_str(value).ok()?;
-                Some(Self {
+                value.taint_key.starts_with(TAINT_PREFIX).then_some(Self {
                     rule_name: value.rule_name,
                     rule_uid,
                     taint_key: value.taint_key,

@@ -112,6 +112,15 @@ impl NodePlan<'_> {
         self.taints.is_some() || !self.annotations.is_empty()
     }
 
+    /// Whether the taint of this rule is lifted.
+    #[must_use]
+    pub fn lifts_for(&self, rule: &Rule) -> bool {
+        let is_its_taint = |change: &TaintChange| {
+            change.kind == ChangeKind::Removed && change.rule_uid == *rule.uid
+        };
+        self.changes.iter().any(is_its_taint)
+    }
+
     /// Whether something of this rule, its taint or one of its annotations, has to be written.
     #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
@@ -250,7 +259,9 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
         plan: NodePlan::default(),
     };
     draft.plan.outcomes.reserve(claims.len());
-    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node).collect();
+    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
+        .filter(|owner| !cluster.rules.disproves(owner))
+        .collect();
     let staying = draft.staying(&owned);
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
         .map(|class| {
@@ -292,7 +303,13 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
     let with_owner = owned
         .iter()
         .map(|owner| (owner.taint_key, owner.taint_effect));
-    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).collect();
+    let left_behind = cluster
+        .rules
+        .rules()
+        .iter()
+        .filter_map(|rule| rule.left_behind(&state.node.labels))
+        .map(|reach| (reach.key.as_str(), reach.effect));
+    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
     concerned.sort_unstable();
     concerned.dedup();
     for (key, effect) in concerned {

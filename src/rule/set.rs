@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::compile::{CompiledSpec, Rule};
+use super::compile::{CompiledSpec, Reach, Rule};
+use super::ownership::Ownership;
 use crate::condition::{PassingTaints, Source};
 use crate::object::{Node, Taint};
 
@@ -11,6 +12,8 @@ use crate::object::{Node, Taint};
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
+    /// Rules that were there before the eyes of this process.
+    former: Vec<Arc<Rule>>,
     passing: PassingTaints,
     /// The condition types on Nodes of which some rule wants to know when they were written.
     followed: BTreeSet<Arc<str>>,
@@ -25,11 +28,16 @@ impl RuleSet {
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         // A rule whose finalizer is on its way counts: until then its taint would shut DaemonSets out, and a node that
         // waits for them under another rule would open.
+        let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
+        // What a deleted rule leaves behind is about to go.
+        let is_leaving = |rule: &Rule, reach: &Reach| {
+            rule.deleting && rule.spec.is_err() && reach.is_lifted_in_the_end
+        };
         let managed = rules
             .iter()
-            .filter_map(|rule| rule.spec.as_ref().ok())
-            .filter(|spec| !spec.dry_run)
-            .map(|spec| (spec.taint.key.clone(), spec.effect))
+            .filter_map(|rule| Some((rule, rule.reach.as_ref()?)))
+            .filter(|(rule, reach)| is_in_force(rule) || is_leaving(rule, reach))
+            .map(|(_, reach)| (reach.key.clone(), reach.effect))
             .collect();
         let followed = rules
             .iter()
@@ -41,12 +49,38 @@ impl RuleSet {
             .collect();
         Self {
             rules,
+            former: Vec::new(),
             passing: PassingTaints {
                 configured: passing_taints,
                 managed,
             },
             followed,
         }
+    }
+
+    /// The same rules, where these were there before.
+    #[must_use]
+    pub fn after(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
+        self.former = former.into_iter().collect();
+        self
+    }
+
+    /// Whether an annotation names a rule that is there and a taint that is not that rule's.
+    #[must_use]
+    pub fn disproves(&self, owner: &Ownership<'_>) -> bool {
+        self.rules.iter().any(|rule| {
+            *rule.uid == *owner.rule_uid
+                && rule.reach.is_some()
+                && !rule.is_about(owner.taint_key, owner.taint_effect)
+        })
+    }
+
+    /// Whether the rule that an annotation names was there before the eyes of this process, with that taint.
+    #[must_use]
+    pub fn remembers(&self, owner: &Ownership<'_>) -> bool {
+        self.former.iter().any(|rule| {
+            *rule.uid == *owner.rule_uid && rule.is_about(owner.taint_key, owner.taint_effect)
+        })
     }
 
     /// The condition types on Nodes of which some rule wants to know when they were written.

@@ -319,13 +319,19 @@ impl Cache {
                 !known.is_some_and(|known| is_stale(known.version, shown))
                     && self.put_rule(object, now)
             }
-            Event::Delete(object) => self.rules.remove(&object::name(&object.metadata)).is_some(),
+            Event::Delete(object) => {
+                let gone = self.rules.remove(&object::name(&object.metadata));
+                gone.map(|gone| self.retire(gone.rule)).is_some()
+            }
             Event::InitDone => {
                 let is_gone = self.relists.rules.end();
-                let before = self.rules.len();
-                self.rules.retain(|name, _| !is_gone(name));
+                let gone: Vec<_> = self.rules.extract_if(|name, _| is_gone(name)).collect();
+                let any_gone = !gone.is_empty();
+                for (_, gone) in gone {
+                    self.retire(gone.rule);
+                }
                 self.synced(Watch::Rules);
-                self.rules.len() != before
+                any_gone
             }
         };
         if changed && self.has_synced() {
@@ -354,7 +360,11 @@ impl Cache {
             finalizers: object.metadata.finalizers.unwrap_or_default(),
             status: object.status,
         };
-        self.rules.insert(cached.rule.name.clone(), cached);
+        let uid = cached.rule.uid.clone();
+        let known = self.rules.insert(cached.rule.name.clone(), cached);
+        if let Some(known) = known.filter(|known| known.rule.uid != uid) {
+            self.retire(known.rule);
+        }
         changed
     }
 }

@@ -1,6 +1,6 @@
 //! What a rule does on all of its nodes, and what it failed to do (pure).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -75,6 +75,8 @@ pub struct Failure {
 pub struct Tally {
     pub(super) nodes: BTreeMap<Arc<str>, (Record, Timestamp)>,
     pub(super) failures: BTreeMap<Arc<str>, (Failure, Timestamp)>,
+    /// The nodes that still have the taint of the rule, which is being deleted.
+    pub(super) lingering: BTreeSet<Arc<str>>,
     /// Since when nodes have been closed under the rule's taint, or are to be.
     closed_since: BTreeMap<Arc<str>, Timestamp>,
 }
@@ -116,6 +118,20 @@ impl Tally {
         self.failures.remove(node).is_some()
     }
 
+    /// Notes whether a node still has the taint of the rule, which is being deleted; answers whether that is news.
+    pub fn linger(&mut self, node: &Arc<str>, lingers: bool) -> bool {
+        if lingers {
+            self.lingering.insert(node.clone())
+        } else {
+            self.lingering.remove(node)
+        }
+    }
+
+    /// How many nodes still have the taint of the rule, which is being deleted.
+    pub fn lingering(&self) -> usize {
+        self.lingering.len()
+    }
+
     /// How many nodes are in which state.
     pub fn states(&self, mode: EnforcementMode) -> States {
         let mut states = States::default();
@@ -125,6 +141,10 @@ impl Tally {
                 (true, EnforcementMode::Continuous) => states.not_ready += 1,
                 (true, EnforcementMode::BootstrapOnly) => states.bootstrapping += 1,
             }
+        }
+        match mode {
+            EnforcementMode::Continuous => states.not_ready += self.lingering(),
+            EnforcementMode::BootstrapOnly => states.bootstrapping += self.lingering(),
         }
         states
     }
@@ -168,9 +188,10 @@ impl Tally {
         record.is_some_and(|(record, _)| record.would_repair)
     }
 
-    /// Whether the rule could not be carried out somewhere.
-    pub fn has_failures(&self) -> bool {
-        !self.failures.is_empty()
+    /// Whether there is something to tell of a rule that is being deleted: nodes still have its taint, or it could not
+    /// be carried out somewhere.
+    pub fn has_unfinished(&self) -> bool {
+        !self.failures.is_empty() || !self.lingering.is_empty()
     }
 
     /// Forgets a node that the rule does not select any more, with its failure once the node is clean; answers

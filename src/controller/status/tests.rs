@@ -1,5 +1,6 @@
 //! Statuses of rules, in tables of named cases.
 use super::*;
+use crate::api::EnforcementMode;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
 const KEY: &str = "readiness.k8s.io/gate";
@@ -139,6 +140,36 @@ fn a_dry_run_is_summed_up() {
             results.map(|results| results.summary).as_deref(),
             Some(summary)
         );
+    }
+}
+
+#[test]
+fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_taint() {
+    let any_of = gate().bootstrap_only().spec("conditionPolicy: anyOf");
+    for (name, rule) in [("in force", gate()), ("not usable", any_of)] {
+        let rule = rule.deleting();
+        let (mut tally, rule) = tally(&rule, &[member("a").taint(KEY, "NoSchedule")]);
+        assert!(!tally.has_unfinished(), "{name}");
+        assert!(tally.linger(&"a".into(), true) && !tally.linger(&"a".into(), true));
+        let failure = Failure {
+            reason: "RemoveTaintError",
+            message: "forbidden".into(),
+        };
+        tally.fail(&"a".into(), failure, at(0));
+        assert!(tally.has_unfinished(), "{name}");
+        let none = NodeReadinessRuleStatus::default();
+        let status = build(&tally, about(&rule, &none));
+        let counts = (
+            status.matched_nodes,
+            status.held_nodes,
+            status.released_nodes,
+        );
+        assert_eq!(counts, (Some(1), Some(1), Some(0)), "{name}");
+        assert_eq!(status.failed_nodes[0].node_name, "a", "{name}");
+        let states = tally.states(EnforcementMode::BootstrapOnly);
+        assert_eq!(states.bootstrapping, 1, "{name}");
+        assert!(tally.linger(&"a".into(), false) && tally.recover(&"a".into()));
+        assert!(!tally.has_unfinished(), "{name}");
     }
 }
 

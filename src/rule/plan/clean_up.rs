@@ -5,7 +5,7 @@ use super::{ChangeKind, TaintChange, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::{Reach, Rule};
 
 impl<'a> Draft<'a> {
     /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
@@ -40,12 +40,19 @@ impl<'a> Draft<'a> {
             .filter(|claim| {
                 claim.rule.deleting && claim.spec.taint_policy == TaintPolicy::AddAndRemove
             });
+        let mut rules = self.cluster.rules.rules().iter();
+        let left_it_behind = rules.find(|rule| {
+            rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
+        });
+        let deleted = deleted_governor
+            .map(|claim| claim.rule)
+            .or(left_it_behind.map(|rule| &**rule));
         let orphan = owners.iter().find(|owner| self.is_orphan(owner));
-        let cause = deleted_governor
-            .map(|claim| {
+        let cause = deleted
+            .map(|rule| {
                 (
-                    claim.rule.name.to_string(),
-                    claim.rule.uid.to_string(),
+                    rule.name.to_string(),
+                    rule.uid.to_string(),
                     "the rule is being deleted",
                 )
             })
@@ -96,8 +103,8 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
-            let is_inherited = |spec: &CompiledSpec| self.has_heir(&spec.taint.key, spec.effect);
-            if !rule.spec.as_ref().is_ok_and(is_inherited) {
+            let is_inherited = |reach: &Reach| self.has_heir(&reach.key, reach.effect);
+            if !rule.reach.as_ref().is_some_and(is_inherited) {
                 self.remove_annotation(owner_key(&rule.uid));
             }
         }
@@ -119,18 +126,42 @@ impl<'a> Draft<'a> {
         rules.iter().any(|rule| is_heir(rule))
     }
 
-    /// Whether the rule that added the taint is gone, going, or about other nodes now.
+    /// Whether the rule that owns the taint is gone, going, or about other nodes now.
     ///
     /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
-    /// it owns.
+    /// it owns. Of a rule whose taint nobody here knows, the annotation's word is not enough.
     fn is_orphan(&self, owner: &Ownership<'_>) -> bool {
-        let rules = self.cluster.rules.rules();
+        let set = self.cluster.rules;
+        let rules = set.rules();
+        let is_ours = || self.is_ours(owner.taint_key, owner.taint_effect);
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
-            None => true,
+            None => set.remembers(owner) || is_ours(),
             Some(index) if rules[index].active().is_some() => {
                 rules[index].deleting || !self.state.selecting.contains(&index)
             }
-            Some(index) => rules[index].deleting,
+            Some(index) => rules[index].deleting && (rules[index].reach.is_some() || is_ours()),
         }
+    }
+
+    /// Whether Nodegate has put the taint on the node and no rule here has anything to do with it, or the taint is not
+    /// there at all.
+    ///
+    /// Nodegate notes in its taints when it added them, as few others do, and a kubelet cannot: `NodeRestriction` lets
+    /// it write annotations, but no taints.
+    fn is_ours(&self, key: &str, effect: TaintEffect) -> bool {
+        let Some(taint) = self.node.taint(key, effect) else {
+            return true;
+        };
+        let concerns = |rule: &Rule| {
+            let mut selector = rule
+                .reach
+                .iter()
+                .filter_map(|reach| reach.selector.as_ref());
+            rule.is_about(key, effect)
+                && !rule.deleting
+                && selector.any(|selector| selector.matches(&self.node.labels))
+        };
+        let mut rules = self.cluster.rules.rules().iter();
+        taint.time_added.is_some() && !rules.any(|rule| concerns(rule))
     }
 }

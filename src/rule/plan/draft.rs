@@ -1,11 +1,11 @@
 //! A plan in the making: each taint is settled by itself, and whatever that changes is noted.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ChangeKind, ClusterState, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
 };
-use crate::api::{EnforcementMode, TaintEffect};
+use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::{Node, Taint};
 use crate::repair::Deadline;
@@ -16,6 +16,10 @@ use crate::rule::ownership::{
 };
 use crate::rule::patience::{Past, held_back, is_new, unmet_since};
 use crate::rule::{CompiledSpec, Doubts, Rule};
+
+/// A node that opens so soon after it came is written once: whose the taint is that it registered with is only put on
+/// record after this time.
+const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 
 /// A rule with a spec that can be evaluated and a selector that matches.
 #[derive(Clone, Copy)]
@@ -85,6 +89,13 @@ impl<'a> Draft<'a> {
             } else {
                 decision
             };
+            // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
+            let decision =
+                if spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced() {
+                    decision.without_completion()
+                } else {
+                    decision
+                };
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
             let deadline = self.deadline(*claim, decision, facts.now);
             let doubted = self
@@ -226,7 +237,8 @@ impl<'a> Draft<'a> {
                 if spec.mode == EnforcementMode::BootstrapOnly {
                     self.plan.relied_on.extend(completion_keys(rule));
                 }
-                self.taints().push(spec.taint.clone());
+                let taint = spec.taint.clone().added_at(self.now);
+                self.taints().push(taint);
                 self.record(ChangeKind::Added, claim);
             }
             Decision::Release { .. } | Decision::GiveUp => {
@@ -236,7 +248,11 @@ impl<'a> Draft<'a> {
             }
             Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
         }
-        let owns = decision == Decision::Gate || (decision == Decision::Hold && !owners.is_empty());
+        let owns = match decision {
+            Decision::Gate => true,
+            Decision::Hold => !owners.is_empty() || self.is_to_own(claim),
+            _ => false,
+        };
         for owner in owners {
             if !owns || *owner.rule_uid != *rule.uid {
                 self.remove_annotation(owner_key(owner.rule_uid));
@@ -248,6 +264,22 @@ impl<'a> Draft<'a> {
         }
         if decision.holds() {
             self.note_waiting(rule);
+        }
+    }
+
+    /// Whether it is time to put on record that the rule owns a taint that somebody else has put there.
+    fn is_to_own(&mut self, Claim { rule, spec }: Claim<'a>) -> bool {
+        let adopts = self.outcome(rule).is_some_and(|outcome| outcome.adopts);
+        if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
+            return false;
+        }
+        let joined = self.state.joined;
+        match joined.and_then(|joined| joined.checked_add(ADOPTION).ok()) {
+            Some(settled) if self.now < settled => {
+                self.plan.recheck = earliest(self.plan.recheck, Some(settled));
+                false
+            }
+            _ => true,
         }
     }
 

@@ -202,6 +202,13 @@ fn settled(mut world: World) -> World {
 fn known_taints(world: &World) -> BTreeSet<(String, String)> {
     let claimed = world.selecting_rules().filter_map(|rule| rule.active());
     let owned = Ownership::all(&world.node);
+    let labels = &world.node.labels;
+    let left_behind = world
+        .rules()
+        .iter()
+        .filter_map(|rule| rule.left_behind(labels));
+    let left_behind =
+        left_behind.map(|reach| (reach.key.clone(), reach.effect.as_str().to_owned()));
     claimed
         .map(|spec| (spec.taint.key.clone(), spec.taint.effect.clone()))
         .chain(owned.map(|owner| {
@@ -210,6 +217,7 @@ fn known_taints(world: &World) -> BTreeSet<(String, String)> {
                 owner.taint_effect.as_str().to_owned(),
             )
         }))
+        .chain(left_behind)
         .collect()
 }
 

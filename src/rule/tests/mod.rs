@@ -1,12 +1,16 @@
 //! What rules make of a node, in tables of named cases, and the laws that every plan keeps.
 
+mod adoption;
+mod bootstrap;
 mod compile;
 mod conflict;
 mod deadlines;
 mod doubts;
 mod evaluation;
+mod forgery;
 mod joining;
 mod laws;
+mod left_behind;
 mod orphans;
 mod plan;
 mod publishing;
@@ -35,7 +39,8 @@ fn gated(node: NodeBuilder) -> NodeBuilder {
 
 /// A node with the gate's taint, which the rule of this name added.
 fn gated_by(node: NodeBuilder, rule: &str) -> NodeBuilder {
-    gated(node).owned_by(rule, GATE, "NoSchedule")
+    node.dated_taint(GATE, "NoSchedule")
+        .owned_by(rule, GATE, "NoSchedule")
 }
 
 /// A rule that waits for the condition.

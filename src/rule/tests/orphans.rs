@@ -35,7 +35,7 @@ fn a_taint_is_lifted_when_its_rule_left_the_node() {
             &["-taint-added-by-r-uid"],
         ),
         (
-            "a taint that nobody here added",
+            "a taint that nobody here owns",
             gated(unmet()),
             vec![elsewhere()],
             &[],
@@ -56,12 +56,6 @@ fn a_taint_is_lifted_when_its_rule_left_the_node() {
             "another rule governs the taint and releases it",
             gated_by(met(), "r"),
             vec![gate("other")],
-            LIFTED,
-        ),
-        (
-            "a dry run of the same taint does not keep it",
-            gated_by(unmet(), "r"),
-            vec![gate("other").dry_run()],
             LIFTED,
         ),
         (
@@ -120,7 +114,10 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
         (
             "a dry run that waits for its finalizer",
             gated_by(unmet(), "r"),
-            vec![gate("other").dry_run().without_finalizer()],
+            vec![
+                gate("r").deleting(),
+                gate("other").dry_run().without_finalizer(),
+            ],
             LIFTED,
         ),
     ] {
@@ -146,8 +143,8 @@ fn a_lifted_orphan_names_the_rule_that_added_it() {
 #[test]
 fn an_orphan_that_is_being_lifted_hides_no_missing_daemon_set() {
     let old = "readiness.k8s.io/old";
-    let node = gated(unmet())
-        .taint(old, "NoSchedule")
+    let node = gated_by(unmet(), "r")
+        .dated_taint(old, "NoSchedule")
         .owned_by("old", old, "NoSchedule");
     let cni = daemon_set("kube-system/cni")
         .critical()

@@ -22,10 +22,10 @@ fn a_continuous_rule_gates_and_releases_a_node() {
             &[],
         ),
         (
-            "unmet, present, not owned: hold",
+            "unmet, present, not owned: adopt",
             gated(unmet()),
             gate("r"),
-            &[],
+            &["+taint-added-by-r-uid"],
         ),
         (
             "met, present, owned: release",
@@ -116,7 +116,7 @@ fn a_bootstrap_only_rule_gates_a_node_once() {
             "unmet, completed, but the taint is there: hold",
             gated(unmet()).completed("r-uid"),
             gate("r").bootstrap_only(),
-            &[],
+            &["+taint-added-by-r-uid"],
         ),
         (
             "met, completed, but the taint is there: release",
@@ -330,10 +330,10 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             ],
         ),
         (
-            "governed by a newer rule, taint not owned: stays as it is",
+            "governed by a newer rule, taint not owned: that rule adopts it",
             gated(unmet()),
             vec![deleted(), gate("second").created(at(1))],
-            &[],
+            &["+taint-added-by-second-uid"],
         ),
         (
             "a newer dry run does not take over",
@@ -562,7 +562,8 @@ fn a_taint_counts_by_key_and_effect_whatever_its_value() {
         gate("r").spec("taint: {key: readiness.k8s.io/gate, value: mine, effect: NoSchedule}");
     let theirs = |node: NodeBuilder| node.taint_with(GATE, "theirs", "NoSchedule");
     let rules = std::slice::from_ref(&rule);
-    assert_writes("held as it is", &theirs(unmet()), rules, &[]);
+    let adopted = &["+taint-added-by-r-uid"];
+    assert_writes("held as it is", &theirs(unmet()), rules, adopted);
     assert_writes("lifted", &theirs(met()), rules, &["-gate:NoSchedule"]);
     let added = world(&unmet()).rule(&rule);
     assert_eq!(added.plan().taints.unwrap()[0].value, "mine");

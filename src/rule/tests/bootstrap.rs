@@ -1,0 +1,86 @@
+//! When a bootstrap is complete.
+
+use super::{gate, gated, gated_by, met, unmet, writes};
+use crate::testing::{Builder, NodeBuilder, daemon_set, rule, world};
+
+/// The taints of a node of which the cloud provider or Karpenter has more to say.
+const INTRODUCTIONS: [(&str, &str); 2] = [
+    (
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "NoSchedule",
+    ),
+    ("karpenter.sh/unregistered", "NoExecute"),
+];
+
+#[test]
+fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
+    let rule = gate("r").bootstrap_only();
+    for (key, effect) in INTRODUCTIONS {
+        let introduced = |node: NodeBuilder| node.taint(key, effect);
+        for (name, node, expected) in [
+            (
+                "met, present: release",
+                gated_by(introduced(met()), "r"),
+                &["-gate:NoSchedule", "-taint-added-by-r-uid"][..],
+            ),
+            ("met, absent: nothing", introduced(met()), &[]),
+            (
+                "unmet again: gate again",
+                introduced(unmet()),
+                &["+gate:NoSchedule", "+taint-added-by-r-uid"],
+            ),
+            (
+                "given up: for good",
+                introduced(gated_by(unmet(), "r")),
+                &[
+                    "-gate:NoSchedule",
+                    "-taint-added-by-r-uid",
+                    "+bootstrap-completed-r-uid",
+                ],
+            ),
+        ] {
+            let mut world = world(&node).rule(&rule);
+            if name.starts_with("given up") {
+                world = world.given_up_by("r");
+            }
+            assert_eq!(writes(&world), expected, "{key}: {name}");
+        }
+        let lifts = world(&gated(introduced(met()))).rule(&rule.clone().remove_only());
+        assert_eq!(
+            writes(&lifts),
+            ["-gate:NoSchedule", "+bootstrap-completed-r-uid"],
+            "{key}: a rule that adds no taint has nothing to wait for"
+        );
+    }
+    assert_eq!(
+        writes(&world(&met()).rule(&rule)),
+        ["+bootstrap-completed-r-uid"],
+        "once they are gone"
+    );
+}
+
+#[test]
+fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
+    let csi = daemon_set("kube-system/csi")
+        .critical()
+        .toleration("{operator: Exists}")
+        .node_selector("topology.kubernetes.io/zone", "a");
+    let rule = rule("r")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .bootstrap_only();
+    let (key, effect) = INTRODUCTIONS[0];
+    let first = world(&gated(unmet()).taint(key, effect))
+        .daemon_set(&csi)
+        .rule(&rule);
+    assert_eq!(
+        writes(&first),
+        ["-gate:NoSchedule"],
+        "nothing is known to be missing"
+    );
+    let labelled = unmet().label("topology.kubernetes.io/zone", "a");
+    let second = world(&labelled).daemon_set(&csi).rule(&rule);
+    assert_eq!(
+        writes(&second),
+        ["+gate:NoSchedule", "+taint-added-by-r-uid"]
+    );
+}

@@ -1,0 +1,105 @@
+//! What rules leave on nodes that cannot be used, and that another controller carried out: they have got past its definition.
+
+use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
+use crate::api::TaintEffect;
+use crate::testing::{Builder, GATE, RuleBuilder, World, at, rule, world};
+
+/// Rules that upstream's definition lets through, each with the taint of the gate.
+fn unusable() -> [(&'static str, RuleBuilder); 4] {
+    let default =
+        format!("conditions: [{{type: {NETWORK}, requiredStatus: 'True', defaultStatus: 'True'}}]");
+    [
+        (
+            "anyOf",
+            gate("r").bootstrap_only().spec("conditionPolicy: anyOf"),
+        ),
+        ("defaultStatus", rule("r").bootstrap_only().spec(&default)),
+        (
+            "empty selector",
+            gate("r").bootstrap_only().spec("nodeSelector: {}"),
+        ),
+        ("no condition", rule("r")),
+    ]
+}
+
+#[test]
+fn a_deleted_rule_that_could_not_be_used_takes_its_taint_along() {
+    for (name, rule) in unusable() {
+        let stays = |what: &str| format!("{name}: {what}");
+        let deleted = || rule.clone().deleting();
+        assert_writes(
+            &stays("not deleted"),
+            &gated(unmet()),
+            std::slice::from_ref(&rule),
+            &[],
+        );
+        assert_writes(name, &gated(unmet()), &[deleted()], &["-gate:NoSchedule"]);
+        assert_writes(
+            &stays("whatever the conditions say"),
+            &gated(met()),
+            &[deleted()],
+            &["-gate:NoSchedule"],
+        );
+        assert_writes(
+            &stays("owned"),
+            &gated_by(unmet(), "r").completed("r"),
+            &[deleted()],
+            &[
+                "-gate:NoSchedule",
+                "-taint-added-by-r-uid",
+                "-bootstrap-completed-r",
+            ],
+        );
+        for (what, rules) in [
+            ("a dry run", vec![deleted().dry_run()]),
+            ("remove-only", vec![deleted().remove_only()]),
+            ("no finalizer", vec![deleted().without_finalizer()]),
+            (
+                "a rule that waits for its finalizer takes over",
+                vec![deleted(), gate("s").without_finalizer()],
+            ),
+            (
+                "another project's taint",
+                vec![deleted().taint("example.com/gate", "NoSchedule")],
+            ),
+        ] {
+            let both = gated(unmet()).taint("example.com/gate", "NoSchedule");
+            assert_writes(&stays(what), &both, &rules, &[]);
+        }
+        assert_writes(
+            &stays("another rule governs the taint"),
+            &gated(unmet()),
+            &[deleted(), gate("s").created(at(1))],
+            &["+taint-added-by-s-uid"],
+        );
+    }
+    let elsewhere = gate("r")
+        .bootstrap_only()
+        .spec("conditionPolicy: anyOf")
+        .selects("pool", "other");
+    assert_writes("other nodes", &gated(unmet()), &[elsewhere.deleting()], &[]);
+    let unreadable = rule("r").spec("enforcementMode: sometimes").deleting();
+    assert_writes(
+        "a spec of which nothing can be read",
+        &gated_by(unmet(), "r"),
+        &[unreadable],
+        &["-gate:NoSchedule", "-taint-added-by-r-uid"],
+    );
+}
+
+#[test]
+fn the_rule_stays_until_its_taint_is_gone() {
+    let (_, rule) = &unusable()[0];
+    let world = world(&gated(unmet())).rule(&rule.clone().deleting());
+    let writes_for = |world: &World| world.plan().writes_for(&world.rules()[0]);
+    assert!(writes_for(&world));
+    assert_eq!(world.plan().changes[0].why, "the rule is being deleted");
+    assert!(!writes_for(&world.carried_out()));
+    assert_eq!(
+        world
+            .carried_out()
+            .node
+            .taint(GATE, TaintEffect::NoSchedule),
+        None
+    );
+}
