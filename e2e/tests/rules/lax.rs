@@ -6,14 +6,16 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use nodegate_e2e::changes::set_node_condition;
 use nodegate_e2e::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
 
 use super::requests::writes;
-use super::rule::{self, continuous};
-use super::{READY, SOON, eventually_gated, eventually_open, node, stays_open};
+use super::rule::{self, bootstrap, continuous};
+use super::{
+    READY, SOON, eventually_gated, eventually_open, is_gated, key, node, stays_gated, stays_open,
+};
 
 /// Starts a cluster in which the API server checks no rule and forgets what upstream does not know.
 async fn lax_cluster() -> Result<Cluster> {
@@ -110,6 +112,40 @@ async fn a_rule_that_cannot_work_is_turned_down_and_the_others_go_on() -> Result
     })
     .await?;
     assert_eq!(said.len(), 3, "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_taints_of_a_rule_that_cannot_be_used_go_with_it() -> Result<()> {
+    let cluster = lax_cluster().await?;
+    let client = cluster.client().await?;
+    // As the Node Readiness Controller has left them.
+    let default = json!([{"type": READY, "requiredStatus": "True", "defaultStatus": "True"}]);
+    let legacy = [
+        ("legacy-any-of", json!({"conditionPolicy": "anyOf"})),
+        ("legacy-default", json!({"conditions": default})),
+        (
+            "legacy-selector",
+            json!({"nodeSelector": {"matchLabels": null}}),
+        ),
+    ];
+    for (name, spec) in &legacy {
+        bootstrap(name).with(spec).create(&client).await?;
+        let finalizer = json!({"metadata": {"finalizers": [rule::FINALIZER]}});
+        rule::rules(&client)
+            .patch(name, &PatchParams::default(), &Patch::Merge(finalizer))
+            .await?;
+        let tainted = node(name, name).taint(&key(name), "NoSchedule");
+        tainted.create(&client).await?;
+    }
+    let _controller = Controller::start(&cluster, &[]).await?;
+    for (name, _) in &legacy {
+        rule::eventually_says(&client, name, "Accepted", "False").await?;
+        stays_gated(&client, name, name).await?;
+        rule::delete(&client, name).await?;
+        // The rule goes last, so nothing has to be waited for.
+        assert!(!is_gated(&client, name, name).await?, "{name}");
+    }
     Ok(())
 }
 

@@ -17,6 +17,7 @@
 //! away          what happens while no controller runs, or one starts
 //! lax           a CRD that checks less and holds less
 //! frozen        nodes that cannot be written
+//! forged        annotations that are not Nodegate's
 //! faults        faults that users of the Node Readiness Controller have reported
 //! ```
 //!
@@ -30,6 +31,7 @@ mod deletion;
 mod dry_run;
 mod events;
 mod faults;
+mod forged;
 mod frozen;
 mod history;
 mod lax;

@@ -92,6 +92,33 @@ async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_node_that_leaves_a_rule_loses_the_taint_that_it_registered_with() -> Result<()> {
+    let client = client().await?;
+    let rule = continuous("registered").create(&client).await?;
+    rule::eventually_observed(&client, "registered").await?;
+    node("registered", "registered")
+        .taint(&key("registered"), "NoSchedule")
+        .create(&client)
+        .await?;
+    eventually("the taint is owned", SOON, async || {
+        annotation(&client, "registered", &ownership(&rule)).await
+    })
+    .await?;
+    patch_node(
+        &client,
+        "registered",
+        &json!({"metadata": {"labels": {TEST: null}}}),
+    )
+    .await?;
+    eventually_open(&client, "registered", "registered").await?;
+    assert_eq!(
+        annotation(&client, "registered", &ownership(&rule)).await?,
+        None
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_node_that_leaves_a_rule_loses_its_taint_and_one_that_joins_gets_it() -> Result<()> {
     let client = client().await?;
     let rule = continuous("leaves").create(&client).await?;
@@ -119,9 +146,13 @@ async fn a_node_that_leaves_a_rule_loses_its_taint_and_one_that_joins_gets_it() 
 }
 
 #[tokio::test]
-async fn a_node_that_leaves_a_rule_keeps_a_taint_that_the_rule_did_not_add() -> Result<()> {
+async fn a_node_that_leaves_a_remove_only_rule_keeps_its_taint() -> Result<()> {
     let client = client().await?;
-    continuous("keeps").create(&client).await?;
+    let remove_only = json!({"taintPolicy": "remove-only"});
+    continuous("keeps")
+        .with(&remove_only)
+        .create(&client)
+        .await?;
     node("keeps", "keeps")
         .taint(&key("keeps"), "NoSchedule")
         .create(&client)

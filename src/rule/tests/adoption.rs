@@ -63,7 +63,7 @@ fn a_taint_that_is_put_on_a_node_long_known_is_owned_at_once() {
 #[test]
 fn what_a_rule_adopted_goes_when_the_rule_leaves_the_node() {
     let lifted = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
-    let adopted = || registered(&unmet(), &gate("r")).carried_out();
+    let adopted = || registered(&unmet(), &gate("r")).now(at(1)).carried_out();
     let elsewhere = || gate("r").selects("pool", "other");
     for (name, world) in [
         (
