@@ -5,6 +5,7 @@
 //! | `settings` | environment variables and flags, and what is wrong with them (pure) |
 //! | `endpoint` | what to check, parsed (pure) |
 //! | `outcome` | what one check found (pure) |
+//! | `boot` | which boot the machine is in, and whether a condition was written in it |
 //! | `state` | which condition to write, and when (pure) |
 //! | `check` | carries out one check: HTTP, gRPC, a connection, a command |
 //! | `node` | reads the condition once, and writes it |
@@ -13,6 +14,7 @@
 //!
 //! It knows nothing of rules and taints: whoever reads the condition decides what follows from it.
 
+mod boot;
 mod check;
 mod endpoint;
 mod metrics;
@@ -25,6 +27,7 @@ mod wire;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
@@ -33,13 +36,14 @@ use crate::client;
 use crate::metric::Description;
 use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
+use boot::Boot;
 use check::Checker;
 use metrics::{Health, Metrics, Write};
-use node::{ReportedNode, RequestError};
+use node::{Found, ReportedNode, RequestError};
 use outcome::Outcome;
 use settings::Settings;
 pub use settings::{Args, SettingError};
-use state::{Now, State};
+use state::State;
 
 /// How many outcomes may wait while the API server is being written to.
 const OUTCOMES: usize = 16;
@@ -180,14 +184,14 @@ struct Reporter<'a> {
 impl Reporter<'_> {
     /// Reports until there are no more outcomes, or once where that is asked for.
     async fn run(mut self, mut outcomes: mpsc::Receiver<Outcome>) {
-        let mut last_check = Now::get();
+        let mut last_check = Timestamp::now();
         let mut resumed = false;
         loop {
             // Outcomes are taken in while a request may not be tried again yet: what is written then is the latest state.
             tokio::select! {
                 outcome = outcomes.recv() => {
                     let Some(outcome) = outcome else { return };
-                    last_check = Now::get();
+                    last_check = Timestamp::now();
                     self.state.observe(&outcome, last_check);
                 }
                 () = self.retry.wait() => {}
@@ -208,7 +212,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Carries on from what stands on the Node. Answers whether that is known now.
+    /// Carries on from what stands on the Node, if it was written in this boot. Answers whether that is known now.
     async fn resume(&mut self) -> bool {
         let found = self.node.read().await;
         let found = match found {
@@ -219,19 +223,29 @@ impl Reporter<'_> {
             }
         };
         self.succeeded();
-        if let Some(found) = found {
-            self.state
-                .resume(found.condition, found.heartbeat, Now::get());
+        let boot = Boot::read();
+        let is_of_this_boot = |found: &Found| {
+            let boot = boot.as_ref().zip(found.written);
+            boot.is_some_and(|(boot, at)| boot.has_seen(&found.node_boot_id, at, Timestamp::now()))
+        };
+        match found {
+            Some(found) if is_of_this_boot(&found) => self.state.resume(found.condition),
+            Some(_) => info!(
+                node = self.settings.node,
+                condition = self.settings.condition_type,
+                "the condition may be from before the node's last start, and counts for nothing"
+            ),
+            None => {}
         }
         true
     }
 
-    async fn write_if_due(&mut self, last_check: Now) {
+    async fn write_if_due(&mut self, last_check: Timestamp) {
         let Some(condition) = self.state.due(std::time::Instant::now()).cloned() else {
             self.metrics.wrote(Write::Skipped);
             return self.settled();
         };
-        if let Err(problem) = self.node.write(&condition, last_check.timestamp).await {
+        if let Err(problem) = self.node.write(&condition, last_check).await {
             self.metrics.wrote(Write::Error);
             return self.failed(problem);
         }

@@ -70,7 +70,9 @@ pub struct Found {
     /// The condition.
     pub condition: Condition,
     /// When it was last written.
-    pub heartbeat: Option<Timestamp>,
+    pub written: Option<Timestamp>,
+    /// The boot that the node is in, as its kubelet says; empty where it does not.
+    pub node_boot_id: String,
 }
 
 impl ReportedNode {
@@ -105,10 +107,14 @@ impl ReportedNode {
     /// When it cannot be read; the message says what to do.
     pub async fn read(&self) -> Result<Option<Found>, RequestError> {
         let node: Node = self.get().await?;
-        let mut conditions = node.status.conditions.into_iter();
-        Ok(conditions
-            .find(|condition| condition.kind == self.condition_type)
-            .map(NodeCondition::found))
+        let NodeStatus {
+            conditions,
+            node_info: NodeInfo { boot_id },
+        } = node.status;
+        let found = conditions
+            .into_iter()
+            .find(|condition| condition.kind == self.condition_type);
+        Ok(found.map(|condition| condition.found_in(boot_id)))
     }
 
     /// Writes the condition, as last confirmed at `heartbeat`. Other conditions stay as they are.
@@ -262,9 +268,18 @@ struct Node {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct NodeStatus {
     #[serde(default)]
     conditions: Vec<NodeCondition>,
+    #[serde(default)]
+    node_info: NodeInfo,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct NodeInfo {
+    #[serde(default, rename = "bootID")]
+    boot_id: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,7 +299,7 @@ struct NodeCondition {
 }
 
 impl NodeCondition {
-    fn found(self) -> Found {
+    fn found_in(self, node_boot_id: String) -> Found {
         Found {
             condition: Condition {
                 status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
@@ -292,7 +307,8 @@ impl NodeCondition {
                 message: self.message,
                 transition: self.last_transition_time.unwrap_or_else(Timestamp::now),
             },
-            heartbeat: self.last_heartbeat_time,
+            written: self.last_heartbeat_time,
+            node_boot_id,
         }
     }
 }

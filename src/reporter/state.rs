@@ -40,41 +40,25 @@ pub struct Condition {
     pub transition: Timestamp,
 }
 
-/// One point in time, by both clocks.
-#[derive(Debug, Clone, Copy)]
-pub struct Now {
-    /// For what is measured.
-    pub instant: Instant,
-    /// For what is written down.
-    pub timestamp: Timestamp,
-}
-
-impl Now {
-    /// Asks both clocks.
-    pub fn get() -> Self {
-        Self {
-            instant: Instant::now(),
-            timestamp: Timestamp::now(),
-        }
-    }
-}
-
 /// What this reporter knows.
 #[derive(Debug)]
 pub struct State {
     policy: Policy,
     /// What the checks say, by the thresholds. `None` until they have said something.
     current: Option<Condition>,
+    /// Whether checks of this process have said so. Nothing is written before: whoever reads the condition takes a write
+    /// for news.
+    is_checked: bool,
     /// How many checks in a row have said so, and what.
     streak: (bool, u32),
     published: Option<Published>,
 }
 
-/// What stands on the Node.
+/// What this process has written.
 #[derive(Debug)]
 struct Published {
     condition: Condition,
-    /// Since when it stands there, as far as this process knows.
+    /// When that was.
     since: Instant,
     /// When it is due again, changed or not.
     beat: Instant,
@@ -86,28 +70,20 @@ impl State {
         Self {
             policy,
             current: None,
+            is_checked: false,
             streak: (false, 0),
             published: None,
         }
     }
 
-    /// Carries on from the condition that an earlier process has left on the Node, last written at `heartbeat`. Checks
-    /// that this process has made already count on top of it.
-    pub fn resume(&mut self, found: Condition, heartbeat: Option<Timestamp>, now: Now) {
+    /// Carries on from the condition that an earlier process has left on the Node in this boot of its machine. Checks that
+    /// this process has made already count on top of it.
+    ///
+    /// What is from an earlier boot is not for here: it says nothing about what runs now.
+    pub fn resume(&mut self, found: Condition) {
         if found.status == ConditionStatus::Unknown {
             return;
         }
-        // A clock that went back makes a heartbeat of the future; it counts as one of just now.
-        let age = heartbeat.map_or(Duration::MAX, |beat| {
-            let age = now.timestamp.duration_since(beat);
-            age.try_into().unwrap_or_default()
-        });
-        let left = self.policy.heartbeat.saturating_sub(age);
-        self.published = Some(Published {
-            condition: found.clone(),
-            since: now.instant,
-            beat: now.instant + left,
-        });
         let keeps = !self.has_reached_threshold(found.status);
         match &mut self.current {
             // A check has spoken already, and agrees: the transition was before this process.
@@ -117,12 +93,15 @@ impl State {
             // It disagrees, as often as it takes.
             Some(_) if !keeps => {}
             // It disagrees, but has to do so again; or none has spoken yet.
-            _ => self.current = Some(found),
+            _ => {
+                self.current = Some(found);
+                self.is_checked = false;
+            }
         }
     }
 
-    /// Takes in what a check has found.
-    pub fn observe(&mut self, outcome: &Outcome, now: Now) {
+    /// Takes in what a check has found that ended just now.
+    pub fn observe(&mut self, outcome: &Outcome, now: Timestamp) {
         let good = outcome.is_good();
         self.streak = match self.streak {
             (was, length) if was == good => (good, length.saturating_add(1)),
@@ -131,14 +110,12 @@ impl State {
         let status = outcome.finding.status();
         let (transition, believed) = match &self.current {
             Some(current) if current.status == status => (current.transition, true),
-            Some(current) => (now.timestamp, self.has_reached_threshold(current.status)),
+            Some(current) => (now, self.has_reached_threshold(current.status)),
             // The first failure is believed at once: nothing that is known would be given up for it.
-            None => (
-                now.timestamp,
-                !good || self.streak.1 >= self.policy.success_threshold,
-            ),
+            None => (now, !good || self.streak.1 >= self.policy.success_threshold),
         };
         if believed {
+            self.is_checked = true;
             self.current = Some(Condition {
                 status,
                 reason: outcome.finding.reason().to_owned(),
@@ -162,7 +139,7 @@ impl State {
 
     /// The condition to write now, if any.
     pub fn due(&self, now: Instant) -> Option<&Condition> {
-        let current = self.current.as_ref()?;
+        let current = self.current.as_ref().filter(|_| self.is_checked)?;
         let Some(published) = &self.published else {
             return Some(current);
         };
@@ -190,12 +167,12 @@ impl State {
         });
     }
 
-    /// Whether the Node says `True`, and the latest check does too.
+    /// Whether this process has written `True`, and the latest check does too.
     pub fn is_good(&self) -> bool {
         self.streak.0 && self.published_status() == Some(ConditionStatus::True)
     }
 
-    /// The status that stands on the Node.
+    /// The status that this process has written.
     pub fn published_status(&self) -> Option<ConditionStatus> {
         Some(self.published.as_ref()?.condition.status)
     }

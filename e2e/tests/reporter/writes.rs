@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use nodegate_e2e::changes::patch_node_status;
 use nodegate_e2e::sights::node as read_node;
 use nodegate_e2e::{Cluster, Options, eventually, never};
+use serde_json::json;
 
 use crate::endpoints::{Answer, Server, status};
 use crate::{CONDITION, World, install, says};
@@ -61,7 +63,7 @@ async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn at_the_heartbeat_only_the_heartbeat_moves_and_a_restart_carries_on() -> Result<()> {
+async fn at_the_heartbeat_only_the_heartbeat_moves() -> Result<()> {
     let world = World::new("heartbeat").await?;
     let server = Server::http(status("200 OK")).await?;
     let beating = [("HEARTBEAT_PERIOD", "2s")];
@@ -72,25 +74,60 @@ async fn at_the_heartbeat_only_the_heartbeat_moves_and_a_restart_carries_on() ->
         Ok(condition.last_heartbeat_time > first.last_heartbeat_time)
     })
     .await?;
-    drop(reporter);
-    let writes = world.writes();
-    // With the usual heartbeat there is nothing to write, and what is written later has the old transition.
-    let reporter = world.report(&server.url("/"), &[])?;
-    eventually("it has reported", crate::SOON, async || {
-        Ok(reporter.get("/readyz").await?.0 == 200)
-    })
-    .await?;
-    assert_eq!(world.writes(), writes);
-    drop(reporter);
-    let reporter = world.report(&server.url("/"), &beating)?;
-    eventually("it beats again", crate::SOON, async || {
-        Ok(world.writes() > writes)
-    })
-    .await?;
     let last = world.condition().await?.context("no condition")?;
     assert_eq!(last.last_transition_time, first.last_transition_time);
     assert_eq!(last.message, first.message);
     drop(reporter);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
+    let this_boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let world = World::new("boots").await?;
+    let boot = async |id: &str| {
+        let patch = json!({"status": {"nodeInfo": {"bootID": id}}});
+        patch_node_status(&world.client, &world.node, &patch).await
+    };
+    let server = Server::http(status("200 OK")).await?;
+    let patient = [("FAILURE_THRESHOLD", "1000")];
+    boot(this_boot.trim()).await?;
+    let mut reporter = world.report(&server.url("/"), &patient)?;
+    let first = world.reports("True", "EndpointOK").await?;
+    let mut restart = async || {
+        drop(std::mem::replace(
+            &mut reporter,
+            world.report(&server.url("/"), &patient)?,
+        ));
+        anyhow::Ok(())
+    };
+
+    let writes = world.writes();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    restart().await?;
+    eventually("it writes", crate::SOON, async || {
+        Ok(world.writes() > writes)
+    })
+    .await?;
+    let second = world.reports("True", "EndpointOK").await?;
+    ensure!(second.last_heartbeat_time > first.last_heartbeat_time);
+    assert_eq!(second.last_transition_time, first.last_transition_time);
+    server.set(status("503 Service Unavailable"));
+    restart().await?;
+    never(
+        "one bad check is enough",
+        Duration::from_secs(2),
+        async || {
+            let condition = world.condition().await?.context("no condition")?;
+            Ok(condition.status != "True")
+        },
+    )
+    .await?;
+    assert_eq!(world.writes(), writes + 1, "it was said again unchecked");
+
+    boot("another").await?;
+    restart().await?;
+    world.reports("False", "EndpointNotReady").await?;
     Ok(())
 }
 

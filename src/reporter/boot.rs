@@ -1,0 +1,77 @@
+//! Which boot of its machine this process runs in, and whether a condition was written in it.
+
+use std::fs;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// What the kernel says about the present boot. A kubelet reports the same ID as its Node's.
+const FILES: [&str; 2] = ["/proc/sys/kernel/random/boot_id", "/proc/uptime"];
+
+/// The boot that the machine is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    id: String,
+    /// How long it has lasted.
+    uptime: Duration,
+}
+
+impl Boot {
+    /// Asks the kernel; `None` where it does not tell.
+    pub fn read() -> Option<Self> {
+        let [id, uptime] = FILES.map(fs::read_to_string);
+        Self::parse(&id.ok()?, &uptime.ok()?)
+    }
+
+    fn parse(id: &str, uptime: &str) -> Option<Self> {
+        let id = id.trim();
+        let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        let uptime = Duration::try_from_secs_f64(seconds).ok()?;
+        (!id.is_empty()).then(|| Self {
+            id: id.to_owned(),
+            uptime,
+        })
+    }
+
+    /// Whether what was written at that time was written in this boot, of a Node that says that it is in the boot with
+    /// this ID.
+    ///
+    /// Where the Node names another boot, its kubelet has not started since; where it names this one, the condition may
+    /// still be from before. A time that lies ahead tells nothing: some clocks are wrong until they have asked the
+    /// network.
+    #[must_use]
+    pub fn has_seen(&self, node_boot_id: &str, written: Timestamp, now: Timestamp) -> bool {
+        let age = Duration::try_from(now.duration_since(written));
+        self.id == node_boot_id && age.is_ok_and(|age| age < self.uptime)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn only_what_was_written_since_the_machine_has_started_is_of_this_boot() {
+        let boot = Boot::parse("b\n", "100.25 733.98\n").unwrap();
+        for (name, node_boot_id, written, expected) in [
+            ("just now", "b", 1000, true),
+            ("since the start", "b", 900, true),
+            ("before the start", "b", 899, false),
+            ("before the start, by another boot", "a", 899, false),
+            ("the kubelet has not started yet", "a", 950, false),
+            ("the Node does not tell", "", 950, false),
+            ("by a clock that was ahead", "b", 1001, false),
+        ] {
+            let answer = boot.has_seen(node_boot_id, at(written), at(1000));
+            assert_eq!(answer, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_tell_is_not_guessed_at() {
+        for (id, uptime) in [("", "1.0 2.0"), ("b", ""), ("b", "long"), ("b", "-1 0")] {
+            assert_eq!(Boot::parse(id, uptime), None, "{id:?} {uptime:?}");
+        }
+    }
+}
