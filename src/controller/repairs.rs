@@ -192,6 +192,8 @@ impl Repairs {
             rule: outcome.rule,
             repair: outcome.rule.active()?.repair.as_ref()?,
             deadline,
+            // What a dry run would do, it would do about nodes that it had gated.
+            is_gated: outcome.tainted || matches!(outcome.standing, Standing::DryRun(_)),
             karpenter: state.karpenter,
             now,
         };

@@ -24,6 +24,8 @@ pub struct Case<'a> {
     pub repair: &'a Repair,
     /// When the node's time is up.
     pub deadline: Deadline,
+    /// Whether the node has the rule's taint now.
+    pub is_gated: bool,
     /// What Karpenter has to say about the node.
     pub karpenter: Karpenter<'a>,
     /// The time for which to judge.
@@ -49,6 +51,9 @@ pub enum Spared<'a> {
     /// The node is on its way out.
     #[error("the node is being deleted")]
     NodeDeleting,
+    /// The node may run workload: nothing keeps it off.
+    #[error("the node does not have the rule's taint")]
+    NotGated,
     /// The node may run workload from then.
     #[error("the node has been open under this rule before")]
     HasBeenOpen,
@@ -135,6 +140,9 @@ impl<'a> Case<'a> {
         let is_at = |stage: Stage| claim.is_some_and(|claim| claim.stage == stage);
         if self.node.deleting {
             return Some(Spared::NodeDeleting);
+        }
+        if !self.is_gated {
+            return Some(Spared::NotGated);
         }
         if has_been_open(self.node, self.rule) {
             return Some(Spared::HasBeenOpen);

@@ -191,6 +191,43 @@ async fn a_deadline_goes_with_its_rule() -> Result<()> {
     eventually("no rule, no deadline", SOON, gone).await
 }
 
+#[tokio::test]
+async fn a_node_whose_deadline_is_taken_off_has_the_whole_time_anew() -> Result<()> {
+    const TEST: &str = "anew";
+    let client = client().await?;
+    let rule = rule(TEST, "None").create(&client).await?;
+    node(TEST, TEST).create(&client).await?;
+    let first = eventually_due(&client, &rule, TEST).await?;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let taken_off = json!({"metadata": {"annotations": {deadline_key(&rule): null}}});
+    patch_node(&client, TEST, &taken_off).await?;
+    let second = eventually_due(&client, &rule, TEST).await?;
+    ensure!(second > first, "due at {first}, then at {second}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deadline_is_not_applied_to_a_node_that_has_been_opened_during_a_dry_run() -> Result<()> {
+    const TEST: &str = "opened-dry";
+    let client = client().await?;
+    let dry = rule(TEST, "DeleteNodeClaim").dry_run();
+    let rule = dry.create(&client).await?;
+    claim(TEST, TEST).create(&client).await?;
+    node(TEST, TEST)
+        .annotation(&deadline_key(&rule), &in_seconds(-5))
+        .create(&client)
+        .await?;
+    let now = Timestamp::now();
+    patch_rule(&client, TEST, &json!({"spec": {"dryRun": false}})).await?;
+    eventually_gated(&client, TEST, TEST).await?;
+    let due = eventually_due(&client, &rule, TEST).await?;
+    ensure!(due.duration_since(now).as_secs() >= 59, "due at {due}");
+    never("it is deleted", A_WHILE, async || {
+        Ok(are_left_alone(&client, &[TEST]).await.is_err())
+    })
+    .await
+}
+
 pub(super) async fn nothing_is_repaired_in_the_first_ttl_after_a_start() -> Result<()> {
     const TEST: &str = "start";
     let (cluster, client) = own_cluster().await?;

@@ -82,6 +82,7 @@ impl Cluster {
             rule: &self.rule,
             repair: self.rule.live().unwrap().repair.as_ref().unwrap(),
             deadline: Deadline::recorded(node, &self.rule.uid).unwrap_or(Deadline::Never),
+            is_gated: true,
             karpenter: Karpenter::Known {
                 claim: self.claims.find(node),
                 pool: None,
@@ -187,6 +188,19 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
                 other => panic!("{why}, {action}: {other:?}"),
             }
         }
+    }
+}
+
+#[test]
+fn a_node_that_is_open_is_spared_however_late_it_is() {
+    for action in ["None", "Release", "DeleteNodeClaim"] {
+        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
+        let case = Case {
+            is_gated: false,
+            ..cluster.case(0, at(9000))
+        };
+        let verdict = case.judge(&cluster.census(at(9000)));
+        assert_eq!(verdict, Verdict::Spare(Spared::NotGated), "{action}");
     }
 }
 

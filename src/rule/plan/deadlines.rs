@@ -21,16 +21,30 @@ impl<'a> Draft<'a> {
                 && decision.holds()
                 && !has_been_open(self.node, rule)
         })?;
-        if let Some(recorded) = Deadline::recorded(self.node, &rule.uid) {
+        let recorded = Deadline::recorded(self.node, &rule.uid);
+        // A node that is open has lost the taint since, while the rule was a dry run perhaps: what is on record was for
+        // another time.
+        let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
+        if let Some(recorded) = recorded {
             return Some(Ok(recorded));
         }
         let joined = self.node.created.max(rule.created);
+        // Who takes a deadline off the node wants it to have the whole time anew.
+        let has_had_one = self.state.sightings.has_had_deadline(&rule.uid);
+        let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
         let ttl = in_force(repair, self.node, self.state.karpenter);
         Some(ttl.map(|ttl| match ttl {
             // A dry run leaves nothing on record, so that it counts from the same moment each time.
             ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
-            ttl => Deadline::first(joined, self.state.watching_since, now, ttl),
+            ttl => Deadline::first(first_gated, self.state.watching_since, now, ttl),
         }))
+    }
+
+    /// Drops the deadline under the rule with this UID, if one is on record.
+    pub(super) fn forget_deadline(&mut self, uid: &str) {
+        if Deadline::rules(self.node).any(|recorded| recorded == uid) {
+            self.remove_annotation(Deadline::key(uid));
+        }
     }
 
     /// Drops the deadlines that mean nothing any more: their rule is gone, or is about other nodes now, or repairs

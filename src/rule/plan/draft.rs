@@ -8,7 +8,7 @@ use super::{
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::{Node, Taint};
-use crate::repair::Deadline;
+use crate::repair::{Deadline, has_been_open};
 use crate::rule::decision::{Decision, Held, decide};
 use crate::rule::evaluate::{ConditionResult, Evaluation, evaluate};
 use crate::rule::ownership::{
@@ -125,10 +125,10 @@ impl<'a> Draft<'a> {
             if governs {
                 if let Some(Ok(deadline)) = &deadline {
                     self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-                } else if evaluation.met && Deadline::rules(self.node).any(|uid| *uid == *rule.uid)
-                {
-                    // Not before: a node that was given up is past its time for as long as it is not ready.
-                    self.remove_annotation(Deadline::key(&rule.uid));
+                } else if evaluation.met || !(tainted || has_been_open(self.node, rule)) {
+                    // A node that was given up is past its time for as long as it is not ready. Any other one that is open
+                    // has no time to keep.
+                    self.forget_deadline(&rule.uid);
                 }
                 decided = Some((*claim, decision, patience.joining));
                 if completion == Completion::Unstamped {

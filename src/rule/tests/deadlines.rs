@@ -92,6 +92,40 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
 }
 
 #[test]
+fn a_node_whose_deadline_is_taken_off_has_the_whole_time_anew() {
+    for (name, node) in [
+        ("gated here", gated_by(unmet(), "r")),
+        ("registered with the taint", gated(unmet())),
+    ] {
+        let world = world(&due(node.clone(), 900)).rule(&repairing("r"));
+        let taken_off = world.sees(&node, at(20)).now(at(20));
+        assert_eq!(deadline(&taken_off), Some(Deadline::At(at(920))), "{name}");
+    }
+}
+
+#[test]
+fn a_node_that_has_lost_its_taint_has_the_whole_time_anew() {
+    let open = due(unmet(), 77);
+    // Nothing is done in the name of a dry run, and nothing is forgotten.
+    let dry = world(&open).rule(&repairing("r").dry_run()).now(at(5000));
+    assert_eq!(writes(&dry), [""; 0]);
+    let live = world(&open).rule(&repairing("r")).now(at(5000));
+    assert_eq!(deadline(&live), Some(Deadline::At(at(5900))));
+    let planned = &live.plan().outcomes[0].deadline;
+    assert_eq!(*planned, Some(Ok(Deadline::At(at(5900)))), "it is not up");
+}
+
+#[test]
+fn an_open_node_that_a_rule_never_closes_has_no_deadline_left() {
+    let lifting = || repairing("r").remove_only();
+    let open = world(&due(unmet(), 77)).rule(&lifting()).now(at(5000));
+    assert_eq!(writes(&open), ["-ready-deadline-r-uid"]);
+    let tainted_again = open.carried_out().sees(&gated(unmet()), at(5010));
+    let tainted_again = tainted_again.now(at(5010));
+    assert_eq!(deadline(&tainted_again), Some(Deadline::At(at(5910))));
+}
+
+#[test]
 fn gate_and_deadline_are_one_write() {
     let world = world(&unmet()).rule(&repairing("r")).now(at(5));
     let expected = [
