@@ -3,6 +3,8 @@
 //! Read once at start (`nodegate controller --config FILE`, YAML). Without a file the default applies, which is
 //! Gardener's one class. Whatever cannot be used is refused, naming the field.
 
+mod yaml;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -117,14 +119,9 @@ impl Config {
             path: path.into(),
             source,
         })?;
-        serde_saphyr::from_str(&text).map_err(|error| {
-            // The parser's complaint goes on with the lines in question.
-            let complaint = error.to_string();
-            let complaint = complaint.lines().next().unwrap_or_default();
-            ConfigError::Parse {
-                path: path.into(),
-                message: complaint.trim_start_matches("error: ").to_owned(),
-            }
+        yaml::parse(&text).map_err(|message| ConfigError::Parse {
+            path: path.into(),
+            message,
         })
     }
 
@@ -243,9 +240,9 @@ mod tests {
     use super::*;
 
     fn problem(yaml: &str) -> String {
-        let config: Config = match serde_saphyr::from_str(yaml) {
+        let config = match yaml::parse(yaml) {
             Ok(config) => config,
-            Err(error) => return error.to_string(),
+            Err(problem) => return problem,
         };
         config
             .classes()
