@@ -48,6 +48,15 @@ pub enum Namespaces {
 }
 
 impl Namespaces {
+    /// The namespace that the class covers, where it is just one.
+    #[must_use]
+    pub fn single(&self) -> Option<&str> {
+        match self {
+            Self::Only(names) if names.len() == 1 => names.first().map(String::as_str),
+            _ => None,
+        }
+    }
+
     /// Whether the class covers this namespace.
     #[must_use]
     pub fn contains(&self, namespace: &str) -> bool {

@@ -168,6 +168,15 @@ impl Sightings {
         }
     }
 
+    /// Counts every silence and every doubt from now on: the clock by which they were measured was set.
+    pub fn measure_anew(&mut self, now: Timestamp) {
+        self.boot_seen = self.boot_seen.map(|_| now);
+        for heartbeat in &mut self.heartbeats {
+            heartbeat.first_seen = now;
+            heartbeat.moved = heartbeat.moved.map(|_| now);
+        }
+    }
+
     /// Since when the reporter of this condition has been silent; `None` where nobody followed it.
     #[must_use]
     pub fn silent_since(&self, kind: &str) -> Option<Timestamp> {

@@ -3,6 +3,7 @@
 
 mod apply;
 mod change;
+mod looked;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use crate::object::{
 };
 use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 pub use change::{Change, Event, Watch};
+pub use looked::{ClusterEvidence, List, NodeEvidence};
 
 /// How many rules are remembered that are gone.
 const FORMER_RULES: usize = 256;
@@ -107,8 +109,16 @@ pub struct Cache {
     rules_changed: bool,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
+    /// When the last look at the cluster was asked for that was taken in.
+    looked_at: Option<Instant>,
     /// What was in doubt when it was last asked.
     doubts: Doubts,
+    /// Whether anything at all was in doubt then.
+    is_certain: bool,
+    /// The confirmation of the watches that counts; what they confirmed before it was asked for does not.
+    confirmation: u64,
+    /// The nodes for which something was not done because of a doubt.
+    withheld: HashSet<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -160,7 +170,11 @@ impl Cache {
             rules_changed: false,
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
-            doubts: Doubts::default(),
+            looked_at: None,
+            doubts: Doubts::ALL,
+            is_certain: false,
+            confirmation: 0,
+            withheld: HashSet::new(),
         }
     }
 
@@ -364,6 +378,48 @@ impl Cache {
         if self.unsynced.remove(&watch) && self.unsynced.is_empty() {
             self.rebuild_rules();
         }
+    }
+
+    /// Finds out what is in doubt at this time. Nothing is decided before that is known.
+    pub fn weigh(&mut self, now: Instant) {
+        let mut doubts = Doubts::default();
+        self.is_certain = true;
+        for kind in self.certainty.in_doubt(now) {
+            self.is_certain = false;
+            match kind {
+                Watch::Nodes => doubts.nodes = true,
+                Watch::CsiNodes => doubts.csi_nodes = true,
+                Watch::Rules => doubts.rules = true,
+                Watch::Pods(class) | Watch::DaemonSets(class) => doubts.add_class(class),
+                Watch::NodeClaims | Watch::NodePools => {}
+            }
+        }
+        self.doubts = doubts;
+    }
+
+    /// Whether nothing was in doubt when it was last asked, Karpenter's objects included.
+    pub fn is_certain(&self) -> bool {
+        self.is_certain
+    }
+
+    /// Doubts everything until the watches give this confirmation.
+    pub fn doubt_all(&mut self, confirmation: u64) {
+        self.confirmation = confirmation;
+        self.certainty.doubt_all();
+    }
+
+    /// Notes that something was not done for a node because of a doubt, so that it is evaluated again when that ends.
+    pub fn withhold(&mut self, name: &Arc<str>) {
+        self.withheld.insert(name.clone());
+    }
+
+    /// Has everything that was measured by the clock begin anew: it was set.
+    pub fn measure_anew(&mut self, now: Timestamp) {
+        for entry in self.entries.values_mut() {
+            entry.joined = None;
+            entry.sightings.measure_anew(now);
+        }
+        self.mark_all();
     }
 
     /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.

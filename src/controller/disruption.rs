@@ -136,7 +136,8 @@ impl Reconciler {
 
     /// Has the nodes evaluated that may be closed from now on; answers whether there are any. Every node has to have
     /// been evaluated: the guards count them all.
-    pub(super) fn grant_closures(&mut self, now: Timestamp) -> bool {
+    pub(super) fn grant_closures(&mut self) -> bool {
+        let now = self.steady;
         let mut granted = Vec::new();
         let mut next: Option<Timestamp> = None;
         for RuleWork { disruption, .. } in self.rules.values_mut() {

@@ -91,6 +91,8 @@ pub struct Metrics {
     pub events_dropped: IntCounter,
     /// Interruptions of a watch that had to be reported, by what is watched.
     pub watch_failures: IntCounterVec,
+    /// Last looks, by result.
+    pub last_looks: IntCounterVec,
     /// How often a watch had to list everything anew, by what is watched.
     pub watch_restarts: IntCounterVec,
     /// Objects in the cache, by kind.
@@ -286,6 +288,12 @@ impl Metrics {
                 "nodegate_events_dropped_total",
                 "Events dropped under overload or refused by the API server.",
             )),
+            last_looks: to.counters(
+                "nodegate_last_looks_total",
+                "Nodes of which the evidence was read again before something was done, because a watch was silent or \
+                 interrupted, this instance had only just begun to lead, or a heartbeat was missed: answered or failed",
+                &["result"],
+            ),
             watch_failures: to.counters(
                 "nodegate_watch_failures_total",
                 "Interruptions of a watch.",

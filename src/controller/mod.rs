@@ -10,6 +10,7 @@
 //! | `conditions` | the loop's care for published conditions |
 //! | `announce` | log lines and events about nodes |
 //! | `rules` | the loop's care for the rules: finalizers, deletion, status |
+//! | `look` | last looks: what a decision depends on, read past all watches |
 //! | `repairs` | the loop's care for nodes that are not ready in time |
 //! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
 //! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
@@ -30,6 +31,7 @@ mod events;
 mod health;
 mod karpenter;
 mod lease;
+mod look;
 mod metrics;
 mod node_writes;
 mod nodes;
@@ -60,6 +62,7 @@ use cache::Cache;
 use events::EventSink;
 use health::Readiness;
 use lease::Election;
+use look::Looker;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use watch::Feeder;
@@ -235,6 +238,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         is_busy,
         metrics.events_dropped.clone(),
     );
+    let looker = Looker::new(client.clone(), &classes, metrics.clone());
     let cache = Cache::new(
         classes,
         config.passing_taints,
@@ -252,7 +256,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         readiness,
         confirmations,
     };
-    let reconciler = Reconciler::new(cache, writer, events, signals, metrics, settings);
+    let reconciler = Reconciler::new(cache, writer, looker, events, signals, metrics, settings);
     let inputs = Inputs {
         changes,
         leadership,

@@ -9,6 +9,7 @@ use tracing::debug;
 
 use super::announce::{Wait, announce};
 use super::conditions::ConditionWork;
+use super::look::LookWork;
 use super::metrics::Metrics;
 use super::node_writes::NodeWrite;
 use super::patch;
@@ -44,6 +45,7 @@ pub(super) struct NodeWork {
     /// What has been told about the node's repair.
     told: Vec<Told>,
     pub(super) conditions: ConditionWork,
+    pub(super) look: LookWork,
 }
 
 impl NodeWork {
@@ -58,12 +60,13 @@ impl NodeWork {
             recorded_by: std::mem::take(&mut self.recorded_by),
             // What is under way for the earlier node ends in its own time.
             conditions: self.conditions.for_another_node(),
+            look: self.look.for_another_node(),
             ..Self::default()
         };
     }
 
     /// Has the node evaluated at this time, or earlier if something else wants that. There is one timer at most.
-    fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
+    pub(super) fn wake_at(&mut self, at: Instant, name: &Arc<str>, timers: &mut Timers) {
         if self.wake.is_some_and(|wake| wake <= at) {
             return;
         }
@@ -92,6 +95,7 @@ impl Reconciler {
         let memories = work.memories.clone();
         let state = NodeState {
             is_known: work.is_known,
+            looked: work.look.fresh(self.doubted, Instant::now()),
             memories: &memories,
             watching_since: leading_since,
             may_close: &may_close,
@@ -118,7 +122,7 @@ impl Reconciler {
             };
             rule::plan(self.cache.cluster(), state, now)
         };
-        let writes = plan.writes_node();
+        let (writes, look) = (plan.writes_node(), plan.look);
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
             node: state.node,
@@ -164,6 +168,9 @@ impl Reconciler {
             let write = NodeWrite::of(state.node, plan);
             self.write_node(write, patch);
         }
+        if !look.is_empty() {
+            self.look_first(name, look);
+        }
         let turn = follows
             .deletion
             .and_then(|deletion| self.delete_claim(deletion));
@@ -171,6 +178,18 @@ impl Reconciler {
             && let Some(work) = self.nodes.get_mut(name)
         {
             work.wake_at(at, name, &mut self.timers);
+        }
+    }
+
+    /// Has what is remembered of times begin anew: the clock by which they were measured was set.
+    pub(super) fn measure_anew(&mut self, now: Timestamp) {
+        self.cache.measure_anew(now);
+        for work in self.nodes.values_mut() {
+            let anew = work.memories.iter().cloned().map(|memory| Memory {
+                unmet_since: memory.unmet_since.map(|_| now),
+                ..memory
+            });
+            work.memories = anew.collect();
         }
     }
 

@@ -15,13 +15,14 @@ use tracing::{info, warn};
 use super::cache::{Cache, Change};
 use super::events::EventSink;
 use super::health::Readiness;
+use super::look::{Looker, Seen};
 use super::metrics::{Metrics, gauge};
 use super::node_writes::NodeWrite;
 use super::nodes::NodeWork;
 use super::repairs::{ClaimDeletion, Repairs};
 use super::rules::RuleWork;
 use super::writer::{WriteError, Writer};
-use crate::engine::Outage;
+use crate::engine::{Clock, Outage};
 use crate::guard::Limits;
 use crate::object::{NodeMetadata, NodeObject, RuleObject, Version};
 use crate::serve::metrics::Survey;
@@ -33,8 +34,8 @@ const CONDITION_CONCURRENCY: usize = 8;
 /// How long writes under way may take to end when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// A timer that fires so much later than it should means that the whole process was paused.
-const PAUSE: Duration = Duration::from_secs(5);
+/// How often the clock is read at least: by that it shows whether the process stood still.
+const PULSE: Duration = Duration::from_secs(1);
 
 /// Whether this instance may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +78,10 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Asks every watch for a confirmation.
-    fn ask_for_confirmation(&self) {
+    /// Asks every watch for a confirmation; answers its number.
+    fn ask_for_confirmation(&self) -> u64 {
         self.confirmations.send_modify(|number| *number += 1);
+        *self.confirmations.borrow()
     }
 }
 
@@ -112,6 +114,17 @@ pub struct Reconciler {
     /// When a disruption guard may let another node go.
     pub(super) next_closure: Option<Instant>,
     signals: Signals,
+    pub(super) looker: Looker,
+    pub(super) looks: usize,
+    /// The nodes that wait to be looked at.
+    pub(super) look_queue: BTreeSet<Arc<str>>,
+    clock: Clock,
+    /// The time, as of when the clock was read last.
+    pub(super) now: Timestamp,
+    /// A time that goes at an even pace, as of then.
+    pub(super) steady: Timestamp,
+    /// When everything that was known came into doubt.
+    pub(super) doubted: Option<Instant>,
     /// Since when this instance leads; `None` while it does not.
     leading_since: Option<Timestamp>,
     /// While the API server cannot be reached, one write at a time finds out whether it is back, and all others wait for
@@ -145,6 +158,11 @@ pub(super) enum Done {
         name: Arc<str>,
         result: Result<NodeObject, WriteError>,
     },
+    /// A last look at a node.
+    Look {
+        name: Arc<str>,
+        result: Result<Seen, WriteError>,
+    },
     /// A node's `NodeClaim`.
     Claim {
         deletion: ClaimDeletion,
@@ -169,11 +187,13 @@ impl Reconciler {
     pub fn new(
         cache: Cache,
         writer: Writer,
+        looker: Looker,
         events: EventSink,
         signals: Signals,
         metrics: Metrics,
         settings: Settings,
     ) -> Self {
+        let now = Timestamp::now();
         Self {
             cache,
             writer,
@@ -190,6 +210,13 @@ impl Reconciler {
             condition_writes: 0,
             next_closure: None,
             signals,
+            looker,
+            looks: 0,
+            look_queue: BTreeSet::new(),
+            clock: Clock::new(now, Instant::now()),
+            now,
+            steady: now,
+            doubted: None,
             leading_since: None,
             outage: Outage::default(),
         }
@@ -199,6 +226,7 @@ impl Reconciler {
     pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            self.read_clock();
             // Here too, so that a steady stream of events does not keep timers from firing.
             self.fire_timers();
             match (*inputs.leadership.borrow_and_update(), self.leading_since) {
@@ -210,16 +238,20 @@ impl Reconciler {
                     return Ended::LeadershipLost;
                 }
                 (Leadership::Leading, None) => {
-                    self.leading_since = Some(Timestamp::now());
+                    self.leading_since = Some(self.now);
                     self.metrics.leader.set(1);
-                    self.signals.ask_for_confirmation();
+                    // Nothing has depended yet on what a follower has seen.
+                    if self.cache.has_synced() {
+                        self.doubt_everything();
+                    }
                 }
                 _ => {}
             }
             self.start_work();
             let outage = self.outage.next_try(Instant::now());
             let timer = self.timers.first().map(|(at, _)| *at);
-            let next_timer = [timer, outage, self.next_closure]
+            let pulse = Some(Instant::now() + PULSE);
+            let next_timer = [timer, outage, self.next_closure, pulse]
                 .into_iter()
                 .flatten()
                 .min();
@@ -235,11 +267,11 @@ impl Reconciler {
                     }
                 }
                 Some(change) = inputs.changes.recv() => {
-                    let now = Timestamp::now();
-                    self.take_in(change, now);
+                    self.read_clock();
+                    self.take_in(change);
                     for _ in 1..BATCH {
                         let Ok(change) = inputs.changes.try_recv() else { break };
-                        self.take_in(change, now);
+                        self.take_in(change);
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
@@ -247,7 +279,7 @@ impl Reconciler {
                     // Who asked may have stopped waiting.
                     let _ = done.send(());
                 }
-                () = sleep_until(next_timer) => self.fire_timers(),
+                () = sleep_until(next_timer) => {}
             }
         }
         info!(writes = self.in_flight.len(), "stopping");
@@ -304,7 +336,8 @@ impl Reconciler {
         if self.cache.take_rules_changed() {
             self.sync_rules();
         }
-        let now = Timestamp::now();
+        let now = self.now;
+        self.cache.weigh(Instant::now());
         let permitted = |usual: usize| self.outage.permits(usual, Instant::now());
         let allowed = permitted(self.settings.concurrency);
         let allowed_conditions = permitted(CONDITION_CONCURRENCY);
@@ -318,7 +351,7 @@ impl Reconciler {
             }
             // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
             // written, they do that.
-            if self.cache.has_dirty() || allowed == 0 || !self.grant_closures(now) {
+            if self.cache.has_dirty() || allowed == 0 || !self.grant_closures() {
                 break;
             }
         }
@@ -338,12 +371,6 @@ impl Reconciler {
 
     fn fire_timers(&mut self) {
         let now = Instant::now();
-        let is_late = |(at, _): &(Instant, Timer)| now.duration_since(*at) > PAUSE;
-        if self.timers.first().is_some_and(is_late) {
-            // What the watches have to show of the time in between is still to be taken in.
-            self.cache.restart_heartbeats(Timestamp::now());
-            self.signals.ask_for_confirmation();
-        }
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             match self.timers.pop_first() {
                 Some((_, Timer::Node(name))) => {
@@ -373,6 +400,10 @@ impl Reconciler {
                 self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
+            Ok(Done::Look { name, result }) => {
+                self.note_outage(result.as_ref().err());
+                self.finish_look(&name, result);
+            }
             Ok(Done::Claim {
                 deletion,
                 result,
@@ -394,16 +425,39 @@ impl Reconciler {
         }
     }
 
+    /// Reads the clocks. After the process stood still nothing it knows is certain, and what was measured by a clock that
+    /// was set is measured anew.
+    fn read_clock(&mut self) {
+        let reading = self.clock.read(Timestamp::now(), Instant::now());
+        (self.now, self.steady) = (reading.now, reading.steady);
+        if reading.stood_still {
+            warn!(
+                "this process stood still, or its clock was set: what it has seen is confirmed first"
+            );
+            self.doubt_everything();
+        }
+        if reading.was_set {
+            self.measure_anew(self.now);
+        }
+    }
+
+    /// Nothing is certain until the watches have confirmed it, which they are asked to do at once.
+    fn doubt_everything(&mut self) {
+        let confirmation = self.signals.ask_for_confirmation();
+        self.cache.doubt_all(confirmation);
+        self.doubted = Some(Instant::now());
+    }
+
     /// Whether nodes are being written, or are about to be. What can wait then does.
     pub(super) fn is_busy(&self) -> bool {
         self.node_writes > 0 || self.cache.has_dirty()
     }
 
-    fn take_in(&mut self, change: Change, now: Timestamp) {
+    fn take_in(&mut self, change: Change) {
         if self.outage.is_on() && change.is_sign_of_life() {
             self.heard();
         }
-        self.cache.apply(change, now);
+        self.cache.apply(change, self.now);
     }
 
     /// Notes a sign of life of the API server.

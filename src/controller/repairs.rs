@@ -121,7 +121,7 @@ impl Repairs {
         let mut follows = Consequences::default();
         let mut messages = Vec::new();
         // Nobody is repaired over what may not be so any more.
-        let is_up_to_date = tools.cache.cluster().doubts.is_empty();
+        let is_up_to_date = tools.cache.is_certain();
         for outcome in plan.outcomes.iter().filter(|_| is_up_to_date) {
             let rule = outcome.rule;
             let verdict = match &outcome.deadline {

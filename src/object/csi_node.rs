@@ -5,13 +5,15 @@ use std::sync::Arc;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta;
+use super::meta::{self, Version};
 
 /// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiNode {
     /// The name, which is the node's.
     pub name: Arc<str>,
+    /// The version of this state.
+    pub version: Version,
     /// The UID of the Node that owns the object, if one does.
     pub owner: Option<Arc<str>>,
     /// The registered drivers.
@@ -75,6 +77,7 @@ impl From<CsiNodeObject> for CsiNode {
         let meta = object.metadata;
         Self {
             name: meta::name(&meta),
+            version: meta::resource_version(&meta),
             owner: meta
                 .owner_references
                 .iter()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::{self, ObjectKey};
+use super::meta::{self, ObjectKey, Version};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use crate::selector::{self, Requirement, RequirementObject};
 
@@ -17,6 +17,8 @@ pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, by which its pods refer to it.
     pub uid: Arc<str>,
+    /// The version of this state.
+    pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// The labels of its pod template.
@@ -156,6 +158,7 @@ impl From<DaemonSetObject> for DaemonSet {
         Self {
             key: ObjectKey::of(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
+            version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),

@@ -7,13 +7,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::{self, ObjectKey};
+use super::meta::{self, ObjectKey, Version};
 
 /// A pod, as far as decisions need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// The pod's namespace and name.
     pub key: ObjectKey,
+    /// The version of this state.
+    pub version: Version,
     /// The node that the pod is bound to; empty before it is.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
@@ -102,6 +104,7 @@ impl PodObject {
             });
         Pod {
             key: ObjectKey::of(&meta),
+            version: meta::resource_version(&meta),
             node: self.spec.node_name.unwrap_or_default().into(),
             daemon_set: meta
                 .owner_references

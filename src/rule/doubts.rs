@@ -37,6 +37,12 @@ impl Doubts {
         self.classes & bit(class) != 0
     }
 
+    /// Whether there is anything in the set that is not of a single node.
+    #[must_use]
+    pub fn is_of_the_cluster(self) -> bool {
+        self.rules || self.classes != 0
+    }
+
     /// Whether there is nothing in the set.
     #[must_use]
     pub fn is_empty(self) -> bool {

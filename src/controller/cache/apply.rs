@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::Resource;
-use tracing::trace;
+use tracing::debug;
 
 use super::{Cache, CachedRule, Change, Entry, Event, Watch, entry, is_stale};
 use crate::condition::CriticalComponentClass;
@@ -15,9 +15,15 @@ use crate::object::{
 };
 use crate::rule::Rule;
 
+/// While nodes cannot be seen for no longer than this, no heartbeat is missed that would not be seen afterwards.
+const BLINK: Duration = Duration::from_secs(5);
+
 impl Cache {
     /// Takes in one event of a watch, at this time.
     pub fn apply(&mut self, change: Change, now: Timestamp) {
+        if let Some(watch) = change.shows() {
+            self.certainty.saw(watch, Instant::now());
+        }
         match change {
             Change::Node(event) => self.apply_node(event, now),
             Change::CsiNode(event) => self.apply_csi_node(event),
@@ -40,37 +46,36 @@ impl Cache {
                 let concerned = self.karpenter.no_pools();
                 self.mark_concerned(concerned);
             }
-            Change::Interrupted(watch) => self.interrupted(watch),
+            Change::Interrupted(watch) => self.certainty.interrupted(watch),
             Change::Confirmed(watch, confirmation) => self.confirmed(watch, confirmation, now),
         }
     }
 
-    /// Takes in that things may happen of which a watch shows nothing.
-    fn interrupted(&mut self, watch: Watch) {
-        if watch == Watch::Nodes {
-            self.doubts.nodes = true;
-        }
-    }
-
-    /// Takes in that a watch has shown everything.
+    /// Takes in that a watch has shown everything that happened before it was asked to confirm that.
     fn confirmed(&mut self, watch: Watch, confirmation: u64, now: Timestamp) {
-        trace!(watch = %watch.name(), confirmation, "view confirmed");
-        if watch == Watch::Nodes && std::mem::take(&mut self.doubts.nodes) {
+        if confirmation < self.confirmation {
+            return;
+        }
+        let Some(blind) = self.certainty.confirmed(watch, Instant::now()) else {
+            return;
+        };
+        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
+        if watch == Watch::Nodes && blind > BLINK {
             self.restart_heartbeats(now);
+        }
+        if !self.withheld.is_empty() {
+            let withheld = std::mem::take(&mut self.withheld);
+            for name in &withheld {
+                self.mark(name);
+            }
         }
     }
 
     fn apply_node(&mut self, event: Event<NodeObject>, now: Timestamp) {
-        // A list that has begun may still fail.
-        if !matches!(event, Event::Init) && std::mem::take(&mut self.doubts.nodes) {
-            self.restart_heartbeats(now);
-        }
         match event {
             Event::Init => self.relists.nodes.begin(),
             Event::InitApply(object) => {
-                // It may have come at any time since the view was last certain.
-                let unseen = self.certainty.age(Watch::Nodes, Instant::now());
-                let came = self.has_synced().then(|| before(now, unseen));
+                let came = self.came(now);
                 let name = self.see_node(object, came, now);
                 self.relists.nodes.saw(name);
             }
@@ -81,7 +86,8 @@ impl Cache {
                     .and_then(|entry| entry.node.as_ref());
                 let shown = object::resource_version(object.meta());
                 if !known.is_some_and(|known| is_stale(known.version, shown)) {
-                    self.see_node(object, Some(now), now);
+                    let came = self.came(now);
+                    self.see_node(object, came, now);
                 }
             }
             Event::Delete(object) => self.remove_node(&Node::from(object).name),
@@ -98,6 +104,19 @@ impl Cache {
                 self.synced(Watch::Nodes);
             }
         }
+    }
+
+    /// When a node came that is seen for the first time: at any time since the view was last certain. `None` where it may
+    /// always have been there.
+    fn came(&self, now: Timestamp) -> Option<Timestamp> {
+        let instant = Instant::now();
+        let unseen = if self.certainty.doubts(Watch::Nodes, instant) {
+            self.certainty.age(Watch::Nodes, instant)
+        } else {
+            Duration::ZERO
+        };
+        let came = now.checked_sub(unseen).unwrap_or(Timestamp::MIN);
+        Some(came).filter(|_| !self.unsynced.contains(&Watch::Nodes))
     }
 
     /// Keeps a node as it is shown, and what that says over time; answers its name. `came` is when it came, if it was not
@@ -180,16 +199,22 @@ impl Cache {
         }
     }
 
-    fn remove_csi_node(&mut self, name: &Arc<str>) {
+    pub(super) fn remove_csi_node(&mut self, name: &Arc<str>) {
         if self.entries.contains_key(name) {
             self.put_csi_node(name, None);
             self.drop_if_empty(name);
         }
     }
 
-    fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
+    pub(super) fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
         let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
         let entry = self.entry(name);
+        if let (Some(known), Some(shown)) = (&mut entry.csi_node, &csi_node) {
+            if is_stale(known.version, shown.version) {
+                return;
+            }
+            known.version = shown.version;
+        }
         if entry.csi_node == csi_node {
             return;
         }
@@ -231,7 +256,7 @@ impl Cache {
         }
     }
 
-    fn put_pod(&mut self, class: usize, pod: Pod) {
+    pub(super) fn put_pod(&mut self, class: usize, pod: Pod) {
         if !pod.is_live()
             || pod.node.is_empty()
             || !self.classes[class].namespaces.contains(&pod.key.namespace)
@@ -251,6 +276,10 @@ impl Cache {
         let pods = &mut self.entry(&name).pods[class];
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
+                if is_stale(known.version, pod.version) {
+                    return;
+                }
+                known.version = pod.version;
                 if *known == pod {
                     return;
                 }
@@ -261,7 +290,7 @@ impl Cache {
         self.mark(&name);
     }
 
-    fn remove_pod(&mut self, class: usize, key: &ObjectKey) {
+    pub(super) fn remove_pod(&mut self, class: usize, key: &ObjectKey) {
         if let Some(name) = self.pod_nodes[class].remove(key)
             && let Some(entry) = self.entries.get_mut(&name)
         {
@@ -280,10 +309,7 @@ impl Cache {
             Event::InitApply(object) | Event::Apply(object) => {
                 let daemon_set = DaemonSet::from(object);
                 self.relists.daemon_sets[class].saw(daemon_set.key.clone());
-                // The status is not decoded, so only what decisions depend on can differ.
-                let known =
-                    self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set.clone());
-                known != Some(daemon_set)
+                self.put_daemon_set(class, daemon_set)
             }
             Event::Delete(object) => {
                 self.daemon_sets[class].remove(&DaemonSet::from(object).key);
@@ -297,7 +323,29 @@ impl Cache {
                 self.daemon_sets[class].len() != before
             }
         };
-        if changed && self.rule_set.waits_for_class(class) {
+        if changed {
+            self.daemon_sets_changed(class);
+        }
+    }
+
+    /// Keeps a `DaemonSet`; answers whether it differs in anything that decisions depend on.
+    pub(super) fn put_daemon_set(&mut self, class: usize, daemon_set: DaemonSet) -> bool {
+        if let Some(known) = self.daemon_sets[class].get_mut(&daemon_set.key) {
+            if is_stale(known.version, daemon_set.version) {
+                return false;
+            }
+            // The status is not decoded, so only what decisions depend on can differ beside the version.
+            known.version = daemon_set.version;
+            if *known == daemon_set {
+                return false;
+            }
+        }
+        self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set);
+        true
+    }
+
+    pub(super) fn daemon_sets_changed(&mut self, class: usize) {
+        if self.rule_set.waits_for_class(class) {
             self.rules_changed = true;
             self.mark_all();
         }
@@ -340,7 +388,7 @@ impl Cache {
     }
 
     /// Keeps a rule; answers whether it differs in more than its status.
-    fn put_rule(&mut self, object: RuleObject, now: Timestamp) -> bool {
+    pub(super) fn put_rule(&mut self, object: RuleObject, now: Timestamp) -> bool {
         let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let known = self.rules.get(&rule.name);
         // What was there before this process is as old as the cluster.
@@ -367,9 +415,4 @@ impl Cache {
         }
         changed
     }
-}
-
-/// So long before this time.
-fn before(now: Timestamp, duration: Duration) -> Timestamp {
-    now.checked_sub(duration).unwrap_or(Timestamp::MIN)
 }

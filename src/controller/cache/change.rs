@@ -54,6 +54,22 @@ pub enum Change {
 }
 
 impl Change {
+    /// The watch of which this shows something that it was told by the API server just now.
+    pub fn shows(&self) -> Option<Watch> {
+        match self {
+            Self::Node(_) => Some(Watch::Nodes),
+            Self::CsiNode(_) => Some(Watch::CsiNodes),
+            Self::Pod(class, _) => Some(Watch::Pods(*class)),
+            Self::DaemonSet(class, _) => Some(Watch::DaemonSets(*class)),
+            Self::Rule(_) => Some(Watch::Rules),
+            Self::NodeClaim(_) => Some(Watch::NodeClaims),
+            Self::NodePool(_) => Some(Watch::NodePools),
+            Self::NoNodeClaims | Self::NoNodePools | Self::Interrupted(_) | Self::Confirmed(..) => {
+                None
+            }
+        }
+    }
+
     /// Whether this shows that the API server can be reached.
     pub fn is_sign_of_life(&self) -> bool {
         !matches!(self, Self::Interrupted(_))
