@@ -18,10 +18,15 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
         Change::Node(Event::Init),
         Change::Node(Event::InitApply(node.object())),
         Change::Node(Event::InitDone),
+        Change::Confirmed(Watch::Rules, 0),
+        Change::Confirmed(Watch::CsiNodes, 0),
+        Change::Confirmed(Watch::Nodes, 0),
     ] {
         cache.apply(change, at(0));
     }
     assert!(cache.has_synced());
+    cache.weigh(Instant::now());
+    assert!(cache.is_certain());
     cache
 }
 
@@ -96,4 +101,29 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
         cache.apply(Change::Node(Event::Apply(late.object())), at(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
     }
+}
+
+#[test]
+fn what_was_confirmed_before_everything_was_doubted_does_not_end_the_doubt() {
+    let mut cache = synced(&node("n"), &regating());
+    cache.doubt_all(3);
+    for (confirmation, certain) in [(2, false), (3, true)] {
+        for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+            cache.apply(Change::Confirmed(watch, confirmation), at(60));
+        }
+        cache.weigh(Instant::now());
+        assert_eq!(cache.is_certain(), certain, "{confirmation}");
+    }
+}
+
+#[test]
+fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
+    let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
+    let mut cache = synced(&node("n"), &regating());
+    assert_eq!(joined(&cache, "n"), None, "it was there before");
+    cache.apply(Change::Node(Event::Apply(node("new").object())), at(60));
+    assert_eq!(joined(&cache, "new"), Some(at(60)));
+    cache.apply(Change::Interrupted(Watch::Nodes), at(70));
+    cache.apply(Change::Node(Event::Apply(node("late").object())), at(80));
+    assert!(joined(&cache, "late") <= Some(at(80)), "at any time since");
 }
