@@ -30,8 +30,8 @@ pub struct Rule {
     pub generation: i64,
     /// Whether the rule is being deleted.
     pub deleting: bool,
-    /// Since when, in the sight of this process, the rule may put its taint on nodes; the beginning of time where it was so
-    /// at the first sight, and `None` while it may not.
+    /// Since when, in the sight of this process, the rule is there to put its taint on nodes; the beginning of time where it
+    /// was so when the process started, and `None` while it is not.
     pub in_force_since: Option<Timestamp>,
     /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since nothing could be
     /// cleaned up after it.
@@ -141,12 +141,13 @@ impl Rule {
     /// The rule as it is seen at this time, after it was last seen like that.
     #[must_use]
     pub fn seen(mut self, known: Option<&Self>, at: Timestamp) -> Self {
-        let adds = |spec: &CompiledSpec| spec.taint_policy == TaintPolicy::AddAndRemove;
+        let adds =
+            |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
         let known = known.filter(|known| known.uid == self.uid);
-        self.in_force_since = self
-            .live()
-            .is_some_and(adds)
-            .then(|| known.and_then(|known| known.in_force_since).unwrap_or(at));
+        // Its finalizer is put on at once where it is missing.
+        let is_in_force = !self.deleting && self.spec.as_ref().is_ok_and(adds);
+        self.in_force_since =
+            is_in_force.then(|| known.and_then(|known| known.in_force_since).unwrap_or(at));
         self
     }
 

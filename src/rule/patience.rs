@@ -80,26 +80,23 @@ pub struct Past<'a> {
 
 impl Past<'_> {
     /// Whether the node has never been open under the rule, so that closing it takes nothing away: the rule was in force
-    /// when the node came and saw it promptly, or the node has had the taint for as long as anybody knows, and the
+    /// and saw the node promptly after it came, or the node has had the taint for as long as anybody knows, and the
     /// conditions have never been met.
     #[must_use]
     pub fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
         }
-        let was_in_force = self
-            .rule
-            .in_force_since
-            .is_some_and(|since| self.joined.is_some_and(|joined| since <= joined));
+        let is_in_force = self.rule.in_force_since.is_some();
         !self.met
             && match self.memory {
                 // Whoever has lifted the taint has opened the node.
                 Some(memory) => {
                     memory.joining
                         && !memory.was_met
-                        && (self.tainted || (was_in_force && !memory.tainted))
+                        && (self.tainted || (is_in_force && !memory.tainted))
                 }
-                None => self.tainted || (was_in_force && is_new(self.joined, now)),
+                None => self.tainted || (is_in_force && is_new(self.joined, now)),
             }
     }
 }

@@ -34,7 +34,7 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
         ),
         (
             "came before the rule",
-            new().rule_in_force_since(&careful(), at(101)),
+            new().rule_in_force_since(&careful(), at(200)).now(at(200)),
             false,
         ),
         (
