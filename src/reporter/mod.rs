@@ -37,7 +37,7 @@ use crate::metric::Description;
 use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
 use boot::Boot;
-use check::Checker;
+use check::{Checker, orphans};
 use metrics::{Health, Metrics, Write};
 use node::{Found, ReportedNode, RequestError};
 use outcome::Outcome;
@@ -150,6 +150,7 @@ async fn check_on_and_on(
     health: &watch::Sender<Health>,
     outcomes: &mpsc::Sender<Outcome>,
 ) {
+    orphans::adopt();
     let mut next = Instant::now();
     let mut pause = settings
         .interval
@@ -157,6 +158,7 @@ async fn check_on_and_on(
     loop {
         let started = Instant::now();
         let outcome = checker.check().await;
+        orphans::collect();
         metrics.checked(outcome.finding, started.elapsed());
         health.send_modify(|health| health.last_check = std::time::Instant::now());
         if outcomes.send(outcome).await.is_err() {

@@ -88,6 +88,11 @@ fn a_configuration_that_cannot_be_used_is_refused_by_the_name_of_the_field() -> 
             "passingTaints: [example.com/ok, 'not a key']".to_owned(),
             "passingTaints[1]",
         ),
+        (
+            "text-for-a-list",
+            "passingTaints: example.com/starting".to_owned(),
+            r#"passingTaints: expected a list of taint keys, found text "example.com/starting" (line 1)"#,
+        ),
         ("no-yaml", "{".to_owned(), "cannot parse configuration file"),
     ] {
         let (code, said) = start_with(name, &configuration)?;

@@ -195,6 +195,42 @@ async fn an_address_that_is_taken_costs_the_metrics_and_not_the_report() -> Resu
 }
 
 #[tokio::test]
+async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
+    let world = World::new("orphans").await?;
+    // The shell ends, and what it has started loses its parent.
+    let path = script(world.cluster.folder(), "orphans", "sleep 600 & exit 0")?;
+    let endpoint = format!("exec:{}", path.display());
+    let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
+    world.reports("True", "EndpointOK").await?;
+    eventually("there have been a few checks", SOON, async || {
+        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
+        Ok(reporter.metric(checks).await? > 10.0)
+    })
+    .await?;
+    let children = children(reporter.pid())?;
+    // The latest check's may still be ending.
+    ensure!(children.len() <= 3, "{children:#?}");
+    Ok(())
+}
+
+/// The states of a process's children, as /proc/PID/stat has them.
+fn children(of: u32) -> Result<Vec<String>> {
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        // A process may end while it is looked at.
+        let stat = std::fs::read_to_string(entry?.path().join("stat")).unwrap_or_default();
+        let parent = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.split(' ').nth(1));
+        if parent == Some(&of.to_string()) {
+            children.push(stat);
+        }
+    }
+    Ok(children)
+}
+
+#[tokio::test]
 async fn it_stays_small() -> Result<()> {
     let world = World::new("small").await?;
     let path = script(world.cluster.folder(), "small", "yes | head -c 10000000")?;

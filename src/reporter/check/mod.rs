@@ -4,6 +4,7 @@ mod command;
 mod connect;
 mod grpc;
 mod http;
+pub mod orphans;
 mod tls;
 
 use std::convert::Infallible;
