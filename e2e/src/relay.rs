@@ -58,13 +58,17 @@ pub enum Asked {
     List(Kind),
     /// The start of a watch.
     Watch(Kind),
+    /// The renewal of a lease.
+    Renewal,
 }
 
-/// What becomes of a request that is not passed on.
+/// What becomes of a request, if it is not passed on and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is never answered.
     Swallowed,
+    /// It is passed on, and its answer never comes back.
+    Unanswered,
     /// It is refused with this status code.
     Refused(u16),
 }
@@ -208,8 +212,11 @@ impl Kind {
 }
 
 impl Asked {
-    /// What a request asks for, if it is a list or a watch.
+    /// What a request asks for, if it is something that can be told from others.
     fn by(method: &Method, uri: &Uri) -> Option<Self> {
+        if method == Method::PUT && uri.path().contains("/leases/") {
+            return Some(Self::Renewal);
+        }
         let kind = uri.path().rsplit('/').next().and_then(Kind::named);
         let kind = kind.filter(|_| method == Method::GET)?;
         let mut parameters = uri.query().unwrap_or_default().split('&');
@@ -246,6 +253,10 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
     }
     match fate {
         Some(Fate::Swallowed) => return pending().await,
+        Some(Fate::Unanswered) => {
+            let _unread = pass_on(&shared.client, request).await;
+            return pending().await;
+        }
         Some(Fate::Refused(code)) => return Ok(refusal(code, "refused by the relay")),
         None => {}
     }

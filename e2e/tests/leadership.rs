@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use kube::Client;
 use nodegate_e2e::changes::{patch_node, set_node_condition};
 use nodegate_e2e::fixtures::{node, rule};
+use nodegate_e2e::relay::{Asked, Fate, Kind, Relay};
 use nodegate_e2e::sights::{count_taints, has_taint, nodes};
 use nodegate_e2e::{Cluster, Controller, Options, eventually, eventually_eq};
 use serde_json::json;
@@ -14,6 +15,8 @@ use tokio::sync::Semaphore;
 
 /// Longer than a lease that nobody releases lives.
 const TAKEOVER: Duration = Duration::from_secs(40);
+/// Much shorter than a lease that nobody releases lives.
+const AT_ONCE: Duration = Duration::from_secs(8);
 const CONDITION: &str = "example.com/NetworkReady";
 const TAINT: &str = "readiness.k8s.io/network";
 const COUNT: usize = 200;
@@ -154,6 +157,90 @@ async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<
         .collect();
     assert_eq!(instances.len(), 1, "{instances:?}");
     Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.doom_next(Asked::List(Kind::Pods), Fate::Swallowed);
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("it lists pods in vain", TAKEOVER, async || {
+        Ok(relay.count(Asked::List(Kind::Pods)) > 0)
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    eventually("the other leads", AT_ONCE, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await?;
+    ensure!(!first.log().contains("leading"), "{}", first.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()> {
+    const MINUTES: Duration = Duration::from_secs(200);
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("the first instance leads", TAKEOVER, async || {
+        Ok(first.log().contains("leading"))
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    // One kind is enough to go on with.
+    for kind in [Kind::Nodes, Kind::Pods, Kind::DaemonSets, Kind::CsiNodes] {
+        relay.freeze(kind);
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    relay.freeze(Kind::Rules);
+    let blind = Instant::now();
+    eventually("the other leads", MINUTES, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await?;
+    let took = blind.elapsed();
+    println!(
+        "the other leads {:.0} s after the last sign",
+        took.as_secs_f64()
+    );
+    ensure!(took > Duration::from_secs(100), "after {took:?}");
+    eventually("the one that saw nothing ends", AT_ONCE, async || {
+        Ok(first.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(first.exited()?.and_then(|status| status.code()), Some(1));
+    ensure!(first.log().contains("released"), "{}", first.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("the first instance leads", TAKEOVER, async || {
+        Ok(first.log().contains("leading"))
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    let before = relay.count(Asked::Renewal);
+    relay.doom_next(Asked::Renewal, Fate::Unanswered);
+    eventually("a renewal is under way", TAKEOVER, async || {
+        Ok(relay.count(Asked::Renewal) > before)
+    })
+    .await?;
+    // It reaches the API server, and its answer reaches nobody.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(first.stop().await?.code(), Some(0));
+    eventually("the other leads", AT_ONCE, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await
 }
 
 /// Turns the condition of every node `True`.

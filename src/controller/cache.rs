@@ -3,6 +3,7 @@
 
 mod apply;
 mod change;
+mod dirty;
 mod looked;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::object::{
 };
 use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 pub use change::{Change, Event, Watch};
+use dirty::Dirty;
 pub use looked::{ClusterEvidence, List, NodeEvidence};
 
 /// How many rules are remembered that are gone.
@@ -104,8 +106,7 @@ pub struct Cache {
     rule_generation: u64,
     unsynced: HashSet<Watch>,
     relists: Relists,
-    dirty: VecDeque<Arc<str>>,
-    is_dirty: HashSet<Arc<str>>,
+    dirty: Dirty,
     rules_changed: bool,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
@@ -165,8 +166,7 @@ impl Cache {
                 daemon_sets: (0..count).map(|_| Relist::none()).collect(),
                 rules: Relist::none(),
             },
-            dirty: VecDeque::new(),
-            is_dirty: HashSet::new(),
+            dirty: Dirty::default(),
             rules_changed: false,
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
@@ -280,21 +280,23 @@ impl Cache {
 
     /// The next node that has to be evaluated.
     pub fn next_dirty(&mut self) -> Option<Arc<str>> {
-        let name = self.dirty.pop_front()?;
-        self.is_dirty.remove(&name);
-        Some(name)
+        self.dirty.next()
     }
 
     /// Whether any node has to be evaluated.
     pub fn has_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        self.dirty.len() > 0
+    }
+
+    /// Notes from now on which nodes have to be evaluated: to begin with, all.
+    pub fn begin_evaluations(&mut self) {
+        self.dirty.begin();
+        self.mark_all();
     }
 
     /// Has this node evaluated.
     pub fn mark(&mut self, name: &Arc<str>) {
-        if self.is_dirty.insert(name.clone()) {
-            self.dirty.push_back(name.clone());
-        }
+        self.dirty.mark(name);
     }
 
     /// Has every node evaluated.

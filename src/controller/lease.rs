@@ -1,29 +1,26 @@
-//! Leader election by a Lease: one instance writes, the others keep their caches warm.
-//!
-//! The rules are those of `k8s.io/client-go/tools/leaderelection`: a holder's lease runs out when the object has not
-//! changed for its whole duration, by the clock of the one who watches it, and a holder that cannot renew it stops
-//! well before. Clocks of different machines are never compared.
+//! Leader election by a Lease: one instance writes, the others keep their caches warm. What is decided about it is in
+//! [`crate::engine::election`]; here are the requests, which wait for no other writes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use tokio::time::Instant;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::health::Readiness;
 use super::writer::WriteError;
+use crate::engine::election::{Attempt, Claim, LEASE_DURATION, Loss, Reading, Term, may_stand};
 
 /// The Lease's name, which the Node Readiness Controller uses too, so that the two never write at the same time.
 pub const LEASE_NAME: &str = "ba65f13e.readiness.node.x-k8s.io";
-/// How long a lease is good for after it was renewed.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// How long after its last renewal a holder goes on writing.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often a lease is renewed, or looked at by those who wait for it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
+/// How often it is tried to release a lease that changes meanwhile.
+const RELEASE_ATTEMPTS: usize = 3;
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -33,54 +30,53 @@ pub struct Election {
     identity: String,
     /// The Lease as it was seen last, and since when it has been so.
     seen: Option<(Lease, Instant)>,
+    sight: Sight,
 }
 
-/// What is to be done about a Lease that somebody may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    /// It is ours.
-    Renew,
-    /// Nobody holds it, or whoever did has not renewed it in time.
-    Take,
-    /// It is another's.
-    Wait,
+/// What is known of how much this instance sees.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    /// Whether every watch has shown all there is once.
+    pub readiness: watch::Receiver<Readiness>,
+    /// When any of them last showed something.
+    pub seen: watch::Receiver<Instant>,
 }
 
-/// Decides about a Lease that has been unchanged for `unchanged`.
-fn claim(spec: &LeaseSpec, identity: &str, unchanged: Duration) -> Claim {
-    let holder = spec.holder_identity.as_deref().unwrap_or_default();
-    let duration = spec
-        .lease_duration_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map_or(LEASE_DURATION, Duration::from_secs);
-    if holder == identity {
-        Claim::Renew
-    } else if holder.is_empty() || unchanged >= duration {
-        Claim::Take
-    } else {
-        Claim::Wait
+impl Sight {
+    fn may_stand(&self) -> bool {
+        let has_synced = self.readiness.borrow().synced;
+        may_stand(has_synced, *self.seen.borrow(), Instant::now())
     }
 }
 
 impl Election {
     /// Stands for election under this identity, which no other instance may have.
-    pub fn new(client: Client, namespace: &str, identity: String) -> Self {
+    pub fn new(client: Client, namespace: &str, identity: String, sight: Sight) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
             identity,
             seen: None,
+            sight,
         }
     }
 
-    /// Waits until this instance leads.
-    pub async fn win(&mut self) {
+    /// Waits until this instance leads. As long as it sees nothing it leaves the lease to others.
+    pub async fn win(&mut self) -> Term {
+        // Then it is not waited for longer than it takes.
+        let _ = self.sight.readiness.wait_for(|known| known.synced).await;
         let mut problem = None;
         let mut holder = None;
         loop {
-            match self.try_hold().await {
+            let asked = Instant::now();
+            let result = if self.sight.may_stand() {
+                self.try_hold().await
+            } else {
+                Ok(false)
+            };
+            match result {
                 Ok(true) => {
                     info!(lease = LEASE_NAME, identity = %self.identity, "leading");
-                    return;
+                    return Term::new(asked);
                 }
                 Ok(false) => {
                     problem = None;
@@ -111,29 +107,35 @@ impl Election {
         }
     }
 
-    /// Keeps the lease, and tells each time it has been renewed; comes back when it may have been lost. By then nothing may
-    /// be written any more.
-    pub async fn keep(&mut self, renewed: impl Fn()) {
-        let mut deadline = Instant::now() + RENEW_DEADLINE;
+    /// Keeps the lease, and tells each time it has been renewed; comes back when this instance does not lead any more.
+    pub async fn keep(&mut self, mut term: Term, renewed: impl Fn()) -> Loss {
         loop {
             let attempt = async {
                 tokio::time::sleep(RETRY_PERIOD).await;
-                let started = Instant::now();
-                (self.try_hold().await, started)
+                let asked = Instant::now();
+                match self.try_hold().await {
+                    Ok(true) => Attempt::Held { asked },
+                    Ok(false) => Attempt::Taken,
+                    Err(error) => {
+                        warn!(lease = LEASE_NAME, "cannot renew the lease: {error}");
+                        Attempt::Failed
+                    }
+                }
             };
-            match tokio::time::timeout_at(deadline, attempt).await {
-                Ok((Ok(true), started)) => {
-                    deadline = started + RENEW_DEADLINE;
-                    renewed();
-                }
-                Ok((Ok(false), _)) => {
-                    warn!(lease = LEASE_NAME, "another instance has taken the lease");
-                    return;
-                }
-                Ok((Err(error), _)) => warn!(lease = LEASE_NAME, "cannot renew the lease: {error}"),
-                Err(_) => {
-                    warn!(lease = LEASE_NAME, "could not renew the lease in time");
-                    return;
+            let attempt = tokio::time::timeout_at(term.ends().into(), attempt).await;
+            let attempt = attempt.unwrap_or(Attempt::Failed);
+            let seen = *self.sight.seen.borrow();
+            match term.after(attempt, seen, Instant::now()) {
+                Ok(()) if matches!(attempt, Attempt::Held { .. }) => renewed(),
+                Ok(()) => {}
+                Err(loss) => {
+                    let why = match loss {
+                        Loss::Taken => "another instance has taken the lease",
+                        Loss::RanOut => "could not renew the lease in time",
+                        Loss::Blind => "no watch shows anything any more; giving the lease up",
+                    };
+                    warn!(lease = LEASE_NAME, "{why}");
+                    return loss;
                 }
             }
         }
@@ -141,20 +143,33 @@ impl Election {
 
     /// Gives the lease up, so that another instance need not wait for it to run out.
     pub async fn release(&mut self) {
-        let Some((mut lease, _)) = self.seen.take() else {
+        for _ in 0..RELEASE_ATTEMPTS {
+            match self.try_release().await {
+                Ok(true) => info!(lease = LEASE_NAME, "released"),
+                Ok(false) => {}
+                Err(WriteError::Conflict) => continue,
+                Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
+            }
             return;
+        }
+    }
+
+    /// Answers whether it was ours to release.
+    async fn try_release(&mut self) -> Result<bool, WriteError> {
+        // A renewal may have been under way: what was seen last may not be how the Lease is.
+        self.look().await?;
+        let Some((lease, _)) = &self.seen else {
+            return Ok(false);
         };
+        let mut lease = lease.clone();
         let spec = lease.spec.get_or_insert_default();
         if spec.holder_identity.as_ref() != Some(&self.identity) {
-            return;
+            return Ok(false);
         }
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
         spec.renew_time = Some(MicroTime(Timestamp::now()));
-        match self.replace(&lease).await {
-            Ok(_) => info!(lease = LEASE_NAME, "released"),
-            Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
-        }
+        self.replace(&lease).await.map(|_| true)
     }
 
     fn holder(&self) -> Option<String> {
@@ -173,8 +188,7 @@ impl Election {
             let created = within_timeout(self.api.create(&params, &lease)).await;
             return self.hold(created);
         };
-        let spec = lease.spec.clone().unwrap_or_default();
-        let claim = claim(&spec, &self.identity, since.elapsed());
+        let claim = reading(lease, *since).claim(&self.identity);
         if claim == Claim::Wait {
             return Ok(false);
         }
@@ -244,6 +258,21 @@ impl Election {
     }
 }
 
+/// What a Lease that has been as it is since then says.
+fn reading(lease: &Lease, since: Instant) -> Reading<'_> {
+    let spec = lease.spec.as_ref();
+    let duration = spec.and_then(|spec| spec.lease_duration_seconds);
+    Reading {
+        holder: spec
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .unwrap_or_default(),
+        duration: duration
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map(Duration::from_secs),
+        unchanged: since.elapsed(),
+    }
+}
+
 async fn within_timeout<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, WriteError> {
@@ -252,52 +281,5 @@ async fn within_timeout<T>(
         Err(_) => Err(WriteError::Failed(
             "the API server did not answer in time".into(),
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_is_taken_only_when_nobody_keeps_it() {
-        let held_by = |holder: &str, seconds: Option<i32>| LeaseSpec {
-            holder_identity: Some(holder.into()),
-            lease_duration_seconds: seconds,
-            ..LeaseSpec::default()
-        };
-        for (name, spec, unchanged, expected) in [
-            ("ours", held_by("me", Some(15)), 0, Claim::Renew),
-            (
-                "ours, though run out",
-                held_by("me", Some(15)),
-                60,
-                Claim::Renew,
-            ),
-            ("released", held_by("", Some(1)), 0, Claim::Take),
-            ("never held", LeaseSpec::default(), 0, Claim::Take),
-            ("another's", held_by("other", Some(15)), 14, Claim::Wait),
-            (
-                "another's, run out",
-                held_by("other", Some(15)),
-                15,
-                Claim::Take,
-            ),
-            (
-                "another's, for longer",
-                held_by("other", Some(60)),
-                15,
-                Claim::Wait,
-            ),
-            (
-                "another's, without a duration",
-                held_by("other", None),
-                15,
-                Claim::Take,
-            ),
-        ] {
-            let claimed = claim(&spec, "me", Duration::from_secs(unchanged));
-            assert_eq!(claimed, expected, "{name}");
-        }
     }
 }

@@ -45,12 +45,14 @@ mod watch;
 mod writer;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::client;
 use crate::config::{Config, ConfigError};
+use crate::engine::election::Loss;
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
@@ -61,7 +63,7 @@ use crate::webhook;
 use cache::Cache;
 use events::EventSink;
 use health::Readiness;
-use lease::Election;
+use lease::{Election, Sight};
 use look::Looker;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
@@ -167,6 +169,11 @@ pub enum Error {
         "the lead was lost; starting again as a follower is up to whoever started this process"
     )]
     LeadershipLost,
+    /// Another instance may see more.
+    #[error(
+        "no watch has shown anything for minutes, though the API server answers: the lead was given up; starting again is up to whoever started this process"
+    )]
+    Blind,
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
@@ -251,10 +258,16 @@ pub async fn run(args: Args) -> Result<(), Error> {
         disruption_limits: Limits::from(&args.guard),
     };
     let writer = Writer::new(&client, metrics.clone());
+    let (seen, sight) = cell::channel(Instant::now());
+    let sight = Sight {
+        readiness: readiness.subscribe(),
+        seen: sight,
+    };
     let signals = Signals {
         busy,
         readiness,
         confirmations,
+        seen,
     };
     let reconciler = Reconciler::new(cache, writer, looker, events, signals, metrics, settings);
     let inputs = Inputs {
@@ -265,18 +278,15 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let run = Box::pin(reconciler.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
-        let mut election = Election::new(client, &namespace, instance.unique);
-        let ended = elected(&mut election, &lead, run).await;
-        if ended == Ended::Stopped {
-            election.release().await;
-        }
-        ended
+        let election = Election::new(client, &namespace, instance.unique, sight);
+        elected(election, &lead, run).await
     } else {
         lead.send_replace(Leadership::Leading);
         run.await
     };
     match ended {
         Ended::Stopped => Ok(()),
+        Ended::Resigned => Err(Error::Blind),
         Ended::LeadershipLost => Err(Error::LeadershipLost),
     }
 }
@@ -290,9 +300,9 @@ fn agent(instance: &Instance) -> String {
     )
 }
 
-/// Runs the loop beside the election that tells it whether it may write.
+/// Runs the loop beside the election that tells it whether it may write, and leaves no lease behind that is ours to leave.
 async fn elected(
-    election: &mut Election,
+    mut election: Election,
     lead: &cell::Sender<Leadership>,
     run: impl Future<Output = Ended>,
 ) -> Ended {
@@ -300,16 +310,22 @@ async fn elected(
         let leading = || {
             lead.send_replace(Leadership::Leading);
         };
-        election.win().await;
+        let term = election.win().await;
         leading();
-        election.keep(leading).await;
-        lead.send_replace(Leadership::Lost);
+        lead.send_replace(match election.keep(term, leading).await {
+            Loss::Blind => Leadership::Resigned,
+            Loss::Taken | Loss::RanOut => Leadership::Lost,
+        });
         std::future::pending::<Ended>().await
     };
     // The campaign comes first: after a pause of the whole process nothing may be written before it has been asked.
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
         ended = campaign => ended,
         ended = run => ended,
+    };
+    if ended != Ended::LeadershipLost {
+        election.release().await;
     }
+    ended
 }

@@ -44,6 +44,8 @@ pub enum Leadership {
     Following,
     /// This instance leads, or there is no election.
     Leading,
+    /// This instance gives up leading: what is under way may end, and nothing else is begun.
+    Resigned,
     /// This instance has led and may not any more.
     Lost,
 }
@@ -53,6 +55,8 @@ pub enum Leadership {
 pub enum Ended {
     /// It was told to stop, and the writes under way have been answered.
     Stopped,
+    /// The lead was given up, and the writes under way have been answered.
+    Resigned,
     /// The lead was lost; the writes under way have been cancelled.
     LeadershipLost,
 }
@@ -75,6 +79,8 @@ pub struct Signals {
     pub readiness: watch::Sender<Readiness>,
     /// Has every watch find out at once whether it has shown all there is.
     pub confirmations: watch::Sender<u64>,
+    /// When a watch last showed something.
+    pub seen: watch::Sender<Instant>,
 }
 
 impl Signals {
@@ -222,10 +228,10 @@ impl Reconciler {
         }
     }
 
-    /// Runs until `shutdown` resolves or the lead is lost.
+    /// Runs until `shutdown` resolves or the lead is lost or given up.
     pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
-        loop {
+        let ended = loop {
             self.read_clock();
             // Here too, so that a steady stream of events does not keep timers from firing.
             self.fire_timers();
@@ -237,9 +243,11 @@ impl Reconciler {
                     );
                     return Ended::LeadershipLost;
                 }
+                (Leadership::Resigned, _) => break Ended::Resigned,
                 (Leadership::Leading, None) => {
                     self.leading_since = Some(self.now);
                     self.metrics.leader.set(1);
+                    self.cache.begin_evaluations();
                     // Nothing has depended yet on what a follower has seen.
                     if self.cache.has_synced() {
                         self.doubt_everything();
@@ -257,7 +265,7 @@ impl Reconciler {
                 .min();
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                () = &mut shutdown => break Ended::Stopped,
                 // Each time the lease is renewed.
                 Ok(()) = inputs.leadership.changed() => self.heard(),
                 Some(done) = self.in_flight.join_next() => {
@@ -281,7 +289,7 @@ impl Reconciler {
                 }
                 () = sleep_until(next_timer) => {}
             }
-        }
+        };
         info!(writes = self.in_flight.len(), "stopping");
         let deadline = Instant::now() + SHUTDOWN_GRACE;
         while !self.in_flight.is_empty() {
@@ -302,7 +310,7 @@ impl Reconciler {
         {
             warn!("stopped before all events had been posted");
         }
-        Ended::Stopped
+        ended
     }
 
     /// Brings the gauges up to date.
@@ -454,8 +462,11 @@ impl Reconciler {
     }
 
     fn take_in(&mut self, change: Change) {
-        if self.outage.is_on() && change.is_sign_of_life() {
-            self.heard();
+        if change.is_sign_of_life() {
+            self.signals.seen.send_replace(Instant::now());
+            if self.outage.is_on() {
+                self.heard();
+            }
         }
         self.cache.apply(change, self.now);
     }

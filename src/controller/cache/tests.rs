@@ -127,3 +127,18 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
     cache.apply(Change::Node(Event::Apply(node("late").object())), at(80));
     assert!(joined(&cache, "late") <= Some(at(80)), "at any time since");
 }
+
+#[test]
+fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does() {
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, false);
+    for index in 0..100 {
+        let node = node(&format!("n-{index}"));
+        cache.apply(Change::Node(Event::Apply(node.object())), at(0));
+        if index < 90 {
+            cache.apply(Change::Node(Event::Delete(node.object())), at(1));
+        }
+    }
+    assert_eq!(cache.dirty_count(), 0);
+    cache.begin_evaluations();
+    assert_eq!(cache.dirty_count(), 10);
+}
