@@ -8,7 +8,7 @@
 //! | `boot` | which boot the machine is in, and whether a condition was written in it |
 //! | `state` | which condition to write, and when (pure) |
 //! | `check` | carries out one check: HTTP, gRPC, a connection, a command |
-//! | `node` | reads the condition once, and writes it |
+//! | `node` | reads the condition, and writes it |
 //! | `wire` | the condition as it is sent (pure) |
 //! | `metrics` | metrics and probes |
 //!
@@ -207,6 +207,9 @@ impl Reporter<'_> {
                     continue;
                 }
             }
+            if self.state.is_look_due(std::time::Instant::now()) && !self.look().await {
+                continue;
+            }
             self.write_if_due(last_check).await;
             if self.settings.once && self.state.is_good() {
                 return;
@@ -239,6 +242,27 @@ impl Reporter<'_> {
             ),
             None => {}
         }
+        true
+    }
+
+    /// Sees whether what was written still stands on the Node. Answers whether that is known now.
+    async fn look(&mut self) -> bool {
+        let there = match self.node.look().await {
+            Ok(found) => found.map(|found| found.condition.status),
+            Err(problem) => {
+                self.failed(problem);
+                return false;
+            }
+        };
+        self.succeeded();
+        if there != self.state.published_status() {
+            info!(
+                node = self.settings.node,
+                condition = self.settings.condition_type,
+                "the condition does not stand on the Node any more: writing it again"
+            );
+        }
+        self.state.looked(there, std::time::Instant::now());
         true
     }
 

@@ -1,4 +1,4 @@
-//! The Node that is reported on: its condition is read once, and from then on only written.
+//! The Node that is reported on: its condition is read at the start, looked for now and then, and written.
 //!
 //! It is written by a patch of this one condition, which needs no read. Where only `update` is granted on `nodes/status`,
 //! as the Node Readiness Controller's roles do, the status is read and put back with this one condition changed.
@@ -106,7 +106,20 @@ impl ReportedNode {
     /// # Errors
     /// When it cannot be read; the message says what to do.
     pub async fn read(&self) -> Result<Option<Found>, RequestError> {
-        let node: Node = self.get().await?;
+        self.find(&GetParams::default()).await
+    }
+
+    /// As [`Self::read`], from what the API server has in its cache: a request that never reaches the store. It may be
+    /// some moments behind.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn look(&self) -> Result<Option<Found>, RequestError> {
+        self.find(&GetParams::at("0")).await
+    }
+
+    async fn find(&self, version: &GetParams) -> Result<Option<Found>, RequestError> {
+        let node: Node = self.get(version).await?;
         let NodeStatus {
             conditions,
             node_info: NodeInfo { boot_id },
@@ -173,7 +186,7 @@ impl ReportedNode {
         };
         let mut tries = 1;
         loop {
-            let mut node: Value = self.get().await?;
+            let mut node: Value = self.get(&GetParams::default()).await?;
             wire::put(&mut node, condition);
             let body = node.to_string().into_bytes();
             let request =
@@ -185,8 +198,11 @@ impl ReportedNode {
         }
     }
 
-    async fn get<T: for<'de> Deserialize<'de>>(&self) -> Result<T, RequestError> {
-        let request = Request::new(NODES).get(&self.name, &GetParams::default());
+    async fn get<T: for<'de> Deserialize<'de>>(
+        &self,
+        version: &GetParams,
+    ) -> Result<T, RequestError> {
+        let request = Request::new(NODES).get(&self.name, version);
         self.request("read", request).await
     }
 

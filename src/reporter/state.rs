@@ -14,6 +14,11 @@ use crate::api::ConditionStatus;
 /// time of day would otherwise cost a write for each check.
 const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
 
+/// How many times within a heartbeat it is seen whether the condition still stands on the Node.
+const LOOKS: u32 = 5;
+/// How far these are apart at least.
+const MIN_LOOK_PAUSE: Duration = Duration::from_secs(5);
+
 /// What does not change while the reporter runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
@@ -62,6 +67,8 @@ struct Published {
     since: Instant,
     /// When it is due again, changed or not.
     beat: Instant,
+    /// When it was last known to stand there.
+    seen: Instant,
 }
 
 impl State {
@@ -164,7 +171,27 @@ impl State {
             condition,
             since: now,
             beat: now + pause,
+            seen: now,
         });
+    }
+
+    /// Whether it is time to see if what has been written still stands there: a Node that is deleted and registered
+    /// again has lost it, and would wait for the next heartbeat.
+    pub fn is_look_due(&self, now: Instant) -> bool {
+        let pause = (self.policy.heartbeat / LOOKS).max(MIN_LOOK_PAUSE);
+        self.published
+            .as_ref()
+            .is_some_and(|published| now.saturating_duration_since(published.seen) >= pause)
+    }
+
+    /// Takes in which status stands on the Node. Where it is another than was written, or none, the condition is due.
+    pub fn looked(&mut self, there: Option<ConditionStatus>, now: Instant) {
+        if let Some(published) = &mut self.published {
+            published.seen = now;
+            if there != Some(published.condition.status) {
+                published.beat = now;
+            }
+        }
     }
 
     /// Whether this process has written `True`, and the latest check does too.

@@ -132,6 +132,30 @@ async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_node_that_is_registered_again_gets_its_condition_again_soon() -> Result<()> {
+    let world = World::new("registered-again").await?;
+    let server = Server::http(status("200 OK")).await?;
+    let _reporter = world.report(&server.url("/"), &[("HEARTBEAT_PERIOD", "90s")])?;
+    world.reports("True", "EndpointOK").await?;
+    let node = format!("node/{}", world.node);
+    world.cluster.kubectl(&["delete", &node]).await?;
+    nodegate_e2e::fixtures::node(&world.node)
+        .create(&world.client)
+        .await?;
+    ensure!(world.condition().await?.is_none());
+    // A fifth of the heartbeat, which is a minute by default.
+    let soon = Duration::from_secs(30);
+    eventually("it is written again", soon, async || {
+        Ok(world.condition().await?.is_some())
+    })
+    .await?;
+    let reads = world.requests();
+    let reads = reads.iter().filter(|(verb, ..)| verb == "get").count();
+    ensure!(reads <= 4, "{reads} reads");
+    Ok(())
+}
+
+#[tokio::test]
 async fn only_a_change_of_status_moves_the_transition() -> Result<()> {
     let world = World::new("transition").await?;
     let server = Server::http(Answer::Nothing).await?;

@@ -256,3 +256,48 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
     let last = (ConditionStatus::False, "HealthCheckFailed".to_owned(), 40);
     assert_eq!(world.written[1..], [last]);
 }
+
+#[test]
+fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
+    let mut world = World::new(POLICY);
+    assert!(!world.state.is_look_due(world.instant), "nothing is there");
+    world.check(Finding::Ok, "fine");
+    for (there, expected) in [
+        (Some(ConditionStatus::True), 0),
+        (None, 1),
+        (Some(ConditionStatus::False), 1),
+        (Some(ConditionStatus::True), 0),
+    ] {
+        let before = world.written.len();
+        world.wait(59);
+        assert!(!world.state.is_look_due(world.instant));
+        world.wait(1);
+        assert!(world.state.is_look_due(world.instant));
+        world.state.looked(there, world.instant);
+        assert!(!world.state.is_look_due(world.instant));
+        world.check(Finding::Ok, "fine");
+        assert_eq!(world.written.len() - before, expected, "{there:?}");
+    }
+    // The transition is the old one: the checks have said nothing else.
+    assert!(
+        world
+            .written
+            .iter()
+            .all(|(_, _, transition)| *transition == 0)
+    );
+}
+
+#[test]
+fn whoever_beats_often_looks_seldom() {
+    for (heartbeat, pause) in [(300, 60), (60, 12), (10, 5)] {
+        let mut world = World::new(Policy {
+            heartbeat: Duration::from_secs(heartbeat),
+            ..POLICY
+        });
+        world.check(Finding::Ok, "fine");
+        world.wait(pause - 1);
+        assert!(!world.state.is_look_due(world.instant), "{heartbeat}");
+        world.wait(1);
+        assert!(world.state.is_look_due(world.instant), "{heartbeat}");
+    }
+}
