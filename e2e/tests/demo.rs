@@ -12,7 +12,7 @@ fn the_demo_tells_its_story_and_everything_in_it_really_happens() -> Result<()> 
         &[
             "kind: NodeReadinessRule",
             "node-3  gated by rule critical-components",
-            "is not Ready (+1 more)",
+            "are not Ready",
             "node-1  waits: CSI driver csi.example.com is not registered on this node",
             "node-3  OPEN after",
             "The CNI pod of node-2 breaks.",

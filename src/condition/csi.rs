@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
+use super::names::Names;
 use super::pods::{Word, word};
 use super::{ClassFacts, Condition, Detail, Facts};
 use crate::object::{CsiNode, Node};
@@ -52,17 +53,12 @@ fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     Some(soonest)
 }
 
-/// That a driver, the first of several, was registered before a reboot and is not believed yet.
+/// That drivers were registered before a reboot and are not believed yet.
 fn doubted<'a>(doubted: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
-    let [(driver, _), others @ ..] = doubted else {
-        return None;
-    };
+    let drivers = Names::of(doubted.iter().map(|(driver, _)| *driver))?;
     Some(Condition {
         recheck: doubted.iter().map(|(_, until)| *until).min(),
-        ..Condition::unmet(Detail::CsiDriverOlderThanBoot {
-            driver,
-            more: others.len(),
-        })
+        ..Condition::unmet(Detail::CsiDriverOlderThanBoot { drivers })
     })
 }
 
@@ -70,7 +66,8 @@ fn doubted<'a>(doubted: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
 pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> Condition<'a> {
     let csi_node = of_this_node(facts.node, facts.csi_node);
     if csi_node.is_none_or(|csi_node| csi_node.driver(driver).is_none()) {
-        return Condition::unmet(Detail::CsiDriverMissing { driver, more: 0 });
+        let drivers = Names::one(driver);
+        return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
     let until = doubted_until(facts, driver).map(|until| (driver, until));
     doubted(until.as_slice()).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
@@ -84,24 +81,19 @@ pub(super) fn drivers_registered<'a>(
     let csi_node = of_this_node(facts.node, facts.csi_node);
     let wanted = named(class);
     let registered = |driver: &str| csi_node.and_then(|csi_node| csi_node.driver(driver));
-    let mut missing = wanted.iter().filter(|driver| registered(driver).is_none());
-    if let Some(driver) = missing.next() {
-        return Condition::unmet(Detail::CsiDriverMissing {
-            driver,
-            more: missing.count(),
-        });
+    let wanted = || wanted.iter().copied();
+    let missing = wanted().filter(|driver| registered(driver).is_none());
+    if let Some(drivers) = Names::of(missing) {
+        return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
-    let mut uncounted = wanted.iter().filter(|driver| {
+    let uncounted = wanted().filter(|driver| {
         class.class.require_csi_allocatable
             && !registered(driver).is_some_and(|registered| registered.has_allocatable_count)
     });
-    if let Some(driver) = uncounted.next() {
-        return Condition::unmet(Detail::CsiDriverWithoutCount {
-            driver,
-            more: uncounted.count(),
-        });
+    if let Some(drivers) = Names::of(uncounted) {
+        return Condition::unmet(Detail::CsiDriverWithoutCount { drivers });
     }
-    let with_doubt = |driver: &&'a str| Some((*driver, doubted_until(facts, driver)?));
-    let in_doubt: SmallVec<[_; 4]> = wanted.iter().filter_map(with_doubt).collect();
+    let with_doubt = |driver: &'a str| Some((driver, doubted_until(facts, driver)?));
+    let in_doubt: SmallVec<[_; 4]> = wanted().filter_map(with_doubt).collect();
     doubted(&in_doubt).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -1,5 +1,6 @@
 //! Critical `DaemonSet`s: which of them a node waits for, and whether each has a pod there.
 
+use super::names::Names;
 use super::placement::{is_meant_for, tolerates};
 use super::{ClassFacts, Condition, Detail};
 use crate::object::{DaemonSet, Node, Pod};
@@ -39,13 +40,10 @@ pub(super) fn pods_of<'a>(
 
 /// Has every `DaemonSet` that the node waits for a live pod there?
 pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
-    let mut missing =
+    let missing =
         expected(node, facts).filter(|daemon_set| pods_of(daemon_set, facts).next().is_none());
-    match missing.next() {
+    match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
         None => Condition::met(Detail::DaemonSetsScheduled),
-        Some(first) => Condition::unmet(Detail::DaemonSetPodMissing {
-            daemon_set: &first.key,
-            more: missing.count(),
-        }),
+        Some(daemon_sets) => Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets }),
     }
 }

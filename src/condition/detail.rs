@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::names::Names;
 use crate::api::Duration;
 use crate::object::ObjectKey;
 
@@ -24,58 +25,44 @@ pub enum Detail<'a> {
     WrittenBeforeReboot,
     /// Every critical `DaemonSet` meant for the node has a pod there.
     DaemonSetsScheduled,
-    /// A critical `DaemonSet` has no pod on the node.
+    /// Critical `DaemonSet`s have no pod on the node.
     DaemonSetPodMissing {
-        /// The first such `DaemonSet`, by name.
-        daemon_set: &'a ObjectKey,
-        /// How many others there are.
-        more: usize,
+        /// Those `DaemonSet`s, by name.
+        daemon_sets: Names<&'a ObjectKey>,
     },
     /// All critical pods on the node are Ready.
     PodsReady,
-    /// A critical pod is not Ready.
+    /// Critical pods are not Ready.
     PodNotReady {
-        /// The first such pod, by name.
-        pod: &'a ObjectKey,
-        /// How many others there are.
-        more: usize,
+        /// Those pods, by name.
+        pods: Names<&'a ObjectKey>,
     },
-    /// A critical pod says that it is Ready, but since before the Node object was created.
+    /// Critical pods say that they are Ready, but since before the Node object was created.
     PodOlderThanNode {
-        /// The first such pod, by name.
-        pod: &'a ObjectKey,
-        /// How many others there are.
-        more: usize,
+        /// Those pods, by name.
+        pods: Names<&'a ObjectKey>,
     },
-    /// A critical pod says that it is Ready, but since before the node rebooted.
+    /// Critical pods say that they are Ready, but since before the node rebooted.
     PodOlderThanBoot {
-        /// The first such pod, by name.
-        pod: &'a ObjectKey,
-        /// How many others there are.
-        more: usize,
+        /// Those pods, by name.
+        pods: Names<&'a ObjectKey>,
     },
     /// Every CSI driver that is waited for is registered.
     CsiDriversRegistered,
-    /// A CSI driver that is waited for is not registered.
+    /// CSI drivers that are waited for are not registered.
     CsiDriverMissing {
-        /// The first such driver.
-        driver: &'a str,
-        /// How many others there are.
-        more: usize,
+        /// Those drivers.
+        drivers: Names<&'a str>,
     },
-    /// A CSI driver is registered, but as far as anybody knows since before the node rebooted.
+    /// CSI drivers are registered, but as far as anybody knows since before the node rebooted.
     CsiDriverOlderThanBoot {
-        /// The first such driver.
-        driver: &'a str,
-        /// How many others there are.
-        more: usize,
+        /// Those drivers.
+        drivers: Names<&'a str>,
     },
-    /// A CSI driver is registered, but does not say yet how many volumes it can attach.
+    /// CSI drivers are registered, but do not say yet how many volumes they can attach.
     CsiDriverWithoutCount {
-        /// The first such driver.
-        driver: &'a str,
-        /// How many others there are.
-        more: usize,
+        /// Those drivers.
+        drivers: Names<&'a str>,
     },
     /// All critical components are ready.
     ComponentsReady,
@@ -173,10 +160,11 @@ impl fmt::Write for Rest<'_> {
 
 impl fmt::Display for Detail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let more = |f: &mut fmt::Formatter<'_>, more: usize| match more {
-            0 => Ok(()),
-            more => write!(f, " (+{more} more)"),
-        };
+        const DAEMON_SET: (&str, &str) = ("DaemonSet", "DaemonSets");
+        const POD: (&str, &str) = ("pod", "pods");
+        const DRIVER: (&str, &str) = ("CSI driver", "CSI drivers");
+        const IS: (&str, &str) = ("is", "are");
+        const HAS: (&str, &str) = ("has", "have");
         match self {
             Self::Reported { message, .. } => f.write_str(message),
             Self::HeartbeatMissed { timeout } => {
@@ -188,53 +176,36 @@ impl fmt::Display for Detail<'_> {
             Self::DaemonSetsScheduled => {
                 f.write_str("every critical DaemonSet meant for this node has a pod on it")
             }
-            Self::DaemonSetPodMissing {
-                daemon_set,
-                more: n,
-            } => {
-                write!(f, "DaemonSet {daemon_set} has no pod on this node")?;
-                more(f, *n)
+            Self::DaemonSetPodMissing { daemon_sets } => {
+                daemon_sets.write(f, DAEMON_SET, HAS, "no pod on this node")
             }
             Self::PodsReady => f.write_str("every critical pod on this node is Ready"),
-            Self::PodNotReady { pod, more: n } => {
-                write!(f, "pod {pod} is not Ready")?;
-                more(f, *n)
+            Self::PodNotReady { pods } => pods.write(f, POD, IS, "not Ready"),
+            Self::PodOlderThanNode { pods } => {
+                let what = "been Ready since before this node was created";
+                pods.write(f, POD, HAS, what)
             }
-            Self::PodOlderThanNode { pod, more: n } => {
-                write!(
-                    f,
-                    "pod {pod} has been Ready since before this node was created"
-                )?;
-                more(f, *n)
-            }
-            Self::PodOlderThanBoot { pod, more: n } => {
-                write!(
-                    f,
-                    "pod {pod} has been Ready since before this node rebooted"
-                )?;
-                more(f, *n)
+            Self::PodOlderThanBoot { pods } => {
+                pods.write(f, POD, HAS, "been Ready since before this node rebooted")
             }
             Self::CsiDriversRegistered => {
                 f.write_str("every CSI driver that is waited for is registered")
             }
-            Self::CsiDriverMissing { driver, more: n } => {
-                write!(f, "CSI driver {driver} is not registered on this node")?;
-                more(f, *n)
+            Self::CsiDriverMissing { drivers } => {
+                drivers.write(f, DRIVER, IS, "not registered on this node")
             }
-            Self::CsiDriverOlderThanBoot { driver, more: n } => {
-                write!(
-                    f,
-                    "CSI driver {driver} was registered before this node rebooted"
-                )?;
-                more(f, *n)
-            }
-            Self::CsiDriverWithoutCount { driver, more: n } => {
-                write!(
-                    f,
-                    "CSI driver {driver} reports no allocatable count on this node"
-                )?;
-                more(f, *n)
-            }
+            Self::CsiDriverOlderThanBoot { drivers } => drivers.write(
+                f,
+                DRIVER,
+                ("was", "were"),
+                "registered before this node rebooted",
+            ),
+            Self::CsiDriverWithoutCount { drivers } => drivers.write(
+                f,
+                DRIVER,
+                ("reports", "report"),
+                "no allocatable count on this node",
+            ),
             Self::ComponentsReady => f.write_str("every critical component is ready on this node"),
             Self::ResourceAllocatable { resource } => {
                 write!(f, "this node has {resource} to allocate")

@@ -7,6 +7,7 @@ mod class;
 mod csi;
 mod daemon_sets;
 mod detail;
+mod names;
 mod placement;
 mod pods;
 mod sightings;

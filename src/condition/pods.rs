@@ -1,14 +1,16 @@
 //! Critical pods: is each one on the node Ready, as far as their word can be believed?
 
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
 use super::daemon_sets::{expected, pods_of};
+use super::names::Names;
 use super::{ClassFacts, Condition, Detail, Trust};
 use crate::api::ConditionStatus;
-use crate::object::{Node, Pod, PodReady};
+use crate::object::{Node, ObjectKey, Pod, PodReady};
 
 /// How long after a Node object was created a pod may still be there that belongs to an earlier node of the same
 /// name: the pod collector deletes such pods within this time.
@@ -79,23 +81,29 @@ pub(super) fn ready<'a>(
     unready.extend(others.map(|pod| (pod, word(pod, node, trust, now))));
     unready.retain(|(_, word)| *word != Word::Ready);
 
-    // The pods that are not Ready are named before those that only have to be believed.
-    let Some((first, worst)) = unready
-        .iter()
-        .max_by(|(a, a_word), (b, b_word)| a_word.cmp(b_word).then_with(|| b.key.cmp(&a.key)))
-    else {
+    let Some(worst) = unready.iter().map(|(_, word)| *word).max() else {
         return Condition::met(Detail::PodsReady);
     };
-    let (pod, more) = (&first.key, unready.len() - 1);
+    // Where some are not Ready, those that only have to be believed are not named.
+    let is_like_the_worst = |word: &Word| discriminant(word) == discriminant(&worst);
+    let mut named: SmallVec<[&ObjectKey; 8]> = unready
+        .iter()
+        .filter(|(_, word)| is_like_the_worst(word))
+        .map(|(pod, _)| &pod.key)
+        .collect();
+    named.sort_unstable();
+    let Some(pods) = Names::of(named) else {
+        return Condition::met(Detail::PodsReady);
+    };
     Condition {
         recheck: unready
             .iter()
             .filter_map(|(_, word)| word.believed_at())
             .min(),
         ..Condition::unmet(match worst {
-            Word::NotReady => Detail::PodNotReady { pod, more },
-            Word::BeforeNode(_) => Detail::PodOlderThanNode { pod, more },
-            Word::BeforeReboot(_) | Word::Ready => Detail::PodOlderThanBoot { pod, more },
+            Word::NotReady => Detail::PodNotReady { pods },
+            Word::BeforeNode(_) => Detail::PodOlderThanNode { pods },
+            Word::BeforeReboot(_) | Word::Ready => Detail::PodOlderThanBoot { pods },
         })
     }
 }

@@ -152,7 +152,7 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
         (
             "two without a pod",
             world(&worker()).daemon_set(&cni()).daemon_set(&proxy),
-            Some("DaemonSet kube-system/cni has no pod on this node (+1 more)"),
+            Some("DaemonSets kube-system/cni, kube-system/proxy have no pod on this node"),
         ),
         (
             "three without a pod",
@@ -160,7 +160,9 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
                 .daemon_set(&cni())
                 .daemon_set(&proxy)
                 .daemon_set(&agent),
-            Some("DaemonSet kube-system/agent has no pod on this node (+2 more)"),
+            Some(
+                "DaemonSets kube-system/agent, kube-system/cni, kube-system/proxy have no pod on this node",
+            ),
         ),
         (
             "in a namespace that the class does not cover",
@@ -717,7 +719,7 @@ fn critical_pods_have_to_be_ready() {
                 .daemon_set(&proxy)
                 .pod(&pod("kube-system/proxy-1").of(&proxy))
                 .pod(&bare()),
-            Some("pod kube-system/cni-1 is not Ready (+2 more)"),
+            Some("pods kube-system/cni-1, kube-system/probe, kube-system/proxy-1 are not Ready"),
         ),
     ] {
         assert_lack(name, &world, READY, expected);
@@ -777,7 +779,7 @@ fn a_pod_that_was_ready_before_the_node_was_created_is_believed_after_a_minute()
         (
             "behind one that is not Ready",
             with(&old()).pod(&other()).now(at(2)),
-            Some("pod kube-system/other is not Ready (+1 more)"),
+            Some("pod kube-system/other is not Ready"),
             Some(at(60)),
         ),
     ] {
@@ -825,7 +827,7 @@ fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
         (
             "two wanted, none registered",
             with(both()),
-            Some("CSI driver a.csi is not registered on this node (+1 more)"),
+            Some("CSI drivers a.csi, b.csi are not registered on this node"),
         ),
         (
             "two wanted, one registered",
@@ -896,7 +898,7 @@ fn a_class_may_ask_for_the_volume_count_of_a_driver() {
         (
             "both without a count",
             world().csi_node(&csi().driver("b.csi").driver("a.csi")),
-            Some("CSI driver a.csi reports no allocatable count on this node (+1 more)"),
+            Some("CSI drivers a.csi, b.csi report no allocatable count on this node"),
         ),
         (
             "one without a count",

@@ -86,7 +86,7 @@ mod tests {
 
     fn world() -> World {
         let mut world = World::default();
-        let message = "DaemonSet kube-system/cni has no pod on this node (+1 more)";
+        let message = "DaemonSets kube-system/cni, kube-system/csi have no pod on this node";
         world.see_node(&node("node-1", 1, &GATES, ""), Duration::from_secs(1));
         world.see_node(&node("node-2", 2, &GATES, message), Duration::from_secs(2));
         world.see_node(&node("node-1", 3, &[], ""), Duration::from_secs(9));
@@ -102,7 +102,7 @@ mod tests {
             [
                 "NODE    READY  GATE   FOR     PODS  WAITS FOR",
                 "node-1  yes    open   8.0 s   1",
-                "node-2  yes    gated  10.0 s  0     DaemonSet kube-system/cni has no pod (+1 mo…",
+                "node-2  yes    gated  10.0 s  0     DaemonSets kube-system/cni, kube-system/csi…",
                 "",
                 "workload: 1 of 1 pods run, 0 wait for an open node",
             ]

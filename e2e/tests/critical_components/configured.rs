@@ -60,8 +60,10 @@ async fn a_class_of_all_namespaces_covers_every_one() -> Result<()> {
         .await?;
     pool.join(pool.node()).await?;
     let cni = pool.pod_of("cni").await?;
-    pool.is_held_because("pod default/namespaced-agent is not Ready (+1 more)")
-        .await?;
+    pool.is_held_because(&format!(
+        "pods default/namespaced-agent, kube-system/{cni} are not Ready"
+    ))
+    .await?;
     pool.set_ready_in("default", "namespaced-agent", true)
         .await?;
     pool.is_held_because(&format!("pod default/{cni} is not Ready"))

@@ -19,7 +19,7 @@ async fn every_driver_that_critical_pods_wait_for_must_be_registered() -> Result
         .await?;
     let node = pool.join(pool.node()).await?;
     // There is no CSINode at all.
-    pool.is_held_because("CSI driver a.csi.example.com is not registered on this node (+2 more)")
+    pool.is_held_because("CSI drivers a.csi.example.com, b.csi.example.com, c.csi.example.com are not registered on this node")
         .await?;
     set_csi_drivers(
         &pool.client,
@@ -27,7 +27,7 @@ async fn every_driver_that_critical_pods_wait_for_must_be_registered() -> Result
         &["a.csi.example.com.other", "example.com"],
     )
     .await?;
-    pool.is_held_because("CSI driver a.csi.example.com is not registered on this node (+2 more)")
+    pool.is_held_because("CSI drivers a.csi.example.com, b.csi.example.com, c.csi.example.com are not registered on this node")
         .await?;
     set_csi_drivers(
         &pool.client,

@@ -42,7 +42,7 @@ async fn pods_without_an_owner_that_have_ended_are_not_waited_for() -> Result<()
         pool.pod(name).never_ready().create(&pool.client).await?;
     }
     pool.join(pool.unattended_node()).await?;
-    pool.is_held_because("pod kube-system/ended-failed is not Ready (+2 more)")
+    pool.is_held_because("pods kube-system/ended-failed, kube-system/ended-holder, kube-system/ended-succeeded are not Ready")
         .await?;
     set_phase(&pool, "ended-succeeded", "Succeeded").await?;
     set_phase(&pool, "ended-failed", "Failed").await?;

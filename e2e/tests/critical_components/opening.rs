@@ -173,7 +173,7 @@ async fn every_critical_pod_without_an_owner_is_waited_for() -> Result<()> {
         .create(&pool.client)
         .await?;
     pool.join(pool.node()).await?;
-    pool.is_held_because("pod kube-system/bare-pods-a is not Ready (+1 more)")
+    pool.is_held_because("pods kube-system/bare-pods-a, kube-system/bare-pods-b are not Ready")
         .await?;
 
     pool.set_pod_ready("a", true).await?;

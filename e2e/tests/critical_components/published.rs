@@ -49,7 +49,7 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
     }
     pool.join(pool.node()).await?;
     pool.is_held_because(
-        "DaemonSet kube-system/described-calico-node has no pod on this node (+1 more)",
+        "DaemonSets kube-system/described-calico-node, kube-system/described-kube-proxy have no pod on this node",
     )
     .await?;
     let first = condition(&pool, COMPONENTS_READY).await?;
@@ -64,8 +64,10 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
         pool.pod_of("calico-node").await?,
         pool.pod_of("kube-proxy").await?,
     );
-    pool.is_held_because(&format!("pod {NAMESPACE}/{calico} is not Ready (+1 more)"))
-        .await?;
+    pool.is_held_because(&format!(
+        "pods {NAMESPACE}/{calico}, {NAMESPACE}/{proxy} are not Ready"
+    ))
+    .await?;
     let second = condition(&pool, COMPONENTS_READY).await?;
     assert_eq!(second.reason.as_deref(), Some("PodNotReady"));
     assert!(

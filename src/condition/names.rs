@@ -1,0 +1,95 @@
+//! The objects that something is said of: all of them by name, up to a bound.
+
+use std::fmt;
+
+/// How many are named. With longer lists a message would not be read, and Events take no more than 1,024 bytes.
+const NAMED: usize = 10;
+
+/// Some objects, at least one, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names<T> {
+    first: T,
+    /// As many of the others as are named.
+    others: Vec<T>,
+    /// How many there are besides.
+    more: usize,
+}
+
+impl<T> Names<T> {
+    /// Just this one.
+    pub const fn one(name: T) -> Self {
+        Self {
+            first: name,
+            others: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// All of these; `None` where there are none.
+    pub fn of(names: impl IntoIterator<Item = T>) -> Option<Self> {
+        let mut names = names.into_iter();
+        let first = names.next()?;
+        let others = names.by_ref().take(NAMED - 1).collect();
+        Some(Self {
+            first,
+            others,
+            more: names.count(),
+        })
+    }
+
+    /// The word for one of them, or the word for several.
+    fn either(&self, one: &'static str, several: &'static str) -> &'static str {
+        if self.others.is_empty() { one } else { several }
+    }
+}
+
+impl<T: fmt::Display> Names<T> {
+    /// Says something of them, each word as it is for one and for several: `DaemonSet a has no pod`,
+    /// `DaemonSets a, b have no pod`.
+    pub fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        (thing, things): (&'static str, &'static str),
+        (does, do_): (&'static str, &'static str),
+        what: &str,
+    ) -> fmt::Result {
+        write!(
+            f,
+            "{} {self} {} {what}",
+            self.either(thing, things),
+            self.either(does, do_)
+        )
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Names<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        for other in &self.others {
+            write!(f, ", {other}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, " (+{more} more)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_named_up_to_a_bound() {
+        for (count, expected) in [
+            (1, "1"),
+            (2, "1, 2"),
+            (10, "1, 2, 3, 4, 5, 6, 7, 8, 9, 10"),
+            (12, "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 (+2 more)"),
+        ] {
+            assert_eq!(Names::of(1..=count).unwrap().to_string(), expected);
+        }
+        assert_eq!(Names::of(1..1), None);
+        assert_eq!(Names::of([7]), Some(Names::one(7)));
+    }
+}
