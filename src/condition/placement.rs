@@ -26,8 +26,8 @@ const LIFECYCLE_TAINTS: [&str; 10] = [
 pub struct PassingTaints {
     /// Keys of other projects' startup taints, from the configuration. A key that ends in `*` is a prefix.
     pub configured: Vec<String>,
-    /// Key and effect of the taints that rules here manage.
-    pub managed: Vec<(String, TaintEffect)>,
+    /// Key and effect of the taints that rules here manage; without an effect, whatever it is.
+    pub managed: Vec<(String, Option<TaintEffect>)>,
 }
 
 impl PassingTaints {
@@ -35,10 +35,9 @@ impl PassingTaints {
     #[must_use]
     pub fn contains(&self, taint: &Taint) -> bool {
         LIFECYCLE_TAINTS.contains(&taint.key.as_str())
-            || self
-                .managed
-                .iter()
-                .any(|(key, effect)| taint.is(key, *effect))
+            || self.managed.iter().any(|(key, effect)| {
+                effect.map_or(taint.key == *key, |effect| taint.is(key, effect))
+            })
             || self
                 .configured
                 .iter()

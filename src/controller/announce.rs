@@ -9,9 +9,8 @@ use tracing::info;
 use super::events::{EventSink, Notice, Tone};
 use super::nodes::NodeWork;
 use super::rules::RuleWork;
-use crate::api::names::TAINT_PREFIX;
 use crate::object::NodeMetadata;
-use crate::rule::{ChangeKind, NodePlan, NodeState, Rule, TaintChange};
+use crate::rule::{ChangeKind, NodePlan, NodeState, Rule, TaintChange, is_foreign};
 
 /// What is over so soon is not told: every node that joins lacks pods that are on their way.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
@@ -50,6 +49,7 @@ pub(super) fn announce(
         // Where an earlier process knew both, it has told.
         if let Some(spec) = rule.live().filter(|_| is_new_rule(rule) || joined_here) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
+            // Gardener's controller tells the story of such a taint in words of its own.
             if spec.waits_for_components() && is_foreign(&spec.taint.key) {
                 continue;
             }
@@ -93,12 +93,6 @@ pub(super) fn announce(
         waiting.detail.to_string(),
     ));
     None
-}
-
-/// Whether a taint is not of the kind that the Node Readiness Controller manages too. Where such a one waits for critical
-/// components, its story is told in the words of Gardener's controller, and not a second time in the other one's.
-fn is_foreign(taint_key: &str) -> bool {
-    !taint_key.starts_with(TAINT_PREFIX)
 }
 
 /// Logs a taint change that has been made and posts its events.

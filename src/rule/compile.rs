@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 use super::rejection::Rejection;
-use crate::api::names::{FINALIZER, TAINT_PREFIX};
+use super::taint_key::is_foreign;
+use crate::api::names::FINALIZER;
 use crate::api::{
     ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
     Repair, TaintEffect, TaintPolicy,
@@ -195,7 +196,7 @@ impl Reach {
             selector: Selector::parse(&spec.node_selector).ok(),
             is_lifted_in_the_end: !spec.dry_run
                 && spec.taint_policy == TaintPolicy::AddAndRemove
-                && key.starts_with(TAINT_PREFIX),
+                && !is_foreign(key),
         }
     }
 }

@@ -37,3 +37,4 @@ pub use plan::{
 };
 pub use rejection::Rejection;
 pub use set::RuleSet;
+pub use taint_key::is_foreign;

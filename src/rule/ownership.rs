@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::compile::{CompiledSpec, Rule};
+use super::taint_key::is_foreign;
 use crate::api::TaintEffect;
-use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX, TAINT_PREFIX};
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::object::Node;
 
 /// A taint that Nodegate put on a node or took over, as its annotation tells.
@@ -62,7 +63,7 @@ impl<'a> Ownership<'a> {
             .filter_map(|(key, value)| {
                 let rule_uid = key.strip_prefix(TAINT_ADDED_BY_PREFIX)?;
                 let value: OwnershipValue = serde_json::from_str(value).ok()?;
-                value.taint_key.starts_with(TAINT_PREFIX).then_some(Self {
+                (!is_foreign(value.taint_key)).then_some(Self {
                     rule_name: value.rule_name,
                     rule_uid,
                     taint_key: value.taint_key,

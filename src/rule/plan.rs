@@ -270,8 +270,8 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
                 .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
                 .flat_map(|claim| {
                     // The kubelet may have registered the taint with another value than the rule's.
-                    let registered = state.node.taint(&claim.spec.taint.key, claim.spec.effect);
-                    std::iter::once(&claim.spec.taint).chain(registered)
+                    let (key, effect) = (&claim.spec.taint.key, claim.spec.effect);
+                    std::iter::once(&claim.spec.taint).chain(draft.taints_of(key, effect))
                 })
                 .collect()
         })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
+use super::taint_key::is_foreign;
 use crate::condition::{PassingTaints, Source};
 use crate::object::{Node, Taint};
 
@@ -37,7 +38,10 @@ impl RuleSet {
             .iter()
             .filter_map(|rule| Some((rule, rule.reach.as_ref()?)))
             .filter(|(rule, reach)| is_in_force(rule) || is_leaving(rule, reach))
-            .map(|(_, reach)| (reach.key.clone(), reach.effect))
+            .map(|(_, reach)| {
+                let effect = Some(reach.effect).filter(|_| !is_foreign(&reach.key));
+                (reach.key.clone(), effect)
+            })
             .collect();
         let followed = rules
             .iter()

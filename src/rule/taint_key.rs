@@ -13,7 +13,7 @@ use crate::selector::is_label_key;
 /// Says what is wrong with the key.
 pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> {
     let (prefix, _) = key.split_once('/').unwrap_or_default();
-    if policy == TaintPolicy::AddAndRemove && !key.starts_with(TAINT_PREFIX) {
+    if policy == TaintPolicy::AddAndRemove && is_foreign(key) {
         return Err("taint key must start with 'readiness.k8s.io/'");
     }
     if !is_label_key(key) {
@@ -25,6 +25,12 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
         );
     }
     Ok(())
+}
+
+/// Whether taints with this key are another project's. A rule may only lift them, and nobody here owns them.
+#[must_use]
+pub fn is_foreign(key: &str) -> bool {
+    !key.starts_with(TAINT_PREFIX)
 }
 
 /// Whether taints with this key prefix belong to components of Kubernetes. Those that the Cluster Autoscaler calls

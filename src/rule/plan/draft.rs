@@ -1,6 +1,7 @@
 //! A plan in the making: each taint is settled by itself, and whatever that changes is noted.
 
 use jiff::{SignedDuration, Timestamp};
+use smallvec::SmallVec;
 
 use super::{
     ChangeKind, ClusterState, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
@@ -15,6 +16,7 @@ use crate::rule::ownership::{
     Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
 use crate::rule::patience::{Past, held_back, is_new, unmet_since};
+use crate::rule::taint_key::is_foreign;
 use crate::rule::{CompiledSpec, Doubts, Rule};
 
 /// A node that opens so soon after it came is written once: whose the taint is that it registered with is only put on
@@ -55,7 +57,7 @@ impl<'a> Draft<'a> {
         owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) {
-        let tainted = self.node.taint(key, effect).is_some();
+        let tainted = self.taints_of(key, effect).next().is_some();
         let governing = claims
             .iter()
             .find(|claim| claim.rule.live().is_some())
@@ -239,12 +241,16 @@ impl<'a> Draft<'a> {
                 }
                 let taint = spec.taint.clone().added_at(self.now);
                 self.taints().push(taint);
-                self.record(ChangeKind::Added, claim);
+                self.record(ChangeKind::Added, claim, spec.effect);
             }
             Decision::Release { .. } | Decision::GiveUp => {
-                self.taints()
-                    .retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-                self.record(ChangeKind::Removed, claim);
+                let lifted: SmallVec<[&Taint; 2]> =
+                    self.taints_of(&spec.taint.key, spec.effect).collect();
+                self.taints().retain(|taint| !lifted.contains(&taint));
+                for taint in lifted {
+                    let effect = taint.effect.parse().unwrap_or(spec.effect);
+                    self.record(ChangeKind::Removed, claim, effect);
+                }
             }
             Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
         }
@@ -283,6 +289,30 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The node's taints that a rule with this key and effect is about: there is one at most, unless it is another
+    /// project's. Those know their startup taints by the key, whatever the effect, and so does a rule that lifts them, save
+    /// what another rule here names.
+    pub(super) fn taints_of(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+    ) -> impl Iterator<Item = &'a Taint> {
+        let is_meant = move |taint: &&Taint| {
+            taint.is(key, effect)
+                || taint.key == key && is_foreign(key) && !self.is_named_by_a_rule(taint)
+        };
+        self.node.taints.iter().filter(is_meant)
+    }
+
+    fn is_named_by_a_rule(&self, taint: &Taint) -> bool {
+        let rules = self.cluster.rules.rules();
+        let mut selecting = self.state.selecting.iter().map(|index| &rules[*index]);
+        selecting.any(|rule| {
+            let mut spec = rule.active().filter(|_| !rule.deleting).into_iter();
+            spec.any(|spec| taint.is(&spec.taint.key, spec.effect))
+        })
+    }
+
     pub(super) fn taints(&mut self) -> &mut Vec<Taint> {
         self.plan
             .taints
@@ -310,7 +340,7 @@ impl<'a> Draft<'a> {
             .find(|outcome| outcome.rule.uid == rule.uid)
     }
 
-    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>) {
+    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>, effect: TaintEffect) {
         let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
             return;
         };
@@ -324,7 +354,7 @@ impl<'a> Draft<'a> {
             rule_name: claim.rule.name.to_string(),
             rule_uid: claim.rule.uid.to_string(),
             key: claim.spec.taint.key.clone(),
-            effect: claim.spec.effect,
+            effect,
             transition: evaluation.latest_transition().filter(|_| !gave_up),
             why: match kind {
                 ChangeKind::Added => unmet(),

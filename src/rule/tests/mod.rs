@@ -7,6 +7,7 @@ mod conflict;
 mod deadlines;
 mod doubts;
 mod evaluation;
+mod foreign;
 mod forgery;
 mod joining;
 mod laws;
