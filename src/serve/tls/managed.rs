@@ -6,7 +6,7 @@
 //! earlier certificate is believed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::Uri;
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ use tracing::{info, warn};
 
 use super::Certificates;
 use super::certificate::{CertificateError, ServingCertificate};
+use super::handover::Handover;
 use super::issue::{Issued, issue};
 use crate::causes::with_causes;
 
@@ -48,8 +49,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const SHORTLY: Duration = Duration::from_millis(100);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the API server may take to notice that it is to trust another CA.
-const SETTLING: Duration = Duration::from_secs(3);
 
 /// The webhook's certificate in the cluster.
 pub struct ManagedCertificate {
@@ -107,13 +106,15 @@ impl ManagedCertificate {
 
     async fn keep(self, certificates: Certificates) {
         let mut problem = None;
+        let mut handover = Handover::default();
         loop {
-            let pause = match self.tend(&certificates, Timestamp::now()).await {
-                Ok(()) => {
+            let tended = self.tend(&certificates, &mut handover, Timestamp::now());
+            let pause = match tended.await {
+                Ok(pause) => {
                     if problem.take().is_some() {
                         info!("the webhook's certificate is in order again");
                     }
-                    INTERVAL
+                    pause
                 }
                 Err(Error::Outrun) => SHORTLY,
                 Err(error) => {
@@ -130,8 +131,13 @@ impl ManagedCertificate {
         }
     }
 
-    /// Brings Secret, configuration and what is served in line, once.
-    async fn tend(&self, certificates: &Certificates, now: Timestamp) -> Result<(), Error> {
+    /// Brings Secret, configuration and what is served in line, once. Answers when that is to be done again.
+    async fn tend(
+        &self,
+        certificates: &Certificates,
+        handover: &mut Handover<ServingCertificate>,
+        now: Timestamp,
+    ) -> Result<Duration, Error> {
         let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
         let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
         let names = names(&configuration);
@@ -147,16 +153,19 @@ impl ManagedCertificate {
             Some(stored) if stored.is_good_for(&names, now) => stored,
             outdated => self.renew(secret, outdated, &names, now).await?,
         };
-        let trusted_anew = self.publish(&configuration, &stored.ca).await?;
-        if certificates.current().as_ref() != Some(&stored.certificate) {
-            // A client that does not know the new CA yet still believes the certificate in use.
-            if trusted_anew && certificates.current().is_some() {
-                tokio::time::sleep(SETTLING).await;
-            }
+        self.publish(&configuration, &stored.ca).await?;
+        let current = certificates.current();
+        // A client that does not know the new CA yet still believes the certificate in use. Another replica may have told
+        // it of the CA only just now.
+        let wait = handover.wait(current.as_ref(), &stored.certificate, Instant::now());
+        if !wait.is_zero() {
+            return Ok(wait);
+        }
+        if current.as_ref() != Some(&stored.certificate) {
             info!(secret = %format_args!("{}/{SECRET}", self.namespace), "certificate loaded");
             certificates.replace(stored.certificate);
         }
-        Ok(())
+        Ok(INTERVAL)
     }
 
     /// Makes a certificate and puts it in the Secret, unless another replica does so first.
@@ -191,12 +200,12 @@ impl ManagedCertificate {
         Ok(stored)
     }
 
-    /// Tells the API server which CA to trust; answers whether that was news to it.
+    /// Tells the API server which CA to trust, where it does not know.
     async fn publish(
         &self,
         configuration: &ValidatingWebhookConfiguration,
         ca: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let ca = ByteString(ca.as_bytes().to_vec());
         let webhooks: Vec<_> = configuration
             .webhooks
@@ -206,7 +215,7 @@ impl ManagedCertificate {
             .map(|webhook| json!({"name": webhook.name, "clientConfig": {"caBundle": ca}}))
             .collect();
         if webhooks.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         // The version keeps a webhook that has just been taken away from coming back.
         let patch = Patch::Strategic(json!({
@@ -218,7 +227,7 @@ impl ManagedCertificate {
         let patched = self.configurations.patch(CONFIGURATION, &params, &patch);
         request(&what, patched).await?;
         info!("CA written to ValidatingWebhookConfiguration {CONFIGURATION}");
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -6,12 +6,14 @@
 //! | `certificate` | a certificate with its key: parsed, and judged as a client would (pure) |
 //! | `issue` | makes a CA and a certificate (pure, save for randomness) |
 //! | `files` | follows `tls.crt` and `tls.key` in a folder |
+//! | `handover` | when another certificate may be served (pure) |
 //! | `managed` | follows, makes and renews the webhook's certificate in a Secret, and tells the API server its CA |
 //!
 //! It does not know what is served, nor to whom; see `serve::server`.
 
 mod certificate;
 mod files;
+mod handover;
 mod issue;
 mod managed;
 
