@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nodegate_e2e::changes::set_node_condition;
-use nodegate_e2e::{Controller, Witness, sights};
+use nodegate_e2e::{Controller, Witness, fixtures, never, sights};
 use serde_json::json;
 
 use super::{
-    A_WHILE, READY, client, create_open, eventually_gated, eventually_open, eventually_released,
-    gated_within, key, node, own_cluster, rule, stays_open, until,
+    A_WHILE, READY, TEST, client, create_open, eventually_gated, eventually_open,
+    eventually_released, gated_within, key, node, own_cluster, rule, stays_open, until,
 };
 
 #[tokio::test]
@@ -67,6 +67,33 @@ async fn a_node_that_joins_is_gated_at_once_whatever_the_grace_period() -> Resul
     eventually_open(&client, "joins", "joins").await?;
     set_node_condition(&client, "joins", READY, "False").await?;
     stays_open(&client, "joins", "joins", A_WHILE).await
+}
+
+#[tokio::test]
+async fn nodes_that_are_older_than_the_rule_get_the_grace_period_and_the_guard() -> Result<()> {
+    let client = client().await?;
+    let names: Vec<_> = (0..20).map(|index| format!("older-{index}")).collect();
+    for name in &names {
+        let never_reported = fixtures::node(name).label(TEST, "older");
+        never_reported.create(&client).await?;
+    }
+    let before = rule("older-known").selects(TEST, "older");
+    before.create(&client).await?;
+    eventually_gated(&client, "older-19", "older-known").await?;
+    rule("older")
+        .spec(
+            "taint",
+            json!({ "key": key("older"), "effect": "NoExecute" }),
+        )
+        .spec("gracePeriod", json!("10m"))
+        .spec("disruption", json!({}))
+        .create(&client)
+        .await?;
+    tokio::time::sleep(A_WHILE).await;
+    never("a node is closed", 4 * A_WHILE, async || {
+        Ok(super::count_gated(&client, "older", &names).await? > 0)
+    })
+    .await
 }
 
 #[tokio::test]
