@@ -66,6 +66,8 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 pub struct Past<'a> {
     /// The rule.
     pub rule: &'a Rule,
+    /// When the node was created.
+    pub created: Option<Timestamp>,
     /// When the node came, where this process saw it come.
     pub joined: Option<Timestamp>,
     /// What is remembered of the rule on the node.
@@ -87,7 +89,7 @@ impl Past<'_> {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
         }
-        let is_in_force = self.rule.in_force_since.is_some();
+        let is_in_force = self.was_in_force();
         !self.met
             && match self.memory {
                 // Whoever has lifted the taint has opened the node.
@@ -98,6 +100,18 @@ impl Past<'_> {
                 }
                 None => self.tainted || (is_in_force && is_new(self.joined, now)),
             }
+    }
+}
+
+impl Past<'_> {
+    /// Whether the rule was in force when the node came. Which of the two is seen first does not tell, so soon after: the
+    /// API server's own times do.
+    fn was_in_force(&self) -> bool {
+        let (Some(since), Some(joined)) = (self.rule.in_force_since, self.joined) else {
+            return false;
+        };
+        since <= joined
+            || (since.duration_since(joined) <= PROMPTLY && self.rule.created <= self.created)
     }
 }
 

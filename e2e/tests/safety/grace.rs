@@ -80,6 +80,8 @@ async fn nodes_that_are_older_than_the_rule_get_the_grace_period_and_the_guard()
     let before = rule("older-known").selects(TEST, "older");
     before.create(&client).await?;
     eventually_gated(&client, "older-19", "older-known").await?;
+    // The API server's times are in whole seconds.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     rule("older")
         .spec(
             "taint",

@@ -202,6 +202,7 @@ impl<'a> Draft<'a> {
             .find(|memory| memory.rule == rule.uid);
         let past = Past {
             rule,
+            created: self.node.created,
             joined: self.state.joined,
             memory,
             tainted,

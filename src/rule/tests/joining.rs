@@ -33,7 +33,19 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
             false,
         ),
         (
-            "came before the rule",
+            "came just before the rule",
+            new()
+                .rule_in_force_since(&careful().created(at(1)), at(102))
+                .now(at(102)),
+            false,
+        ),
+        (
+            "came after the rule and was seen first",
+            new().rule_in_force_since(&careful(), at(102)).now(at(102)),
+            true,
+        ),
+        (
+            "came long before the rule went live",
             new().rule_in_force_since(&careful(), at(200)).now(at(200)),
             false,
         ),
