@@ -2,6 +2,7 @@
 //! message that says why.
 
 mod controller;
+mod kubelet;
 mod reporter;
 
 use std::collections::BTreeMap;
@@ -30,7 +31,11 @@ static INSTALLED: OnceCell<()> = OnceCell::const_new();
 async fn the_api_server_finds_no_fault_with_the_policies() -> Result<()> {
     let cluster = cluster().await?;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(cluster.client().await?);
-    for name in ["nrr-controller-policy", "nrr-reporter-policy"] {
+    for name in [
+        "nrr-controller-policy",
+        "nrr-node-policy",
+        "nrr-reporter-policy",
+    ] {
         let checked = eventually("it is type-checked", SOON, async || {
             let status = policies.get(name).await?.status.unwrap_or_default();
             Ok(status.type_checking)
