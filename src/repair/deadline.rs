@@ -15,7 +15,7 @@ const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 const NEVER: &str = "never";
 
 /// When a node's time is up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
     /// At this time.
     At(Timestamp),
@@ -48,6 +48,12 @@ impl Deadline {
                 && now.duration_since(*joined) <= PROMPT
         };
         let since = joined.filter(was_watched).unwrap_or(now);
+        Self::of(since, ttl)
+    }
+
+    /// The deadline of a node whose time runs from `since`.
+    #[must_use]
+    pub fn of(since: Timestamp, ttl: ReadinessTtl) -> Self {
         match ttl {
             ReadinessTtl::For(ttl) => Self::after(since, ttl),
             ReadinessTtl::Forever => Self::Never,

@@ -7,9 +7,9 @@ use nodegate_e2e::{eventually, never, sights};
 use serde_json::json;
 
 use super::{
-    A_WHILE, READY, SOON, are_left_alone, claim, client, deadline, deadline_key,
-    eventually_deleted, eventually_open, eventually_told, in_seconds, key, living_claim, node,
-    rule,
+    A_WHILE, READY, SOON, TTL, are_left_alone, claim, client, deadline, deadline_key,
+    eventually_deleted, eventually_open, eventually_told, eventually_told_within, in_seconds, key,
+    living_claim, node, rule,
 };
 
 /// A rule with the limit that rules have unless they say otherwise.
@@ -102,8 +102,7 @@ async fn nodes_that_have_stopped_being_ready_count_and_those_within_their_time_d
     Ok(())
 }
 
-#[tokio::test]
-async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
+pub(super) async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
     const TEST: &str = "bare";
     let client = client().await?;
     let rule = careful(TEST, "Release").create(&client).await?;
@@ -120,7 +119,8 @@ async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
             .create(&client)
             .await?;
     }
-    let note = eventually_told(&client, "bare-late", "NodeRepairBlocked").await?;
+    let blocked = "NodeRepairBlocked";
+    let note = eventually_told_within(&client, "bare-late", blocked, TTL + SOON).await?;
     ensure!(note.contains("2 of 2 nodes of rule 'bare'"), "{note}");
     ensure!(
         sights::has_taint(&client, "bare-late", &key(TEST)).await?,
@@ -129,8 +129,8 @@ async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn nodes_are_not_opened_one_after_another_while_those_before_are_not_ready() -> Result<()> {
+pub(super) async fn nodes_are_not_opened_one_after_another_while_those_before_are_not_ready()
+-> Result<()> {
     const TEST: &str = "trickle";
     let client = client().await?;
     let rule = careful(TEST, "Release").create(&client).await?;
@@ -144,7 +144,8 @@ async fn nodes_are_not_opened_one_after_another_while_those_before_are_not_ready
     late("trickle-first", -5).await?;
     eventually_open(&client, TEST, "trickle-first").await?;
     late("trickle-second", -5).await?;
-    let note = eventually_told(&client, "trickle-second", "NodeRepairBlocked").await?;
+    let blocked = "NodeRepairBlocked";
+    let note = eventually_told_within(&client, "trickle-second", blocked, TTL + SOON).await?;
     ensure!(
         note.contains("2 of 2 nodes of NodePool 'trickle'"),
         "{note}"

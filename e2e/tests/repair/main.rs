@@ -52,6 +52,10 @@ async fn what_takes_a_readiness_ttl() -> Result<()> {
         deletion::a_node_that_is_not_ready_in_time_has_its_claim_deleted(),
         deletion::an_old_cluster_loses_nothing_to_a_new_rule(),
         release::a_node_that_is_not_ready_in_time_is_opened(),
+        release::a_node_is_opened_and_completed_in_one_write(),
+        limit::without_a_pool_the_nodes_of_the_rule_are_counted(),
+        limit::nodes_are_not_opened_one_after_another_while_those_before_are_not_ready(),
+        safeguards::no_node_is_opened_that_may_work_or_is_to_be_left_alone(),
         deadlines::nothing_is_repaired_in_the_first_ttl_after_a_start(),
     )?;
     Ok(())
@@ -202,7 +206,8 @@ async fn eventually_gated(client: &Client, test: &str, node: &str) -> Result<()>
 }
 
 async fn eventually_open(client: &Client, test: &str, node: &str) -> Result<()> {
-    eventually(&format!("node {node} is open"), SOON, async || {
+    // A deadline on record opens no node before its time.
+    eventually(&format!("node {node} is open"), TTL + SOON, async || {
         Ok(!sights::has_taint(client, node, &key(test)).await?)
     })
     .await

@@ -111,8 +111,7 @@ async fn no_claim_is_deleted_of_a_node_that_may_work_or_is_to_be_left_alone() ->
     patch_node(&client, "spared-deleting-soon", &keep).await
 }
 
-#[tokio::test]
-async fn no_node_is_opened_that_may_work_or_is_to_be_left_alone() -> Result<()> {
+pub(super) async fn no_node_is_opened_that_may_work_or_is_to_be_left_alone() -> Result<()> {
     const TEST: &str = "held";
     let client = client().await?;
     let reboots = rule(TEST, "Release").spec("regateOnReboot", json!(true));

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::Standing;
 use super::draft::{Claim, Draft};
-use crate::api::EnforcementMode;
+use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{Deadline, NoTtl, ReadinessTtl, has_been_open, in_force};
 use crate::rule::{CompiledSpec, Decision};
 
@@ -25,15 +25,20 @@ impl<'a> Draft<'a> {
         // A node that is open has lost the taint since, while the rule was a dry run perhaps: what is on record was for
         // another time.
         let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
-        if let Some(recorded) = recorded {
-            return Some(Ok(recorded));
-        }
         let joined = self.node.created.max(rule.created);
+        let ttl = || in_force(repair, self.node, self.state.karpenter);
+        if let Some(recorded) = recorded {
+            // Who can annotate the node must not be able to open it by that before its time.
+            let is_bounded = repair.action == RepairAction::Release;
+            return Some(match joined.filter(|_| is_bounded) {
+                Some(joined) => ttl().map(|ttl| recorded.max(Deadline::of(joined, ttl))),
+                None => Ok(recorded),
+            });
+        }
         // Who takes a deadline off the node wants it to have the whole time anew.
         let has_had_one = self.state.sightings.has_had_deadline(&rule.uid);
         let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
-        let ttl = in_force(repair, self.node, self.state.karpenter);
-        Some(ttl.map(|ttl| match ttl {
+        Some(ttl().map(|ttl| match ttl {
             // A dry run leaves nothing on record, so that it counts from the same moment each time.
             ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
             ttl => Deadline::first(first_gated, self.state.watching_since, now, ttl),

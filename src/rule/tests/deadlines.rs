@@ -65,8 +65,22 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
         ),
         (
             "recorded before",
-            due(gated(unmet()), 77),
+            due(gated(unmet()), 2000),
             repairing("r"),
+            5,
+            2000,
+        ),
+        (
+            "recorded for a time before its time, by its kubelet perhaps",
+            due(gated(unmet()), -77),
+            repairing("r"),
+            5,
+            900,
+        ),
+        (
+            "recorded for such a time, which deletes the node's claim and opens nothing",
+            due(gated(unmet()), 77),
+            repairing("r").spec("repair: {readinessTTL: 15m, action: DeleteNodeClaim}"),
             5,
             77,
         ),
