@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use axum::http::header::{ACCEPT, USER_AGENT};
-use axum::http::{HeaderValue, Request};
+use axum::http::header::{ACCEPT, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderValue, Request, response};
+use http_body_util::BodyExt;
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::core::request;
+use kube::core::response::StatusDetails;
+use kube::core::{Status, request};
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
@@ -84,7 +87,49 @@ pub async fn write<T: DeserializeOwned>(
 ) -> kube::Result<T> {
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     answer_with_metadata(&mut request);
-    client.request(request).await
+    send(client, Ok(request)).await
+}
+
+/// Makes a request. Unlike the client's own way of doing so, a refusal says when to come again also where the API server
+/// says that in a header alone, as its priority and fairness does.
+pub async fn send<T: DeserializeOwned>(
+    client: &Client,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> kube::Result<T> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let (head, body) = client.send(request.map(Body::from)).await?.into_parts();
+    let body = body.collect().await?.to_bytes();
+    if head.status.is_success() {
+        return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+    }
+    Err(kube::Error::Api(refusal(&head, &body).boxed()))
+}
+
+/// What the API server, or what is in front of it, says with an answer that is no success.
+fn refusal(head: &response::Parts, body: &[u8]) -> Status {
+    let said: Option<Status> = serde_json::from_slice(body).ok();
+    let mut status = said.filter(|said| said.code != 0).unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(body);
+        Status::failure(text.trim(), "").with_code(head.status.as_u16())
+    });
+    let come_again = head.headers.get(RETRY_AFTER);
+    let seconds = come_again.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+    if let Some(seconds) = seconds {
+        let details = status.details.get_or_insert_with(no_details);
+        details.retry_after_seconds = details.retry_after_seconds.max(seconds);
+    }
+    status
+}
+
+fn no_details() -> StatusDetails {
+    StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    }
 }
 
 /// Has the API server answer a write with the object's metadata alone.
@@ -99,4 +144,49 @@ fn first_line(text: &str) -> String {
     line.trim_start_matches("failed to parse kubeconfig YAML: ")
         .trim_start_matches("error: ")
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Response;
+
+    #[test]
+    fn a_refusal_says_when_to_come_again() {
+        let full = r#"{"kind": "Status", "status": "Failure", "message": "slow down", "reason": "TooManyRequests",
+            "details": {"retryAfterSeconds": 2}, "code": 429}"#;
+        let plain = "Too many requests, please try again later.\n";
+        for (name, header, body, message, seconds) in [
+            ("in the details", None, full, "slow down", Some(2)),
+            ("in both", Some("1"), full, "slow down", Some(2)),
+            (
+                "in the header alone",
+                Some("1"),
+                plain,
+                plain.trim(),
+                Some(1),
+            ),
+            ("nowhere", None, plain, plain.trim(), None),
+            (
+                "as a date",
+                Some("Fri, 31 Dec 1999 23:59:59 GMT"),
+                plain,
+                plain.trim(),
+                None,
+            ),
+        ] {
+            let mut response = Response::builder().status(429);
+            if let Some(header) = header {
+                response = response.header(RETRY_AFTER, header);
+            }
+            let (head, ()) = response.body(()).expect("a response").into_parts();
+            let status = refusal(&head, body.as_bytes());
+            let said = status.details.map(|details| details.retry_after_seconds);
+            assert_eq!(
+                (status.code, &*status.message, said),
+                (429, message, seconds),
+                "{name}"
+            );
+        }
+    }
 }

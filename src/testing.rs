@@ -20,7 +20,9 @@ use crate::object::{
     Pod, PodObject, RuleObject,
 };
 use crate::repair::Karpenter;
-use crate::rule::{ClusterState, Doubts, Memory, NodePlan, NodeState, Rule, RuleSet, plan};
+use crate::rule::{
+    ClusterState, Doubts, Memory, NodePlan, NodeState, Part, Rule, RuleSet, parts, plan,
+};
 
 /// The taint key of rules that do not name another.
 pub const GATE: &str = "readiness.k8s.io/gate";
@@ -621,30 +623,39 @@ impl World {
 
     /// The plan for the node.
     pub fn plan(&self) -> NodePlan<'_> {
-        plan(
-            self.cluster(),
-            NodeState {
-                node: &self.node,
-                csi_node: self.csi_node.as_ref(),
-                pods: &self.pods,
-                selecting: &self.selecting,
-                sightings: &self.sightings,
-                joined: self.joined,
-                is_known: self.is_known,
-                looked: self.looked,
-                memories: &self.memories,
-                may_close: &self.may_close,
-                karpenter: Karpenter::Disabled,
-                watching_since: at(0),
-                given_up_by: &self.given_up_by,
-            },
-            self.now,
-        )
+        plan(self.cluster(), self.state(), self.now)
+    }
+
+    /// The plan for the node, taint by taint.
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        parts(self.cluster(), self.state(), self.now)
+    }
+
+    fn state(&self) -> NodeState<'_> {
+        NodeState {
+            node: &self.node,
+            csi_node: self.csi_node.as_ref(),
+            pods: &self.pods,
+            selecting: &self.selecting,
+            sightings: &self.sightings,
+            joined: self.joined,
+            is_known: self.is_known,
+            looked: self.looked,
+            memories: &self.memories,
+            may_close: &self.may_close,
+            karpenter: Karpenter::Disabled,
+            watching_since: at(0),
+            given_up_by: &self.given_up_by,
+        }
     }
 
     /// The world once the node's plan is carried out.
     pub fn carried_out(&self) -> Self {
-        let plan = self.plan();
+        self.with_carried_out(self.plan())
+    }
+
+    /// The world once this plan for the node, or a part of it, is carried out.
+    pub fn with_carried_out(&self, plan: NodePlan<'_>) -> Self {
         let mut node = self.node.clone();
         if let Some(taints) = plan.taints {
             node.taints = taints;

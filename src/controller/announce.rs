@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::events::{EventSink, Notice, Tone};
 use super::nodes::NodeWork;
 use super::rules::RuleWork;
+use crate::engine::Undone;
 use crate::object::NodeMetadata;
 use crate::rule::{ChangeKind, NodePlan, NodeState, Rule, TaintChange, is_foreign};
 
@@ -93,6 +94,45 @@ pub(super) fn announce(
         waiting.detail.to_string(),
     ));
     None
+}
+
+/// Tells of somebody who keeps undoing a change, once.
+pub(super) fn tell_undone(
+    events: &EventSink,
+    node: &NodeMetadata,
+    change: &TaintChange,
+    undone: Undone,
+) {
+    let Undone::TooOften {
+        times,
+        within,
+        pause,
+    } = undone
+    else {
+        return;
+    };
+    let (they, we) = match change.kind {
+        ChangeKind::Added => ("taking off", "puts on"),
+        ChangeKind::Removed => ("putting back", "lifts"),
+    };
+    let note = format!(
+        "Somebody keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. It is left so for {} s, and longer \
+         each time, until they stop. The API server's audit log says who it is; let only one of the two manage this taint",
+        change.taint(),
+        change.rule_name,
+        within.as_secs().max(1),
+        pause.as_secs().max(1),
+    );
+    warn!(node = %node.name, rule = %change.rule_name, "{note}");
+    let (name, uid) = (&node.name, &node.uid);
+    events.send(Notice::on_node(
+        name,
+        uid,
+        Tone::Warning,
+        "TaintContended",
+        "Wait",
+        note,
+    ));
 }
 
 /// Logs a taint change that has been made and posts its events.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tracing::warn;
 
 use super::announce::SETTLING;
 use super::patch;
@@ -17,12 +16,19 @@ use crate::rule::{self, ConditionChanges, Urgency};
 /// A published condition of which only reason and message change is written at most this often on one node.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// What is refused of all nodes alike.
+const CONDITIONS: &str = "conditions";
+
 /// What is under way for one node's published conditions.
 #[derive(Debug, Default)]
 pub(super) struct ConditionWork {
     pub(super) queued: bool,
     pub(super) writing: bool,
     retry: Backoff,
+    /// How often the API server has refused them in a row.
+    refusals: u32,
+    /// It is the node's turn to try again what has been refused.
+    pub(super) has_turn: bool,
     written_at: Option<Instant>,
     /// Since when the node should carry a condition that it has never had.
     wanted_since: Option<Instant>,
@@ -68,7 +74,16 @@ impl Reconciler {
         let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
             return;
         };
-        work.conditions.queued = false;
+        let conditions = &mut work.conditions;
+        let has_turn = std::mem::take(&mut conditions.has_turn)
+            || self
+                .condition_retries
+                .turn(name, CONDITIONS, conditions.refusals, Instant::now());
+        if !has_turn {
+            // Queued still, until it has.
+            return;
+        }
+        conditions.queued = false;
         let changes = rule::plan(self.cache.cluster(), state, now).conditions;
         if changes.is_empty() {
             return;
@@ -77,7 +92,7 @@ impl Reconciler {
         self.condition_writes += 1;
         let patch = patch::node_conditions(state.node, &changes, now);
         let (writer, name) = (self.writer.clone(), name.clone());
-        self.in_flight.spawn(async move {
+        self.start(async move {
             let result = writer.patch_node_conditions(&name, patch).await;
             Done::Conditions { name, result }
         });
@@ -91,22 +106,30 @@ impl Reconciler {
         let Some(work) = self.nodes.get_mut(name) else {
             return;
         };
-        work.conditions.writing = false;
+        let conditions = &mut work.conditions;
+        conditions.writing = false;
+        let clock = Instant::now();
         match result {
             Ok(node) => {
-                work.conditions.retry = Backoff::default();
-                work.conditions.written_at = Some(Instant::now());
-                work.conditions.wanted_since = None;
+                conditions.retry = Backoff::default();
+                let refusals = std::mem::take(&mut conditions.refusals);
+                self.condition_retries
+                    .carried_out(CONDITIONS, refusals, clock);
+                conditions.written_at = Some(clock);
+                conditions.wanted_since = None;
                 self.cache.update_node(node, Timestamp::now());
             }
-            Err(WriteError::Unreachable(_)) => {}
+            // All wait for these together.
+            Err(WriteError::Unreachable(_) | WriteError::Throttled { .. }) => {}
+            Err(WriteError::Conflict | WriteError::Gone) => {
+                conditions.retry.failed(Pauses::REFUSED, clock);
+            }
             Err(error) => {
-                if matches!(error, WriteError::Failed(_)) {
-                    warn!(node = %name, "cannot publish conditions: {error}");
-                }
-                work.conditions
-                    .retry
-                    .failed(Pauses::REFUSED, Instant::now());
+                conditions.retry.failed(Pauses::REFUSED, clock);
+                self.condition_retries
+                    .refused(CONDITIONS, conditions.refusals, clock);
+                conditions.refusals = conditions.refusals.saturating_add(1);
+                self.complain("cannot publish conditions", name, &error);
             }
         }
         self.cache.mark(name);

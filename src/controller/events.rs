@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+use super::limiter::Limiter;
+use super::writer::WriteError;
 use crate::api::names::{GROUP, KIND, VERSION};
-use crate::causes::with_causes;
 use crate::client;
 use crate::rule::Rule;
 
@@ -164,10 +165,18 @@ impl EventSink {
         client: Client,
         instance: String,
         busy: watch::Receiver<bool>,
+        limiter: Limiter,
         dropped: IntCounter,
     ) -> Self {
         let (queue, notices) = mpsc::channel(CAPACITY);
-        let posting = tokio::spawn(post_all(client, instance, notices, busy, dropped.clone()));
+        let posting = tokio::spawn(post_all(
+            client,
+            instance,
+            notices,
+            busy,
+            limiter,
+            dropped.clone(),
+        ));
         Self {
             queue,
             dropped,
@@ -195,9 +204,10 @@ async fn post_all(
     instance: String,
     notices: mpsc::Receiver<Notice>,
     busy: watch::Receiver<bool>,
+    limiter: Limiter,
     dropped: IntCounter,
 ) {
-    let (client, instance, busy) = (&client, instance.as_str(), &busy);
+    let (client, instance, busy, limiter) = (&client, instance.as_str(), &busy, &limiter);
     let notices = futures::stream::unfold(notices, |mut notices| async {
         Some((notices.recv().await?, notices))
     });
@@ -208,12 +218,13 @@ async fn post_all(
             // Taints come first; an Event that has waited long enough goes all the same.
             let _ = tokio::time::timeout(PATIENCE, busy.wait_for(|busy| !busy)).await;
             let event = notice.into_event(instance, sequence as u64);
-            match tokio::time::timeout(DEADLINE, create(client, &event)).await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(kube::Error::Api(status))) => Err(status.message),
-                Ok(Err(error)) => Err(with_causes(&error)),
-                Err(_) => Err("no answer in time".into()),
-            }
+            let made = limiter.turn_for_event().await;
+            let created = tokio::time::timeout(DEADLINE, create(client, &event)).await;
+            let result = created.map_or(Err(WriteError::TimedOut), |created| {
+                created.map_err(WriteError::from)
+            });
+            limiter.answered(made, result.as_ref().err());
+            result.map_err(|error| error.to_string())
         })
         .buffer_unordered(CONCURRENCY)
         .scan(None::<String>, |last, result| {

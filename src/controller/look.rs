@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::cache::{ClusterEvidence, List, NodeEvidence};
 use super::metrics::Metrics;
@@ -214,7 +214,7 @@ impl Reconciler {
         let (looker, name) = (self.looker.clone(), name.clone());
         self.in_flight.spawn(async move {
             let result = looker.look(&name, kinds).await;
-            Done::Look { name, result }
+            (now, Done::Look { name, result })
         });
     }
 
@@ -240,10 +240,14 @@ impl Reconciler {
                 work.look.had = Some((seen.asked, seen.looked));
             }
             Err(error) => {
-                if let WriteError::Failed(message) = &error {
-                    warn!(node = %name, "cannot read again what the node is decided on: {message}");
-                }
                 work.look.retry.failed(Pauses::REFUSED, Instant::now());
+                if error.is_refusal() {
+                    self.complain(
+                        "cannot read again what the node is decided on",
+                        name,
+                        &error,
+                    );
+                }
             }
         }
         self.cache.mark(name);

@@ -83,6 +83,14 @@ pub struct Metrics {
     pub write_duration: HistogramVec,
     /// Writes that were refused because the object had changed, by what was written.
     pub write_conflicts: IntCounterVec,
+    /// Writes that the API server did not carry out, by what was written and why.
+    pub write_failures: IntCounterVec,
+    /// How many nodes may be written at a time now.
+    pub write_limit: IntGauge,
+    /// Taint changes that somebody else has undone, by rule.
+    pub taints_undone: IntCounterVec,
+    /// Taints that somebody else keeps changing back, by rule.
+    pub taints_contended: IntGaugeVec,
     /// Status writes that were spared because nothing had changed.
     pub status_unchanged: IntCounter,
     /// Status changes that went out together with others.
@@ -276,6 +284,25 @@ impl Metrics {
                 "Writes refused because the object had changed.",
                 &["object"],
             ),
+            write_failures: to.counters(
+                "nodegate_write_failures_total",
+                "Writes that the API server did not carry out, save for conflicts.",
+                &["object", "reason"],
+            ),
+            write_limit: to.add(IntGauge::new(
+                "nodegate_write_limit",
+                "How many nodes may be written at a time: fewer while the API server has too much to do.",
+            )),
+            taints_undone: to.counters(
+                "nodegate_taints_undone_total",
+                "Taint changes of a rule that somebody else has undone.",
+                &["rule"],
+            ),
+            taints_contended: to.gauges(
+                "nodegate_taints_contended",
+                "Taints of a rule that somebody else keeps changing back on a node.",
+                &["rule"],
+            ),
             status_unchanged: to.add(IntCounter::new(
                 "nodegate_status_writes_spared_total",
                 "Status writes spared because nothing had changed.",
@@ -322,6 +349,7 @@ impl Metrics {
             self.failures.with_label_values(&[rule, reason]);
         }
         self.bootstrap_completed.with_label_values(&[rule]);
+        self.taints_undone.with_label_values(&[rule]);
         for action in RepairAction::WORDS {
             self.repairs.with_label_values(&[rule, action]);
         }
@@ -353,6 +381,7 @@ impl Metrics {
         }
         let _ = self.repairs_blocked.remove_label_values(&[rule]);
         let _ = self.repair_failures.remove_label_values(&[rule]);
+        let _ = self.taints_undone.remove_label_values(&[rule]);
         let _ = self.bootstrap_completed.remove_label_values(&[rule]);
         let _ = self.bootstrap_duration.remove_label_values(&[rule]);
         let _ = self.evaluation_duration.remove_label_values(&[rule]);
@@ -364,6 +393,7 @@ impl Metrics {
         let gauges = [
             &self.nodes_by_state,
             &self.rule_nodes,
+            &self.taints_contended,
             &self.synthesized_conditions,
             &self.shut_out,
             &self.outside_namespaces,

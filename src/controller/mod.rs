@@ -18,6 +18,8 @@
 //! | `status` | a rule's status (pure) |
 //! | `writer` | requests that change something, with a deadline each |
 //! | `events` | Kubernetes Events, behind the writes |
+//! | `limiter` | the limit that all writes share |
+//! | `survey` | the gauges |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
 //! | `lease` | leader election |
@@ -31,6 +33,7 @@ mod events;
 mod health;
 mod karpenter;
 mod lease;
+mod limiter;
 mod look;
 mod metrics;
 mod node_writes;
@@ -40,6 +43,7 @@ mod reconcile;
 mod repairs;
 mod rules;
 mod status;
+mod survey;
 mod unused;
 mod watch;
 mod writer;
@@ -64,6 +68,7 @@ use cache::Cache;
 use events::EventSink;
 use health::Readiness;
 use lease::{Election, Sight};
+use limiter::Limiter;
 use look::Looker;
 use metrics::Metrics;
 use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
@@ -130,6 +135,10 @@ pub struct Args {
     #[command(flatten)]
     pub webhook: webhook::Args,
 
+    /// How many requests are made.
+    #[command(flatten)]
+    pub limiter: limiter::Args,
+
     /// What is accepted for the sake of the Node Readiness Controller's Deployments.
     #[command(flatten)]
     pub unused: unused::Args,
@@ -185,6 +194,16 @@ pub fn metric_descriptions() -> Vec<Description> {
     Metrics::new().descriptions()
 }
 
+impl From<&Args> for Settings {
+    fn from(args: &Args) -> Self {
+        Self {
+            concurrency: args.node_concurrent_reconciles.into(),
+            status_node_limit: args.status_node_limit.into(),
+            disruption_limits: Limits::from(&args.guard),
+        }
+    }
+}
+
 /// Runs the controller until it is told to stop by SIGTERM or SIGINT.
 ///
 /// # Errors
@@ -238,11 +257,14 @@ pub async fn run(args: Args) -> Result<(), Error> {
     watch::spawn_all(&client, &classes, args.enable_karpenter, &feeder);
     drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
+    let at_a_time = args.node_concurrent_reconciles;
+    let limiter = Limiter::new(at_a_time, args.limiter.rate(), &metrics);
     let (busy, is_busy) = cell::channel(false);
     let events = EventSink::start(
         client.clone(),
         instance.name.clone(),
         is_busy,
+        limiter.clone(),
         metrics.events_dropped.clone(),
     );
     let looker = Looker::new(client.clone(), &classes, metrics.clone());
@@ -252,12 +274,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         args.publish_conditions,
         args.enable_karpenter,
     );
-    let settings = Settings {
-        concurrency: args.node_concurrent_reconciles.into(),
-        status_node_limit: args.status_node_limit.into(),
-        disruption_limits: Limits::from(&args.guard),
-    };
-    let writer = Writer::new(&client, metrics.clone());
+    let settings = Settings::from(&args);
+    let writer = Writer::new(&client, limiter, metrics.clone());
     let (seen, sight) = cell::channel(Instant::now());
     let sight = Sight {
         readiness: readiness.subscribe(),

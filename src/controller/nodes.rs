@@ -11,15 +11,15 @@ use super::announce::{Wait, announce};
 use super::conditions::ConditionWork;
 use super::look::LookWork;
 use super::metrics::Metrics;
-use super::node_writes::NodeWrite;
+use super::node_writes::{Choice, NodeWrite};
 use super::patch;
 use super::reconcile::{Reconciler, Timer, Timers};
 use super::repairs::{Told, Tools};
 use super::rules::RuleWork;
 use super::status::Tally;
-use crate::engine::Backoff;
+use crate::engine::{Backoff, Contention, Refusals};
 use crate::object::Node;
-use crate::rule::{self, Memory, NodePlan, NodeState, Outcome, RuleSet};
+use crate::rule::{self, ChangeKind, Memory, NodePlan, NodeState, Outcome, RuleSet, TaintId};
 
 /// What is under way for one node.
 #[derive(Debug, Default)]
@@ -32,6 +32,12 @@ pub(super) struct NodeWork {
     pub(super) writing: bool,
     pub(super) retry: Backoff,
     pub(super) conflicts: u32,
+    /// What the API server has refused.
+    pub(super) refusals: Refusals<Option<TaintId>>,
+    /// It is the node's turn to try again what has been refused.
+    pub(super) has_turn: bool,
+    /// What somebody else keeps undoing.
+    pub(super) contention: Contention<TaintId, ChangeKind>,
     /// The timer that will have the node evaluated.
     pub(super) wake: Option<Instant>,
     /// UIDs of the rules that have a record of this node.
@@ -113,13 +119,13 @@ impl Reconciler {
         let follows = self
             .repairs
             .consequences(tools, state, &plan, &mut work.told, now);
+        let state = NodeState {
+            given_up_by: &follows.given_up_by,
+            ..state
+        };
         let plan = if follows.given_up_by.is_empty() {
             plan
         } else {
-            let state = NodeState {
-                given_up_by: &follows.given_up_by,
-                ..state
-            };
             rule::plan(self.cache.cluster(), state, now)
         };
         let (writes, look) = (plan.writes_node(), plan.look);
@@ -157,16 +163,16 @@ impl Reconciler {
         }
         let set = self.cache.cluster().rules;
         note_clean(&mut self.rules, &mut self.timers, set, name, &plan);
-        if !writes {
-            work.retry = Backoff::default();
-            work.conflicts = 0;
-        } else if let Some(at) = work.retry.not_before(Instant::now()) {
-            work.wake_at(at, name, &mut self.timers);
-        } else {
-            work.writing = true;
-            let patch = patch::node(state.node, &plan);
-            let write = NodeWrite::of(state.node, plan);
-            self.write_node(write, patch);
+        let cluster = self.cache.cluster();
+        match Choice::of(plan, cluster, state, work, &mut self.retries, now) {
+            Choice::Write(plan, subject) => {
+                work.writing = true;
+                let patch = patch::node(state.node, &plan);
+                let write = NodeWrite::of(state.node, *plan, subject);
+                self.write_node(write, patch);
+            }
+            Choice::Later(at) => work.wake_at(at, name, &mut self.timers),
+            Choice::Nothing => {}
         }
         if !look.is_empty() {
             self.look_first(name, look);
@@ -211,6 +217,8 @@ impl Reconciler {
                 self.timers.remove(&(wake, Timer::Node(name.clone())));
             }
             self.nodes.remove(name);
+            self.retries.forget(name);
+            self.condition_retries.forget(name);
         }
         for rule in self.rules.values_mut().filter(|rule| rule.is_cleaning_up()) {
             rule.cleaned_up(name);
@@ -266,7 +274,12 @@ fn record_outcomes(
         count_turned_unmet(metrics, &rule.tally, name, outcome);
         let would_repair = would_repair.contains(&outcome.rule.uid);
         let is_news = rule.record(node, outcome, would_repair, now);
-        let recovered = is_clean && rule.tally.recover(name);
+        // What is refused for another rule is no failure of this one.
+        let has_nothing_to_do = is_clean
+            || (rule.tally.has_failed(name)
+                && plan.look.is_empty()
+                && !plan.writes_for(outcome.rule));
+        let recovered = has_nothing_to_do && rule.tally.recover(name);
         if is_news || recovered {
             rule.status_changed(timers);
         }

@@ -16,13 +16,13 @@ use super::cache::{Cache, Change};
 use super::events::EventSink;
 use super::health::Readiness;
 use super::look::{Looker, Seen};
-use super::metrics::{Metrics, gauge};
+use super::metrics::Metrics;
 use super::node_writes::NodeWrite;
 use super::nodes::NodeWork;
 use super::repairs::{ClaimDeletion, Repairs};
 use super::rules::RuleWork;
 use super::writer::{WriteError, Writer};
-use crate::engine::{Clock, Outage};
+use crate::engine::{Clock, Outage, Repetitions, Retries, Turn};
 use crate::guard::Limits;
 use crate::object::{NodeMetadata, NodeObject, RuleObject, Version};
 use crate::serve::metrics::Survey;
@@ -36,6 +36,8 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// How often the clock is read at least: by that it shows whether the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
+/// What the complaint about too many requests is known by.
+const THROTTLED: &str = "throttled";
 
 /// Whether this instance may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +112,8 @@ pub struct Reconciler {
     pub(super) metrics: Metrics,
     pub(super) settings: Settings,
     pub(super) rules: HashMap<Arc<str>, RuleWork>,
-    pub(super) in_flight: JoinSet<Done>,
+    /// Each with when it was started.
+    pub(super) in_flight: JoinSet<(Instant, Done)>,
     pub(super) timers: Timers,
     pub(super) nodes: HashMap<Arc<str>, NodeWork>,
     pub(super) repairs: Repairs,
@@ -136,6 +139,13 @@ pub struct Reconciler {
     /// While the API server cannot be reached, one write at a time finds out whether it is back, and all others wait for
     /// that rather than for pauses of their own.
     pub(super) outage: Outage,
+    /// Who waits for a turn to try again what has been refused of a node, and of its published conditions.
+    pub(super) retries: Retries,
+    pub(super) condition_retries: Retries,
+    /// What is told of writes that fail.
+    pub(super) complaints: Repetitions,
+    /// When the limit on writes lets the next one through, where one waits for that.
+    next_write: Option<Instant>,
 }
 
 /// What is to happen when, soonest first.
@@ -188,6 +198,20 @@ pub(super) enum Done {
     },
 }
 
+impl Done {
+    /// What kept it from succeeding.
+    fn error(&self) -> Option<&WriteError> {
+        match self {
+            Self::Node { result, .. } => result.as_ref().err(),
+            Self::Conditions { result, .. } => result.as_ref().err(),
+            Self::Look { result, .. } => result.as_ref().err(),
+            Self::Claim { result, .. } => result.as_ref().err(),
+            Self::Finalizers { result, .. } => result.as_ref().err(),
+            Self::Status { result, .. } => result.as_ref().err(),
+        }
+    }
+}
+
 impl Reconciler {
     /// A loop over an empty cache.
     pub fn new(
@@ -225,6 +249,10 @@ impl Reconciler {
             doubted: None,
             leading_since: None,
             outage: Outage::default(),
+            retries: Retries::default(),
+            condition_retries: Retries::default(),
+            complaints: Repetitions::default(),
+            next_write: None,
         }
     }
 
@@ -258,11 +286,19 @@ impl Reconciler {
             self.start_work();
             let outage = self.outage.next_try(Instant::now());
             let timer = self.timers.first().map(|(at, _)| *at);
+            let retry = self.next_retry();
             let pulse = Some(Instant::now() + PULSE);
-            let next_timer = [timer, outage, self.next_closure, pulse]
-                .into_iter()
-                .flatten()
-                .min();
+            let next_timer = [
+                timer,
+                outage,
+                retry,
+                self.next_write,
+                self.next_closure,
+                pulse,
+            ]
+            .into_iter()
+            .flatten()
+            .min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ended::Stopped,
@@ -313,21 +349,6 @@ impl Reconciler {
         ended
     }
 
-    /// Brings the gauges up to date.
-    fn survey(&self) {
-        let metrics = &self.metrics;
-        metrics.reset_gauges();
-        metrics.queue_depth.set(gauge(self.cache.dirty_count()));
-        metrics.writes_in_flight.set(gauge(self.in_flight.len()));
-        for (kind, size) in self.cache.sizes() {
-            metrics
-                .cache_objects
-                .with_label_values(&[kind])
-                .set(gauge(size));
-        }
-        self.survey_rules();
-    }
-
     /// Does what can be done now: rules first, then nodes, then what may wait.
     fn start_work(&mut self) {
         if !self.cache.has_synced() {
@@ -350,8 +371,10 @@ impl Reconciler {
         let allowed = permitted(self.settings.concurrency);
         let allowed_conditions = permitted(CONDITION_CONCURRENCY);
         self.next_closure = None;
+        self.next_write = None;
+        self.take_turns();
         loop {
-            while self.node_writes < allowed {
+            while self.node_writes < allowed && self.may_write() {
                 let Some(name) = self.cache.next_dirty() else {
                     break;
                 };
@@ -369,12 +392,56 @@ impl Reconciler {
             .busy
             .send_if_modified(|busy| std::mem::replace(busy, is_busy) != is_busy);
         let allowed = allowed_conditions.min(if is_busy { 1 } else { CONDITION_CONCURRENCY });
-        while self.condition_writes < allowed {
+        while self.condition_writes < allowed && self.may_write() {
             let Some(name) = self.condition_queue.pop_front() else {
                 break;
             };
             self.publish_conditions(&name, now);
         }
+    }
+
+    /// Starts a write, which counts against the limit that all share.
+    pub(super) fn start(&mut self, write: impl Future<Output = Done> + Send + 'static) {
+        let made = self.writer.limiter.made();
+        self.in_flight.spawn(async move { (made, write.await) });
+    }
+
+    /// Whether the limit on writes lets a node be written now. If not, the end of another write, or a timer, has it asked
+    /// again.
+    fn may_write(&mut self) -> bool {
+        let turn = self
+            .writer
+            .limiter
+            .turn(self.node_writes + self.condition_writes);
+        if let Turn::At(at) = turn {
+            self.next_write = Some(at);
+        }
+        turn == Turn::Now
+    }
+
+    /// Has those looked at whose turn it is to try again what has been refused.
+    fn take_turns(&mut self) {
+        let now = Instant::now();
+        while let Some(name) = self.retries.next(now) {
+            if let Some(work) = self.nodes.get_mut(&name) {
+                work.has_turn = true;
+                self.cache.mark(&name);
+            }
+        }
+        while let Some(name) = self.condition_retries.next(now) {
+            if let Some(work) = self.nodes.get_mut(&name) {
+                work.conditions.has_turn = true;
+                self.condition_queue.push_front(name);
+            }
+        }
+    }
+
+    fn next_retry(&self) -> Option<Instant> {
+        let now = Instant::now();
+        [&self.retries, &self.condition_retries]
+            .into_iter()
+            .filter_map(|retries| retries.next_turn(now))
+            .min()
     }
 
     fn fire_timers(&mut self) {
@@ -393,43 +460,29 @@ impl Reconciler {
         }
     }
 
-    fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
+    fn finish(&mut self, done: Result<(Instant, Done), tokio::task::JoinError>) {
+        // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
+        let (made, done) =
+            done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        self.note_answer(made, done.error());
         match done {
-            Ok(Done::Node {
+            Done::Node {
                 write,
                 result,
                 fresh,
-            }) => {
-                self.note_outage(result.as_ref().err());
-                self.finish_node(write, result, fresh);
-            }
-            Ok(Done::Conditions { name, result }) => {
+            } => self.finish_node(write, result, fresh),
+            Done::Conditions { name, result } => {
                 self.condition_writes -= 1;
-                self.note_outage(result.as_ref().err());
                 self.finish_conditions(&name, result);
             }
-            Ok(Done::Look { name, result }) => {
-                self.note_outage(result.as_ref().err());
-                self.finish_look(&name, result);
-            }
-            Ok(Done::Claim {
+            Done::Look { name, result } => self.finish_look(&name, result),
+            Done::Claim {
                 deletion,
                 result,
                 fresh,
-            }) => {
-                self.note_outage(result.as_ref().err());
-                self.finish_claim(&deletion, result, fresh);
-            }
-            Ok(Done::Finalizers { uid, result }) => {
-                self.note_outage(result.as_ref().err());
-                self.finish_finalizers(&uid, result);
-            }
-            Ok(Done::Status { uid, result }) => {
-                self.note_outage(result.as_ref().err());
-                self.finish_status(&uid, result);
-            }
-            // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+            } => self.finish_claim(&deletion, result, fresh),
+            Done::Finalizers { uid, result } => self.finish_finalizers(&uid, result),
+            Done::Status { uid, result } => self.finish_status(&uid, result),
         }
     }
 
@@ -478,14 +531,36 @@ impl Reconciler {
         }
     }
 
-    /// Notes whether the API server can be reached, as a write has found out.
-    fn note_outage(&mut self, error: Option<&WriteError>) {
-        if let Some(error @ WriteError::Unreachable(_)) = error {
-            if self.outage.unreachable(Instant::now()) {
-                warn!("{error}; waiting for it with all writes");
+    /// Notes what the answer to a write that was made at this time says about the API server.
+    fn note_answer(&mut self, made: Instant, error: Option<&WriteError>) {
+        match error {
+            Some(error @ WriteError::Unreachable(_)) => {
+                if self.outage.unreachable(Instant::now()) {
+                    warn!("{error}; waiting for it with all writes");
+                }
             }
-        } else if self.outage.answered() {
-            info!("the API server can be reached again");
+            // That says neither.
+            Some(WriteError::TimedOut) => {}
+            _ => {
+                if self.outage.answered() {
+                    info!("the API server can be reached again");
+                }
+            }
+        }
+        if let Some(error @ WriteError::Throttled { .. }) = error
+            && let Some(more) = self.complaints.tell(THROTTLED, Instant::now())
+        {
+            warn!(more, "{error}; fewer writes at a time");
+        }
+        self.writer.limiter.answered(made, error);
+    }
+
+    /// Logs why something about a node cannot be written, unless the same has just been said of another node.
+    pub(super) fn complain(&mut self, what: &str, node: &str, error: &WriteError) {
+        let complaint = format!("{what}: {error}");
+        let cause = complaint.replace(node, "");
+        if let Some(more) = self.complaints.tell(&cause, Instant::now()) {
+            warn!(%node, more, "{complaint}");
         }
     }
 }

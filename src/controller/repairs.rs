@@ -290,10 +290,13 @@ impl Reconciler {
         if repairs.writes >= self.outage.permits(CONCURRENCY, now) {
             return Some(now + TURN);
         }
+        if let Some(at) = self.writer.limiter.not_before() {
+            return Some(at);
+        }
         work.is_settled = true;
         repairs.writes += 1;
         let writer = self.writer.clone();
-        self.in_flight.spawn(async move {
+        self.start(async move {
             let ClaimDeletion { claim, node, .. } = &deletion;
             let mut fresh = None;
             // What is deleted is deleted for good: this is the last look, past all caches.
@@ -353,8 +356,8 @@ impl Reconciler {
                 };
                 work.is_settled = false;
                 work.retry.failed(error.pauses(), Instant::now());
-                if let WriteError::Failed(message) = &error {
-                    warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {message}");
+                if error.is_refusal() {
+                    warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {error}");
                     if self.cache.rules().contains_key(rule) {
                         let counter = &self.metrics.repair_failures;
                         counter.with_label_values(&[rule]).inc();

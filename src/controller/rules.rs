@@ -1,6 +1,6 @@
 //! What the reconcile loop does for the rules themselves: finalizers, deletion, status and events about them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,17 @@ use tracing::{debug, info, warn};
 use super::cache::{Cache, CachedRule};
 use super::disruption::Disruption;
 use super::events::{EventSink, Notice, Tone};
-use super::metrics::{Metrics, gauge, seconds_between};
+use super::metrics::{Metrics, gauge};
 use super::patch;
 use super::reconcile::{Done, Reconciler, Timer, Timers};
 use super::repairs;
 use super::status::{self, About, Record, Tally};
 use super::writer::WriteError;
+use crate::api::NodeReadinessRuleStatus;
 use crate::api::names::FINALIZER;
-use crate::api::{ConditionStatus, NodeReadinessRuleStatus};
-use crate::condition::Source;
 use crate::engine::Backoff;
 use crate::object::{Node, RuleObject, Version};
-use crate::rule::{Outcome, PassedOver, Rule, WhyPassedOver};
+use crate::rule::{Outcome, PassedOver, Rule};
 
 /// The status of a rule is written at most this often.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,7 +34,7 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 /// What is under way for one rule.
 #[derive(Debug)]
 pub(super) struct RuleWork {
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     uid: Arc<str>,
     /// The types of the conditions that the rule names.
     conditions: Vec<Arc<str>>,
@@ -45,7 +44,7 @@ pub(super) struct RuleWork {
     pub(super) tally: Tally,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
     pending: Option<HashSet<Arc<str>>>,
-    passed_over: Vec<PassedOver>,
+    pub(super) passed_over: Vec<PassedOver>,
     /// What keeps the rule from repairing any node, as it was told last.
     obstacle: Option<String>,
     pub(super) disruption: Option<Disruption>,
@@ -231,81 +230,6 @@ impl Reconciler {
         }
     }
 
-    /// Brings the gauges about rules up to date.
-    pub(super) fn survey_rules(&self) {
-        let now = Timestamp::now();
-        let classes = self.cache.cluster().classes;
-        let mut synthesized: HashMap<(&str, &str, &str), ConditionStatus> = HashMap::new();
-        for work in self.rules.values() {
-            let Some(cached) = self.cache.rules().get(&work.name) else {
-                continue;
-            };
-            let Ok(spec) = &cached.rule.spec else {
-                let held = self
-                    .metrics
-                    .rule_nodes
-                    .with_label_values(&[&*work.name, "held"]);
-                held.set(gauge(work.tally.lingering()));
-                continue;
-            };
-            let states = work.tally.states(spec.mode);
-            let held = states.not_ready + states.bootstrapping;
-            if !spec.dry_run {
-                // A dry run neither holds a node nor has it released one.
-                for (state, number) in [("held", held), ("released", states.ready)] {
-                    let gauges = &self.metrics.rule_nodes;
-                    gauges
-                        .with_label_values(&[&*work.name, state])
-                        .set(gauge(number));
-                }
-            }
-            for (state, number) in [
-                ("ready", states.ready),
-                ("not_ready", states.not_ready),
-                ("bootstrapping", states.bootstrapping),
-            ] {
-                let gauges = &self.metrics.nodes_by_state;
-                gauges
-                    .with_label_values(&[&*work.name, state])
-                    .set(gauge(number));
-            }
-            for (why, gauges) in [
-                (WhyPassedOver::ShutOut, &self.metrics.shut_out),
-                (
-                    WhyPassedOver::OutsideNamespaces,
-                    &self.metrics.outside_namespaces,
-                ),
-            ] {
-                let number = work.passed_over.iter().filter(|it| it.why == why).count();
-                gauges.with_label_values(&[&*work.name]).set(gauge(number));
-            }
-            if let Some(disruption) = &work.disruption {
-                self.metrics.survey_zones(&work.name, &disruption.report());
-            }
-            let longest_held = self.metrics.longest_held.with_label_values(&[&*work.name]);
-            let since = work.tally.longest_closed_since();
-            longest_held.set(since.map_or(0.0, |since| seconds_between(since, now)));
-            for (node, statuses) in work.tally.all_statuses() {
-                for (requirement, status) in spec.conditions.iter().zip(statuses) {
-                    let class = match requirement.source {
-                        Source::Class { class, .. } => &*classes[class].name,
-                        _ => "",
-                    };
-                    if requirement.source.is_synthesized() {
-                        let status = status.unwrap_or(ConditionStatus::Unknown);
-                        synthesized.insert((class, &*requirement.kind, node), status);
-                    }
-                }
-            }
-        }
-        for ((class, kind, _), status) in synthesized {
-            let gauges = &self.metrics.synthesized_conditions;
-            gauges
-                .with_label_values(&[class, kind, status.as_str()])
-                .inc();
-        }
-    }
-
     /// Sees what is to be done for a rule whose timer has fired.
     pub(super) fn tend_rule(&mut self, uid: &Arc<str>) {
         self.tend_finalizers(uid);
@@ -348,10 +272,14 @@ impl Reconciler {
         if work.finalizers.under_way || work.finalizers.retry.not_before(Instant::now()).is_some() {
             return;
         }
+        if let Some(at) = self.writer.limiter.not_before() {
+            self.timers.insert((at, Timer::Rule(uid.clone())));
+            return;
+        }
         work.finalizers.under_way = true;
         let patch = patch::finalizers(uid, finalizers, &wanted);
         let (writer, uid, name) = (self.writer.clone(), uid.clone(), work.name.clone());
-        self.in_flight.spawn(async move {
+        self.start(async move {
             let result = writer.patch_rule(&name, patch).await;
             Done::Finalizers { uid, result }
         });
@@ -378,7 +306,7 @@ impl Reconciler {
             // A rule that is gone takes its work with it; but an API server that has only just started may say so of
             // one that is there.
             Err(error) => {
-                if matches!(error, WriteError::Failed(_)) {
+                if error.is_refusal() {
                     warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 }
                 let retry = &mut work.finalizers.retry;
@@ -408,6 +336,10 @@ impl Reconciler {
         if is_busy && now < due + STATUS_PATIENCE {
             let soon = now + STATUS_DELAY;
             self.timers.insert((soon, Timer::Rule(uid.clone())));
+            return;
+        }
+        if let Some(at) = self.writer.limiter.not_before() {
+            self.timers.insert((at, Timer::Rule(uid.clone())));
             return;
         }
         work.status.due = None;
@@ -450,7 +382,7 @@ impl Reconciler {
         let patch = patch::rule_status(uid, &status);
         work.status.last = Some(status);
         let (writer, uid, name) = (self.writer.clone(), uid.clone(), work.name.clone());
-        self.in_flight.spawn(async move {
+        self.start(async move {
             let result = writer.patch_rule_status(&name, patch).await;
             Done::Status { uid, result }
         });
@@ -478,7 +410,7 @@ impl Reconciler {
             Err(error) => {
                 work.status.last = None;
                 let retry = &mut work.status.write.retry;
-                if !matches!(error, WriteError::Unreachable(_) | WriteError::Gone) {
+                if error.is_refusal() || error == WriteError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
                 let now = Instant::now();

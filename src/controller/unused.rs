@@ -7,17 +7,6 @@ use tracing::info;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(id = "unused")]
 pub struct Args {
-    #[arg(long, value_name = "RATE", hide = true, allow_negative_numbers = true)]
-    kube_api_qps: Option<f64>,
-
-    #[arg(
-        long,
-        value_name = "REQUESTS",
-        hide = true,
-        allow_negative_numbers = true
-    )]
-    kube_api_burst: Option<i64>,
-
     #[arg(long, value_name = "RULES", hide = true)]
     rule_concurrent_reconciles: Option<i64>,
 
@@ -49,12 +38,8 @@ impl Args {
 
     /// The flags that were given and would mean something elsewhere, each with the reason why it does not here.
     fn given(&self) -> Vec<(&'static str, &'static str)> {
-        const BOUNDED: &str = "requests are bounded by --node-concurrent-reconciles, and the API server's priority and \
-             fairness decides about the rest";
         let is_on = |address: &String| !address.is_empty() && address != "0";
         let flags = [
-            ("--kube-api-qps", self.kube_api_qps.is_some(), BOUNDED),
-            ("--kube-api-burst", self.kube_api_burst.is_some(), BOUNDED),
             (
                 "--rule-concurrent-reconciles",
                 self.rule_concurrent_reconciles.is_some(),
@@ -115,15 +100,9 @@ mod tests {
     #[test]
     fn every_flag_is_accepted_in_the_forms_that_go_accepts() {
         for (arguments, said) in [
-            (&["--kube-api-qps=50"][..], &["--kube-api-qps"][..]),
-            // A negative rate means none at all.
             (
-                &["--kube-api-qps", "-1", "--kube-api-burst", "100"],
-                &["--kube-api-qps", "--kube-api-burst"],
-            ),
-            (
-                &["--rule-concurrent-reconciles=4"],
-                &["--rule-concurrent-reconciles"],
+                &["--rule-concurrent-reconciles=4"][..],
+                &["--rule-concurrent-reconciles"][..],
             ),
             (&["--pprof-bind-address=:6060"], &["--pprof-bind-address"]),
             (

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::patch;
 use crate::causes::with_causes;
@@ -35,6 +37,12 @@ const FINALIZERS: &str = "finalizers";
 /// ...and its status; and a `NodeClaim`.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
+/// Why writes fail, as metrics call it.
+const UNREACHABLE: &str = "unreachable";
+const THROTTLED: &str = "throttled";
+const BROKEN: &str = "broken";
+const TIMED_OUT: &str = "timed_out";
+const REFUSED: &str = "refused";
 
 /// Why a write did not happen, or may not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +56,26 @@ pub enum WriteError {
     /// Nothing listens where the API server should be, or the connection broke.
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),
-    /// The API server refused, or did not answer in time.
+    /// The API server asks for fewer requests.
+    #[error("the API server has too much to do: {message}")]
+    Throttled {
+        /// What it says.
+        message: String,
+        /// When to come again, where it says so.
+        come_again: Option<Duration>,
+    },
+    /// The API server, or what it asks, has failed.
+    #[error("{message}")]
+    Broken {
+        /// What it says.
+        message: String,
+        /// When to come again, where it says so.
+        come_again: Option<Duration>,
+    },
+    /// There was no answer in time.
+    #[error("the API server did not answer within {} s", DEADLINE.as_secs())]
+    TimedOut,
+    /// The API server refused.
     #[error("{0}")]
     Failed(String),
 }
@@ -58,7 +85,25 @@ impl WriteError {
     pub fn pauses(&self) -> Pauses {
         match self {
             Self::Unreachable(_) => Pauses::UNREACHABLE,
-            Self::Conflict | Self::Gone | Self::Failed(_) => Pauses::REFUSED,
+            _ => Pauses::REFUSED,
+        }
+    }
+
+    /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
+    /// the object or of the connection.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Broken { .. } | Self::TimedOut | Self::Failed(_))
+    }
+
+    /// What metrics call it; `None` for what is in the nature of concurrent writes.
+    fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Conflict | Self::Gone => None,
+            Self::Unreachable(_) => Some(UNREACHABLE),
+            Self::Throttled { .. } => Some(THROTTLED),
+            Self::Broken { .. } => Some(BROKEN),
+            Self::TimedOut => Some(TIMED_OUT),
+            Self::Failed(_) => Some(REFUSED),
         }
     }
 }
@@ -85,6 +130,11 @@ impl From<kube::Error> for WriteError {
             }
             error => return Self::Failed(with_causes(&error)),
         };
+        let seconds = status
+            .details
+            .as_ref()
+            .map_or(0, |it| it.retry_after_seconds);
+        let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         // A failed `test` of a JSON patch is a 422 that names neither an object nor a field.
         let names_nothing = status
             .details
@@ -95,6 +145,14 @@ impl From<kube::Error> for WriteError {
             409 => Self::Conflict,
             422 if names_nothing => Self::Conflict,
             403 => Self::Failed(with_remedy(status.message)),
+            429 => Self::Throttled {
+                message: status.message,
+                come_again,
+            },
+            500.. => Self::Broken {
+                message: status.message,
+                come_again,
+            },
             _ => Self::Failed(status.message),
         }
     }
@@ -105,22 +163,24 @@ impl From<kube::Error> for WriteError {
 pub struct Writer {
     client: Client,
     nodes: Api<NodeObject>,
-    rules: Api<RuleObject>,
-    claims: Api<NodeClaimObject>,
+    /// The limit that those who have something written keep to.
+    pub limiter: Limiter,
     metrics: Metrics,
 }
 
 impl Writer {
     /// A writer that uses this client, whose own retries must be off.
-    pub fn new(client: &Client, metrics: Metrics) -> Self {
+    pub fn new(client: &Client, limiter: Limiter, metrics: Metrics) -> Self {
         for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
+            for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
+                metrics.write_failures.with_label_values(&[object, reason]);
+            }
         }
         Self {
             client: client.clone(),
             nodes: Api::all(client.clone()),
-            rules: Api::all(client.clone()),
-            claims: Api::all(client.clone()),
+            limiter,
             metrics,
         }
     }
@@ -135,11 +195,18 @@ impl Writer {
         let result = within_deadline(request).await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
-        if matches!(result, Err(WriteError::Conflict)) {
-            self.metrics
-                .write_conflicts
-                .with_label_values(&[object])
-                .inc();
+        match &result {
+            Err(WriteError::Conflict) => {
+                let conflicts = self.metrics.write_conflicts.with_label_values(&[object]);
+                conflicts.inc();
+            }
+            Err(error) => {
+                if let Some(reason) = error.reason() {
+                    let labels = [object, reason];
+                    self.metrics.write_failures.with_label_values(&labels).inc();
+                }
+            }
+            Ok(_) => {}
         }
         result
     }
@@ -164,8 +231,10 @@ impl Writer {
         name: &str,
         patch: Value,
     ) -> Result<NodeObject, WriteError> {
+        let request = Request::new(NodeObject::url_path(&(), None));
         let patch = Patch::Strategic(patch);
-        self.counted(CONDITIONS, self.nodes.patch_status(name, &params(), &patch))
+        let request = request.patch_subresource("status", name, &params(), &patch);
+        self.counted(CONDITIONS, client::send(&self.client, request))
             .await
     }
 
@@ -176,8 +245,10 @@ impl Writer {
 
     /// Patches a rule's metadata; answers the rule as it is then.
     pub async fn patch_rule(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
+        let request = Request::new(RuleObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
-        self.counted(FINALIZERS, self.rules.patch(name, &params(), &patch))
+        let request = request.patch(name, &params(), &patch);
+        self.counted(FINALIZERS, client::send(&self.client, request))
             .await
     }
 
@@ -201,11 +272,12 @@ impl Writer {
     /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the
     /// claim is exactly what was looked at: another one of its name, or one that has changed, is left alone.
     pub async fn delete_claim(&self, claim: &NodeClaim, now: Timestamp) -> Result<(), WriteError> {
+        let claims = || Request::new(NodeClaimObject::url_path(&(), None));
         let mut version = claim.version;
         if let Some(patch) = patch::claim_termination(claim, now) {
             let patch = Patch::Merge(patch);
-            let params = params();
-            let request = self.claims.patch(&claim.name, &params, &patch);
+            let request = claims().patch(&claim.name, &params(), &patch);
+            let request = client::send::<NodeClaimObject>(&self.client, request);
             let annotated = NodeClaim::from(self.counted(NODE_CLAIM, request).await?);
             version = annotated.version;
         }
@@ -216,7 +288,8 @@ impl Writer {
             }),
             ..DeleteParams::default()
         };
-        let request = self.claims.delete(&claim.name, &params);
+        let request = claims().delete(&claim.name, &params);
+        let request = client::send::<IgnoredAny>(&self.client, request);
         self.counted(NODE_CLAIM, request).await.map(|_| ())
     }
 }
@@ -233,10 +306,7 @@ async fn within_deadline<T>(
 ) -> Result<T, WriteError> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(result) => result.map_err(WriteError::from),
-        Err(_) => Err(WriteError::Failed(format!(
-            "the API server did not answer within {} s",
-            DEADLINE.as_secs()
-        ))),
+        Err(_) => Err(WriteError::TimedOut),
     }
 }
 
@@ -277,7 +347,6 @@ mod tests {
             ),
             (status(409, None), WriteError::Conflict),
             (status(404, None), WriteError::Gone),
-            (status(500, None), WriteError::Failed("message".into())),
         ] {
             assert_eq!(WriteError::from(error), expected);
         }

@@ -32,8 +32,8 @@ pub use ownership::Ownership;
 pub use passed_over::{PassedOver, WhyPassedOver};
 pub use patience::{Memory, is_new};
 pub use plan::{
-    ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome,
-    Standing, TaintChange, Urgency, Waiting, plan,
+    ChangeKind, ClusterState, ConditionChanges, NewCondition, NodePlan, NodeState, Outcome, Part,
+    Standing, TaintChange, TaintId, Urgency, Waiting, parts, plan,
 };
 pub use rejection::Rejection;
 pub use set::RuleSet;

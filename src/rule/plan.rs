@@ -5,11 +5,13 @@
 //! | `draft` | settles one taint at a time: which rule governs it, what it decides, whose the taint then is |
 //! | `clean_up` | taints and annotations whose rule is going, gone, or about other nodes now |
 //! | `deadlines` | when the time of a node is up that never gets ready |
+//! | `parts` | the plan taint by taint, where the whole is refused |
 //! | `publish` | the synthesized conditions that the node should carry |
 
 mod clean_up;
 mod deadlines;
 mod draft;
+mod parts;
 mod publish;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ use crate::condition::{ClassFacts, CriticalComponentClass, Detail, Facts, Sighti
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 use crate::repair::{Deadline, Karpenter, NoTtl};
 use draft::{Claim, Draft};
+pub use parts::{Part, TaintId, parts};
 pub use publish::{ConditionChanges, NewCondition, Urgency};
 
 /// What is the same for every node.
@@ -200,6 +203,17 @@ pub struct TaintChange {
     pub gave_up: bool,
 }
 
+impl TaintChange {
+    /// The taint that is put on or lifted.
+    #[must_use]
+    pub fn taint(&self) -> TaintId {
+        TaintId {
+            key: self.key.clone(),
+            effect: self.effect,
+        }
+    }
+}
+
 /// What happens to a taint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
@@ -240,6 +254,17 @@ impl<'a> Waiting<'a> {
 /// Decides for one node at one time. Nothing follows for a node that is being deleted.
 #[must_use]
 pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp) -> NodePlan<'a> {
+    walk(cluster, state, now, |_, _| ())
+}
+
+/// Settles one taint after another. `settled` sees the plan as far as it goes after each of them, and once more when
+/// annotations have been added that go with no taint.
+fn walk<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    now: Timestamp,
+    mut settled: impl FnMut(&mut NodePlan<'a>, Option<(&str, TaintEffect)>),
+) -> NodePlan<'a> {
     if state.node.deleting {
         return NodePlan::default();
     }
@@ -324,12 +349,14 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
             .filter(|owner| owner.is_of(key, effect))
             .collect();
         draft.settle(key, effect, &claims, &owners, &facts);
+        settled(&mut draft.plan, Some((key, effect)));
     }
     // What is left of a rule goes with its taint.
     if draft.plan.look.is_empty() {
         draft.forget_deleted_rules();
     }
     draft.forget_deadlines();
+    settled(&mut draft.plan, None);
     draft.publish();
     draft.plan
 }

@@ -113,6 +113,11 @@ impl Tally {
         true
     }
 
+    /// Whether the rule could not be carried out on the node.
+    pub fn has_failed(&self, node: &str) -> bool {
+        self.failures.contains_key(node)
+    }
+
     /// Notes that the rule has been carried out on a node after all; answers whether that is news.
     pub fn recover(&mut self, node: &Arc<str>) -> bool {
         self.failures.remove(node).is_some()

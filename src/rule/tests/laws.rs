@@ -176,7 +176,7 @@ fn world_with(
     })
 }
 
-fn any_world() -> impl Strategy<Value = (World, Vec<RuleBuilder>)> {
+pub(super) fn any_world() -> impl Strategy<Value = (World, Vec<RuleBuilder>)> {
     let status = select(vec![None, Some("True"), Some("False")]);
     let node = any_node(prop::array::uniform2(status));
     world_with(node, prop::array::uniform2(any::<bool>()))

@@ -13,6 +13,7 @@ mod joining;
 mod laws;
 mod left_behind;
 mod orphans;
+mod parts;
 mod plan;
 mod publishing;
 mod time;

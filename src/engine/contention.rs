@@ -1,0 +1,313 @@
+//! Somebody who keeps undoing what a rule does to a taint of one node: followed at once at first, and after a few times a
+//! minute with growing pauses. It is over when they stop.
+//!
+//! A change that is made twice in a row has been undone in between: taints are put on and lifted by turns. Where it is undone
+//! and that is as the rules want it by then, there is no contention.
+
+use std::time::{Duration, Instant};
+
+use super::backoff::{Backoff, Pauses};
+
+/// So many times within [`WINDOW`] is contention.
+const TOLERATED: u32 = 4;
+/// The time in which they are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+/// The pauses between further tries.
+const PAUSES: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_secs(5 * 60));
+
+/// What has been done to one node's taints, and undone; `T` says which taint, `C` what was done to it.
+#[derive(Debug)]
+pub struct Contention<T, C> {
+    records: Vec<Record<T, C>>,
+}
+
+#[derive(Debug)]
+struct Record<T, C> {
+    taint: T,
+    change: C,
+    /// When it was last made.
+    made: Instant,
+    /// Apart, since hardly any change is ever undone.
+    undone: Option<Box<History>>,
+}
+
+/// How a change has been undone.
+#[derive(Debug)]
+struct History {
+    /// How often since then.
+    times: u32,
+    since: Instant,
+    /// In whose name it is made, once it is contended.
+    contended: Option<String>,
+    retry: Backoff,
+}
+
+/// A change that has been undone once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// As may happen.
+    Now,
+    /// Too often: this is contention, as of now.
+    TooOften {
+        /// How often.
+        times: u32,
+        /// Within which time.
+        within: Duration,
+        /// How long it is left so.
+        pause: Duration,
+    },
+    /// Contention goes on.
+    Again,
+}
+
+impl<T, C> Default for Contention<T, C> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+        }
+    }
+}
+
+impl<T, C> Record<T, C> {
+    /// Whether it has stood for so long that who undid it has stopped.
+    fn has_settled(&self, now: Instant) -> bool {
+        let next_try = self
+            .undone
+            .as_ref()
+            .and_then(|undone| undone.retry.not_before(self.made));
+        let pause = next_try.map_or(Duration::ZERO, |at| at - self.made);
+        now.duration_since(self.made) > WINDOW.max(2 * pause)
+    }
+
+    /// In whose name it is made, where it is contended.
+    fn contended(&self, now: Instant) -> Option<&str> {
+        let rule = self.undone.as_ref()?.contended.as_deref()?;
+        (!self.has_settled(now)).then_some(rule)
+    }
+}
+
+impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
+    /// Notes that a change has been made to a taint, in the name of this rule. Answers whether it had been undone.
+    pub fn made(&mut self, taint: T, change: C, rule: &str, now: Instant) -> Option<Undone> {
+        self.records.retain(|known| !known.has_settled(now));
+        let known = self.records.iter().position(|known| known.taint == taint);
+        let Some(known) = known else {
+            self.records.reserve_exact(1);
+            self.records.push(Record {
+                taint,
+                change,
+                made: now,
+                undone: None,
+            });
+            return None;
+        };
+        let known = &mut self.records[known];
+        known.made = now;
+        if known.change != change {
+            known.change = change;
+            return None;
+        }
+        let undone = known.undone.get_or_insert_with(|| {
+            Box::new(History {
+                times: 0,
+                since: now,
+                contended: None,
+                retry: Backoff::default(),
+            })
+        });
+        if undone.contended.is_none() && now.duration_since(undone.since) > WINDOW {
+            undone.since = now;
+            undone.times = 0;
+        }
+        undone.times += 1;
+        if undone.times < TOLERATED {
+            return Some(Undone::Now);
+        }
+        let pause = undone.retry.failed(PAUSES, now) - now;
+        if undone.contended.replace(rule.to_owned()).is_some() {
+            return Some(Undone::Again);
+        }
+        Some(Undone::TooOften {
+            times: undone.times,
+            within: now.duration_since(undone.since),
+            pause,
+        })
+    }
+
+    /// Forgets what has stood for long, and what has been undone where that is as it should be.
+    pub fn forget(&mut self, now: Instant, is_as_it_should_be: impl Fn(&T, C) -> bool) {
+        self.records.retain(|known| {
+            !known.has_settled(now) && !is_as_it_should_be(&known.taint, known.change)
+        });
+    }
+
+    /// Whether nothing has been done lately.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// When this change of a taint may be made again; `None` where that may be done now.
+    #[must_use]
+    pub fn not_before(
+        &self,
+        is_taint: impl Fn(&T) -> bool,
+        change: C,
+        now: Instant,
+    ) -> Option<Instant> {
+        let known = self.records.iter().find(|known| is_taint(&known.taint))?;
+        known.contended(now).filter(|_| known.change == change)?;
+        known.undone.as_ref()?.retry.not_before(now)
+    }
+
+    /// In the name of which rules there is contention.
+    pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
+        self.records
+            .iter()
+            .filter_map(move |known| known.contended(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Kind {
+        Added,
+        Removed,
+    }
+    use Kind::{Added, Removed};
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn made(
+        contention: &mut Contention<&'static str, Kind>,
+        change: Kind,
+        now: Instant,
+    ) -> Option<Undone> {
+        contention.made("gate", change, "r", now)
+    }
+
+    /// Follows somebody who undoes a change as soon as it is made, for so long; answers when it was made.
+    fn follow(
+        contention: &mut Contention<&'static str, Kind>,
+        start: Instant,
+        time: Duration,
+    ) -> Vec<Instant> {
+        let mut now = start;
+        let mut writes = Vec::new();
+        while now < start + time {
+            made(contention, Added, now);
+            writes.push(now);
+            let next = contention.not_before(|taint| *taint == "gate", Added, now);
+            now = next.unwrap_or(now) + Duration::from_millis(10);
+        }
+        writes
+    }
+
+    #[test]
+    fn who_keeps_undoing_a_change_is_followed_ever_more_slowly() {
+        let start = Instant::now();
+        let mut contention = Contention::default();
+        let writes = follow(&mut contention, start, 3600 * S);
+        assert!((17..40).contains(&writes.len()), "{}", writes.len());
+        let in_the_first_minute = writes.iter().filter(|at| **at < start + 60 * S);
+        assert!(in_the_first_minute.count() <= 5 + 6);
+        let last = writes.last_chunk::<2>().unwrap();
+        assert!(last[1] - last[0] >= 150 * S && last[1] - last[0] <= 301 * S);
+        assert_eq!(
+            contention.contended(start + 3600 * S).collect::<Vec<_>>(),
+            ["r"]
+        );
+    }
+
+    #[test]
+    fn it_is_told_once() {
+        let now = Instant::now();
+        let mut contention = Contention::default();
+        let told: Vec<_> = (0..8)
+            .map(|time| made(&mut contention, Added, now + time * S))
+            .collect();
+        assert_eq!(
+            told[..4],
+            [
+                None,
+                Some(Undone::Now),
+                Some(Undone::Now),
+                Some(Undone::Now)
+            ]
+        );
+        let Some(Undone::TooOften {
+            times: 4,
+            within,
+            pause,
+        }) = told[4]
+        else {
+            panic!("{told:?}");
+        };
+        assert_eq!(within, 3 * S);
+        assert!(pause <= 5 * S && pause >= 2 * S, "{pause:?}");
+        assert_eq!(told[5..], [Some(Undone::Again); 3]);
+    }
+
+    #[test]
+    fn a_change_now_and_then_is_followed_at_once() {
+        let mut now = Instant::now();
+        let mut contention = Contention::default();
+        for _ in 0..100 {
+            now += 30 * S;
+            made(&mut contention, Removed, now);
+            assert_eq!(contention.not_before(|_| true, Removed, now), None);
+        }
+        assert_eq!(contention.contended(now).count(), 0);
+    }
+
+    #[test]
+    fn a_node_that_flaps_is_not_contended() {
+        let now = Instant::now();
+        let mut contention = Contention::default();
+        for time in 0..100 {
+            let change = if time % 2 == 0 { Added } else { Removed };
+            assert_eq!(made(&mut contention, change, now + time * S), None);
+        }
+        // Somebody else lifts the taint just before the rule would, each time.
+        let mut contention: Contention<_, _> = Contention::default();
+        for time in 0..100 {
+            assert_eq!(made(&mut contention, Added, now + time * S), None);
+            contention.forget(now + time * S, |taint, change| {
+                *taint == "gate" && change == Added
+            });
+        }
+    }
+
+    #[test]
+    fn it_ends_when_they_stop() {
+        let start = Instant::now();
+        let mut contention = Contention::default();
+        let writes = follow(&mut contention, start, 60 * S);
+        let last = *writes.last().unwrap();
+        assert_eq!(contention.contended(last + 30 * S).count(), 1);
+        let later = last + 601 * S;
+        assert_eq!(contention.contended(later).count(), 0);
+        assert_eq!(made(&mut contention, Added, later), None);
+        assert_eq!(made(&mut contention, Added, later), Some(Undone::Now));
+    }
+
+    #[test]
+    fn the_opposite_is_never_held_up() {
+        let now = Instant::now();
+        let mut contention = Contention::default();
+        follow(&mut contention, now, 10 * S);
+        assert!(
+            contention
+                .not_before(|_| true, Added, now + 10 * S)
+                .is_some()
+        );
+        assert_eq!(contention.not_before(|_| true, Removed, now + 10 * S), None);
+        assert_eq!(
+            contention.not_before(|taint| *taint == "another", Added, now),
+            None
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Which of many equal complaints are told: the first, and then one a minute that says how many there were in between.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How often the same is told.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// How many different complaints are remembered.
+const CAPACITY: usize = 256;
+
+/// What has been told lately.
+#[derive(Debug, Default)]
+pub struct Repetitions {
+    told: HashMap<String, Told>,
+}
+
+#[derive(Debug)]
+struct Told {
+    at: Instant,
+    /// How often it has come up again since then.
+    again: u64,
+}
+
+impl Repetitions {
+    /// Whether to tell this now, and how often it has come up since it was last told.
+    pub fn tell(&mut self, what: &str, now: Instant) -> Option<u64> {
+        if !self.told.contains_key(what) && self.told.len() >= CAPACITY {
+            self.told
+                .retain(|_, told| now.duration_since(told.at) < INTERVAL);
+        }
+        // Beyond what is remembered, all are one.
+        let is_one_of_many = !self.told.contains_key(what) && self.told.len() >= CAPACITY;
+        let what = if is_one_of_many { "" } else { what };
+        let Some(told) = self.told.get_mut(what) else {
+            let told = Told { at: now, again: 0 };
+            self.told.insert(what.to_owned(), told);
+            return Some(0);
+        };
+        if now.duration_since(told.at) < INTERVAL {
+            told.again += 1;
+            return None;
+        }
+        told.at = now;
+        Some(std::mem::take(&mut told.again))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_told_once_a_minute_with_how_often_it_was() {
+        let start = Instant::now();
+        let mut repetitions = Repetitions::default();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(repetitions.tell("forbidden", at(0)), Some(0));
+        for second in 1..60 {
+            assert_eq!(repetitions.tell("forbidden", at(second)), None);
+        }
+        assert_eq!(repetitions.tell("another", at(59)), Some(0));
+        assert_eq!(repetitions.tell("forbidden", at(60)), Some(59));
+        assert_eq!(repetitions.tell("forbidden", at(61)), None);
+        assert_eq!(repetitions.tell("forbidden", at(3600)), Some(1));
+    }
+
+    #[test]
+    fn neither_what_is_remembered_nor_what_is_told_grows_without_end() {
+        let start = Instant::now();
+        let mut repetitions = Repetitions::default();
+        let told = (0..10 * CAPACITY)
+            .filter(|index| repetitions.tell(&index.to_string(), start).is_some());
+        assert_eq!(told.count(), CAPACITY + 1);
+        assert_eq!(repetitions.told.len(), CAPACITY + 1);
+        let later = start + 2 * INTERVAL;
+        assert_eq!(repetitions.tell("new", later), Some(0));
+        assert_eq!(repetitions.tell("new", later), None);
+        assert_eq!(repetitions.told.len(), 1);
+    }
+}

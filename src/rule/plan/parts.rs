@@ -1,0 +1,72 @@
+//! A node's plan, taint by taint: for when the API server refuses the whole, and the rest is not to wait for what it refuses.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::{ClusterState, NodePlan, NodeState, TaintChange, walk};
+use crate::api::TaintEffect;
+
+/// A taint by what tells it from others on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaintId {
+    /// The taint's key.
+    pub key: String,
+    /// The taint's effect.
+    pub effect: TaintEffect,
+}
+
+impl TaintId {
+    /// Whether this is the taint that is changed.
+    #[must_use]
+    pub fn is_of(&self, change: &TaintChange) -> bool {
+        self.key == change.key && self.effect == change.effect
+    }
+}
+
+impl fmt::Display for TaintId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.effect)
+    }
+}
+
+/// A part of a node's plan that can be carried out without the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part<'a> {
+    /// The taint that it is about; `None` for annotations that go with no taint.
+    pub taint: Option<TaintId>,
+    /// What there is to write of it, and the outcomes of the rules concerned.
+    pub plan: NodePlan<'a>,
+}
+
+/// The parts of a node's plan that write anything. Annotations that go with a taint are in its part, and in no other: one is
+/// never without the other.
+#[must_use]
+pub fn parts<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    let mut known_outcomes = 0;
+    walk(cluster, state, now, |plan, taint| {
+        let mut part = NodePlan {
+            outcomes: plan.outcomes.iter().skip(known_outcomes).cloned().collect(),
+            taints: plan.taints.take(),
+            annotations: std::mem::take(&mut plan.annotations),
+            relied_on: std::mem::take(&mut plan.relied_on),
+            changes: std::mem::take(&mut plan.changes),
+            ..NodePlan::default()
+        };
+        known_outcomes = plan.outcomes.len();
+        part.annotations.retain(|key, _| {
+            !parts
+                .iter()
+                .any(|part| part.plan.annotations.contains_key(key))
+        });
+        if part.writes_node() {
+            let taint = taint.map(|(key, effect)| TaintId {
+                key: key.to_owned(),
+                effect,
+            });
+            parts.push(Part { taint, plan: part });
+        }
+    });
+    parts
+}
