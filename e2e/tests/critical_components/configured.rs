@@ -61,7 +61,7 @@ async fn a_class_of_all_namespaces_covers_every_one() -> Result<()> {
     pool.join(pool.node()).await?;
     let cni = pool.pod_of("cni").await?;
     pool.is_held_because(&format!(
-        "pods default/namespaced-agent, kube-system/{cni} are not Ready"
+        "pods default/namespaced-agent, default/{cni} are not Ready"
     ))
     .await?;
     pool.set_ready_in("default", "namespaced-agent", true)
