@@ -1,21 +1,28 @@
 //! Kubelets are kept from Nodegate's annotations, and from nothing else.
 
 use anyhow::{Result, ensure};
-use kube::ResourceExt;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, ResourceExt};
 use nodegate_e2e::fixtures::node;
-use nodegate_e2e::{Cluster, eventually, sights};
+use nodegate_e2e::{Cluster, sights};
 use serde_json::{Value, json};
 
-use crate::{SOON, cluster, crowd};
+use crate::{cluster, condition, crowd, in_force, is_refused, patch_node, patch_status};
 
-/// Runs kubectl as the kubelet of a node.
-async fn kubelet(cluster: &Cluster, arguments: &[&str]) -> Result<String> {
-    const AS: [&str; 3] = [
-        "--as=system:node:its-own",
-        "--as-group=system:nodes",
-        "--as-group=system:authenticated",
-    ];
-    cluster.kubectl(&[&AS, arguments].concat()).await
+/// A client of the kubelet of this node.
+async fn kubelet(cluster: &Cluster, node: &str) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    let user = format!("system:node:{node}");
+    for (header, value) in [
+        ("impersonate-user", user.as_str()),
+        ("impersonate-group", "system:nodes"),
+        ("impersonate-group", "system:authenticated"),
+    ] {
+        config.headers.push((header.parse()?, value.parse()?));
+    }
+    Ok(Client::try_from(config)?)
 }
 
 #[tokio::test]
@@ -30,18 +37,14 @@ async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {
         .create(&client)
         .await?;
     crowd(&client, "its-own").await?;
-    eventually("the policy is in force", SOON, async || {
-        let forged = [
-            "annotate",
-            "node",
-            "its-own",
-            "nodegate.dev/x=y",
-            "--dry-run=server",
-        ];
-        Ok(kubelet(cluster, &forged).await.is_err())
-    })
+    let kubelet = kubelet(cluster, "its-own").await?;
+    let annotated = |key: &str, value: Value| json!({"metadata": {"annotations": {key: value}}});
+    in_force(
+        &kubelet,
+        "its-own",
+        &annotated("nodegate.dev/x", json!("y")),
+    )
     .await?;
-
     for (key, value) in [
         (owned, json!("{}")),
         (due, json!("2026-01-01T00:00:00Z")),
@@ -49,45 +52,19 @@ async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {
         (completed, Value::Null),
         ("readiness.k8s.io/bootstrap-completed-rule", json!("{}")),
     ] {
-        let patch = json!({"metadata": {"annotations": {key: value}}}).to_string();
-        for subresource in ["", "status"] {
-            let subresource = format!("--subresource={subresource}");
-            let patch = [
-                "patch",
-                "node",
-                "its-own",
-                "--type=merge",
-                "-p",
-                &patch,
-                &subresource,
-            ];
-            let Err(refusal) = kubelet(cluster, &patch).await else {
-                anyhow::bail!("{key}={value} was not refused");
-            };
-            let refusal = format!("{refusal:#}");
-            let words = format!("a kubelet may not write the annotation {key}");
-            ensure!(refusal.contains(&words), "{refusal}");
+        let patch = annotated(key, value);
+        for refusal in [
+            patch_node(&kubelet, "its-own", &patch).await,
+            patch_status(&kubelet, "its-own", &patch).await,
+        ] {
+            is_refused(refusal, "a kubelet may not write the annotation", key)?;
         }
     }
-    for arguments in [
-        vec!["annotate", "node", "its-own", "example.com/mine=yes"],
-        vec!["label", "node", "its-own", "example.com/mine=yes"],
-        vec![
-            "patch",
-            "node",
-            "its-own",
-            "--subresource=status",
-            "-p",
-            r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}"#,
-        ],
-    ] {
-        kubelet(cluster, &arguments).await?;
-    }
+    let own = annotated("example.com/mine", json!("yes"));
+    patch_node(&kubelet, "its-own", &own).await?;
+    patch_status(&kubelet, "its-own", &condition("Ready", "True")).await?;
     // Nobody else is held to anything.
-    let by_hand = format!("{completed}-");
-    cluster
-        .kubectl(&["annotate", "node", "its-own", &by_hand])
-        .await?;
+    patch_node(&client, "its-own", &annotated(completed, Value::Null)).await?;
     let node = sights::node(&client, "its-own").await?;
     ensure!(!node.annotations().contains_key(completed));
     Ok(())
