@@ -19,7 +19,7 @@ async fn examples_cni() -> Result<()> {
     scene.has_taint("worker", TAINT, true).await?;
     scene.pod("example-network-plugin", "worker").await?;
     scene
-        .is_unmet("worker", NETWORK_READY, "is not Ready")
+        .is_unmet("worker", NETWORK_READY, "not Ready")
         .await?;
     scene.keeps_taint("worker", TAINT, true).await?;
     scene
@@ -92,7 +92,7 @@ async fn examples_gpu() -> Result<()> {
     scene.join(node("other")).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     scene
-        .is_unmet("gpu-1", COMPONENTS, "has no pod on this node")
+        .is_unmet("gpu-1", COMPONENTS, "no pod on this node")
         .await?;
     scene
         .is_unmet("gpu-1", RESOURCE, "this node has no nvidia.com/gpu")
@@ -117,7 +117,7 @@ async fn examples_gpu() -> Result<()> {
 async fn join_gardener(scene: &Scene, taint: &str) -> Result<()> {
     let worker = scene.join(node("worker").taint(taint, NO_SCHEDULE)).await?;
     scene
-        .is_unmet("worker", NETWORK_READY, "is not Ready")
+        .is_unmet("worker", NETWORK_READY, "not Ready")
         .await?;
     scene.pod("example-agent", "worker").await?;
     scene.set_ready("example-network", "worker", true).await?;
@@ -145,7 +145,7 @@ async fn examples_gardener_in_all_namespaces() -> Result<()> {
         .join(node("late").taint(GARDENERS, NO_SCHEDULE))
         .await?;
     scene
-        .is_unmet("late", NETWORK_READY, "is not Ready")
+        .is_unmet("late", NETWORK_READY, "not Ready")
         .await?;
     scene.delete_rule("gardener-critical-components").await?;
     scene.keeps_taint("late", GARDENERS, true).await
