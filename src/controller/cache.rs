@@ -38,7 +38,7 @@ pub struct CachedRule {
     /// The rule, compiled.
     pub rule: Arc<Rule>,
     /// The version of this state.
-    version: Version,
+    pub version: Version,
     /// All finalizers on the object, ours or not.
     pub finalizers: Vec<String>,
     /// The status as the API server holds it.
@@ -108,6 +108,8 @@ pub struct Cache {
     relists: Relists,
     dirty: Dirty,
     rules_changed: bool,
+    /// The rules whose status a watch has shown to be another than was known.
+    shown_statuses: HashSet<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
     /// When the last look at the cluster was asked for that was taken in.
@@ -168,6 +170,7 @@ impl Cache {
             },
             dirty: Dirty::default(),
             rules_changed: false,
+            shown_statuses: HashSet::new(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
             looked_at: None,
@@ -310,6 +313,11 @@ impl Cache {
     /// Whether the rules, or what `DaemonSet`s they shut out, may have changed since this was asked last.
     pub fn take_rules_changed(&mut self) -> bool {
         std::mem::take(&mut self.rules_changed)
+    }
+
+    /// The rules whose status a watch has shown to be another than was known, since this was asked last.
+    pub fn take_shown_statuses(&mut self) -> HashSet<Arc<str>> {
+        std::mem::take(&mut self.shown_statuses)
     }
 
     /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.

@@ -365,6 +365,7 @@ impl Reconciler {
         if self.cache.take_rules_changed() {
             self.sync_rules();
         }
+        self.see_statuses();
         let now = self.now;
         self.cache.weigh(Instant::now());
         let permitted = |usual: usize| self.outage.permits(usual, Instant::now());

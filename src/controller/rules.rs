@@ -1,35 +1,28 @@
 //! What the reconcile loop does for the rules themselves: finalizers, deletion, status and events about them.
 
+mod statuses;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use prometheus::{Gauge, Histogram, IntCounter};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
-use super::cache::{Cache, CachedRule};
+use super::cache::CachedRule;
 use super::disruption::Disruption;
-use super::events::{EventSink, Notice, Tone};
+use super::events::{Notice, Tone};
 use super::metrics::{Metrics, gauge};
 use super::patch;
-use super::reconcile::{Done, Reconciler, Timer, Timers};
-use super::repairs;
-use super::status::{self, About, Record, Tally};
+use super::reconcile::{Done, Reconciler, Timer};
+use super::status::{Record, Tally};
 use super::writer::WriteError;
-use crate::api::NodeReadinessRuleStatus;
 use crate::api::names::FINALIZER;
 use crate::engine::Backoff;
-use crate::object::{Node, RuleObject, Version};
+use crate::object::{Node, RuleObject};
 use crate::rule::{Outcome, PassedOver, Rule};
-
-/// The status of a rule is written at most this often.
-const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a first change waits for others that belong to it.
-const STATUS_DELAY: Duration = Duration::from_millis(200);
-/// How long a status is put off in favour of taint writes: to name its nodes costs the API server as much as several of
-/// those.
-const STATUS_PATIENCE: Duration = Duration::from_secs(3);
+use statuses::StatusWork;
 
 /// What is under way for one rule.
 #[derive(Debug)]
@@ -62,16 +55,6 @@ pub(super) struct RuleWork {
 struct Write {
     under_way: bool,
     retry: Backoff,
-}
-
-#[derive(Debug, Default)]
-struct StatusWork {
-    /// When to see what there is to write; `None` while nothing has changed.
-    due: Option<Instant>,
-    write: Write,
-    written_at: Option<Instant>,
-    /// What was written last. Under an older CRD the API server holds less of it.
-    last: Option<NodeReadinessRuleStatus>,
 }
 
 impl RuleWork {
@@ -156,25 +139,6 @@ impl RuleWork {
             pending.remove(node);
         }
         self.tally.linger(node, false);
-    }
-
-    /// Has the status looked at, together with what else changes within a moment.
-    pub(super) fn status_changed(&mut self, timers: &mut Timers) {
-        if self.status.due.is_some() {
-            self.coalesced.inc();
-        } else {
-            let earliest = self
-                .status
-                .written_at
-                .map(|written| written + STATUS_INTERVAL);
-            let soon = Instant::now() + STATUS_DELAY;
-            self.look_again(earliest.map_or(soon, |earliest| earliest.max(soon)), timers);
-        }
-    }
-
-    fn look_again(&mut self, at: Instant, timers: &mut Timers) {
-        self.status.due = Some(at);
-        timers.insert((at, Timer::Rule(self.uid.clone())));
     }
 }
 
@@ -313,135 +277,6 @@ impl Reconciler {
                 let at = retry.failed(error.pauses(), Instant::now());
                 self.timers.insert((at, Timer::Rule(uid.clone())));
             }
-        }
-    }
-
-    /// Writes a rule's status, if it is time to and anything in it has changed.
-    fn tend_status(&mut self, uid: &Arc<str>) {
-        let is_busy = self.is_busy();
-        let Some(work) = self.rules.get_mut(uid) else {
-            return;
-        };
-        let Some(cached) = self.cache.rules().get(&work.name) else {
-            return;
-        };
-        let rule = &*cached.rule;
-        let now = Instant::now();
-        let Some(due) = work.status.due.filter(|due| *due <= now) else {
-            return;
-        };
-        if work.status.write.under_way {
-            return;
-        }
-        if is_busy && now < due + STATUS_PATIENCE {
-            let soon = now + STATUS_DELAY;
-            self.timers.insert((soon, Timer::Rule(uid.clone())));
-            return;
-        }
-        if let Some(at) = self.writer.limiter.not_before() {
-            self.timers.insert((at, Timer::Rule(uid.clone())));
-            return;
-        }
-        work.status.due = None;
-        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
-        // to find out what keeps it.
-        if (rule.deleting && !work.tally.has_unfinished()) || (rule.spec.is_ok() && !rule.finalizer)
-        {
-            return;
-        }
-        look_for_passed_over(&self.cache, &self.events, work, rule);
-        let obstacle = repairs::obstacle(&self.cache, rule);
-        if let Some(obstacle) = &obstacle
-            && work.obstacle != Some(obstacle.clone())
-        {
-            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
-        }
-        work.obstacle.clone_from(&obstacle);
-        let guarded = work.disruption.as_mut();
-        let disruption = guarded.map(|disruption| disruption.tell(&self.events, rule));
-        let governors = self.cache.cluster().rules.governors_of(rule);
-        let about = About {
-            rule,
-            passed_over: &work.passed_over,
-            disruption: disruption.as_ref(),
-            governors: &governors,
-            prospects: repairs::prospects(&self.cache, &work.tally, rule, Timestamp::now()),
-            obstacle: obstacle.as_deref(),
-            node_limit: self.settings.status_node_limit,
-            previous: work.status.last.as_ref().unwrap_or(&cached.status),
-            now: Timestamp::now(),
-        };
-        let status = status::build(&work.tally, about);
-        if status == cached.status || work.status.last.as_ref() == Some(&status) {
-            self.metrics.status_unchanged.inc();
-            return;
-        }
-        debug!(rule = %rule.name, "writing status");
-        work.status.write.under_way = true;
-        work.status.written_at = Some(now);
-        let patch = patch::rule_status(uid, &status);
-        work.status.last = Some(status);
-        let (writer, uid, name) = (self.writer.clone(), uid.clone(), work.name.clone());
-        self.start(async move {
-            let result = writer.patch_rule_status(&name, patch).await;
-            Done::Status { uid, result }
-        });
-    }
-
-    pub(super) fn finish_status(&mut self, uid: &Arc<str>, result: Result<Version, WriteError>) {
-        let Some(work) = self.rules.get_mut(uid) else {
-            return;
-        };
-        work.status.write.under_way = false;
-        match result {
-            Ok(version) => {
-                work.status.write.retry = Backoff::default();
-                if let Some(status) = work.status.last.clone() {
-                    self.cache.wrote_status(uid, &work.name, status, version);
-                }
-                // What changed while the write was under way waits for its turn.
-                if let Some(due) = work.status.due {
-                    let at = due.max(Instant::now());
-                    work.look_again(at, &mut self.timers);
-                }
-            }
-            // Also where the rule is said to be gone, which an API server that has only just started may say of one
-            // that is there.
-            Err(error) => {
-                work.status.last = None;
-                let retry = &mut work.status.write.retry;
-                if error.is_refusal() || error == WriteError::Conflict {
-                    warn!(rule = %work.name, "cannot write the rule's status: {error}");
-                }
-                let now = Instant::now();
-                let at = retry.failed(error.pauses(), now).max(now + STATUS_INTERVAL);
-                work.look_again(at, &mut self.timers);
-            }
-        }
-    }
-}
-
-/// Finds out which labelled `DaemonSet`s the rule does not wait for, and tells when that has changed.
-fn look_for_passed_over(cache: &Cache, events: &EventSink, work: &mut RuleWork, rule: &Rule) {
-    let Some(spec) = rule.live() else {
-        work.passed_over.clear();
-        return;
-    };
-    let found = PassedOver::by_rule(spec, cache.cluster(), || cache.nodes());
-    let known = std::mem::replace(&mut work.passed_over, found);
-    for (why, reason, _) in status::PASSED_OVER {
-        let message = |passed_over| status::passed_over_message(spec, passed_over, why);
-        if let Some(note) = message(&work.passed_over)
-            && message(&known).as_ref() != Some(&note)
-        {
-            warn!(rule = %rule.name, "{note}");
-            events.send(Notice::on_rule(
-                rule,
-                Tone::Warning,
-                reason,
-                "Evaluate",
-                note,
-            ));
         }
     }
 }

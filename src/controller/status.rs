@@ -6,6 +6,7 @@ mod conditions;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use conditions::conditions;
 pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;
 pub use tally::{Failure, Record, Tally};
+pub use written::Written;
 
 /// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
 const LIST_BUDGET: usize = 40_000;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
 use nodegate_e2e::changes::{patch_node_status, set_node_condition};
 use nodegate_e2e::{eventually_eq, never, sights};
 use serde_json::{Value, json};
@@ -130,5 +131,40 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     .await?;
     let now = rule::rules(&client).get("quiet").await?.resource_version();
     assert_eq!(now, version);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_status_that_somebody_else_writes_over_is_put_right_but_not_at_their_pace() -> Result<()>
+{
+    const ROUNDS: usize = 60;
+    let cluster = super::cluster().await?;
+    let client = cluster.client().await?;
+    continuous("wronged").create(&client).await?;
+    node("wronged", "wronged-held").create(&client).await?;
+    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
+    // A status is written at most once a second, so one more may follow.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+
+    let foreign = json!({"status": {"heldNodes": 99, "appliedNodes": ["ghost"]}});
+    let write_over = async || {
+        let rules = rule::rules(&client);
+        let patch = Patch::Merge(&foreign);
+        let params = PatchParams::default();
+        rules.patch_status("wronged", &params, &patch).await
+    };
+    write_over().await?;
+    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
+    let right = rule::status(&client, "wronged").await?;
+    assert_eq!(right["appliedNodes"], json!(["wronged-held"]));
+
+    let before = writes(cluster, "wronged")?.len();
+    for _ in 0..ROUNDS {
+        write_over().await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let answers = writes(cluster, "wronged")?.len() - before;
+    ensure!(answers <= 3, "{answers} answers to {ROUNDS} writes");
+    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
     Ok(())
 }

@@ -399,6 +399,10 @@ impl Cache {
         };
         let rule = rule.seen(known.map(|known| &*known.rule), since);
         let changed = known.is_none_or(|known| *known.rule != rule);
+        let shows_status = known.is_some_and(|known| known.status != object.status);
+        if shows_status && self.dirty.is_wanted() {
+            self.shown_statuses.insert(rule.name.clone());
+        }
         let cached = CachedRule {
             version: object::resource_version(&object.metadata),
             rule: match known {

@@ -18,6 +18,11 @@ impl Dirty {
         self.is_wanted = true;
     }
 
+    /// Whether anybody evaluates nodes.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
     /// Notes a name.
     pub fn mark(&mut self, name: &Arc<str>) {
         if self.is_wanted && self.names.insert(name.clone()) {

@@ -1,0 +1,158 @@
+//! What was written of a status last, and whether it still stands. Somebody else may have written over it: a second
+//! controller of these rules, `kubectl edit --subresource=status`, a backup that was restored.
+//!
+//! Pure: what was written, answered and shown is put in.
+
+use crate::api::NodeReadinessRuleStatus;
+use crate::object::Version;
+
+/// A status as it was written last.
+#[derive(Debug, Default)]
+pub struct Written {
+    status: Option<NodeReadinessRuleStatus>,
+    /// The version that the rule had with it; `None` while it is under way.
+    version: Option<Version>,
+    /// What the API server has made of it: under an older CRD it holds less.
+    kept: Option<NodeReadinessRuleStatus>,
+    /// Somebody else has written over it.
+    overwritten: bool,
+}
+
+impl Written {
+    /// What is about to be written.
+    pub fn writes(&mut self, status: NodeReadinessRuleStatus) {
+        *self = Self {
+            status: Some(status),
+            ..Self::default()
+        };
+    }
+
+    /// It has been written: the rule has this version with it.
+    pub fn was_answered(&mut self, version: Version) {
+        self.version = Some(version);
+    }
+
+    /// It may not have been written.
+    pub fn failed(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What was to be written was there already, in this version.
+    pub fn found(&mut self, status: NodeReadinessRuleStatus, version: Version) {
+        *self = Self {
+            kept: Some(status.clone()),
+            status: Some(status),
+            version: Some(version),
+            overwritten: false,
+        };
+    }
+
+    /// Takes in the rule's status as a watch shows it; answers whether somebody else has written over ours.
+    pub fn shown(&mut self, status: &NodeReadinessRuleStatus, version: Version) -> bool {
+        let (Some(ours), Some(at)) = (&self.status, self.version) else {
+            return false;
+        };
+        if version == at {
+            self.kept = Some(status.clone());
+        } else if version > at {
+            self.overwritten = self.kept.as_ref().unwrap_or(ours) != status;
+        }
+        self.overwritten
+    }
+
+    /// The status, for what follows it.
+    pub fn status(&self) -> Option<&NodeReadinessRuleStatus> {
+        self.status.as_ref()
+    }
+
+    /// Whether this is what was written, and it stands.
+    pub fn stands_as(&self, status: &NodeReadinessRuleStatus) -> bool {
+        !self.overwritten && self.status.as_ref() == Some(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(held: i32) -> NodeReadinessRuleStatus {
+        NodeReadinessRuleStatus {
+            held_nodes: Some(held),
+            ..NodeReadinessRuleStatus::default()
+        }
+    }
+
+    /// What an API server with an older CRD makes of any status.
+    fn pruned() -> NodeReadinessRuleStatus {
+        NodeReadinessRuleStatus::default()
+    }
+
+    fn written(held: i32, version: Version) -> Written {
+        let mut written = Written::default();
+        written.writes(status(held));
+        written.was_answered(version);
+        written
+    }
+
+    #[test]
+    fn what_others_write_is_told_from_our_own() {
+        for (name, shown, overwritten) in [
+            ("ours", &[(5, status(1))][..], false),
+            ("from before", &[(4, status(9))], false),
+            ("the spec changed", &[(5, status(1)), (6, status(1))], false),
+            ("another's", &[(5, status(1)), (6, status(9))], true),
+            ("another's, ours unseen", &[(6, status(9))], true),
+            (
+                "another's, undone",
+                &[(6, status(9)), (7, status(1))],
+                false,
+            ),
+            ("ours, pruned", &[(5, pruned())], false),
+            (
+                "ours, pruned, the spec changed",
+                &[(5, pruned()), (6, pruned())],
+                false,
+            ),
+            ("another's, pruned", &[(5, pruned()), (6, status(9))], true),
+        ] {
+            let mut written = written(1, 5);
+            for (version, status) in shown {
+                written.shown(status, *version);
+            }
+            assert_eq!(!written.stands_as(&status(1)), overwritten, "{name}");
+            assert_eq!(written.status(), Some(&status(1)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_or_failed_cannot_be_overwritten() {
+        let mut under_way = Written::default();
+        assert!(!under_way.shown(&status(9), 5));
+        under_way.writes(status(1));
+        assert!(!under_way.shown(&status(9), 5));
+        under_way.failed();
+        assert!(!under_way.shown(&status(9), 5));
+        assert!(!under_way.stands_as(&status(1)));
+    }
+
+    #[test]
+    fn writing_it_again_ends_it_even_where_nothing_changes_by_it() {
+        let mut written = written(1, 5);
+        // Pruned by an older CRD, and not seen before something else changed.
+        assert!(written.shown(&pruned(), 6));
+        written.writes(status(1));
+        // The same again is no change: the version stays.
+        written.was_answered(6);
+        assert!(!written.shown(&pruned(), 6));
+        assert!(!written.shown(&pruned(), 7));
+        assert!(written.stands_as(&status(1)));
+    }
+
+    #[test]
+    fn what_was_there_already_can_be_overwritten_too() {
+        let mut written = Written::default();
+        written.found(status(1), 5);
+        assert!(written.stands_as(&status(1)));
+        assert!(written.shown(&status(9), 6));
+    }
+}
