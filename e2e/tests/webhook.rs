@@ -67,6 +67,15 @@ async fn install(cluster: &Cluster, port: u16) -> Result<()> {
     call_at(cluster, &format!("https://127.0.0.1:{port}{PATH}")).await
 }
 
+/// Puts the empty Secret back.
+async fn apply_secret(cluster: &Cluster) -> Result<()> {
+    let secret = config("webhook").join("secret.yaml");
+    cluster
+        .kubectl(&["apply", "-f", &secret.to_string_lossy()])
+        .await?;
+    Ok(())
+}
+
 /// Has the API server call the webhook at this URL.
 async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
     let patch = json!({"webhooks": [{
@@ -101,13 +110,15 @@ async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
     Ok(bundle.map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned()))
 }
 
-/// The certificate in the Secret, and its CAs.
+/// The certificate in the Secret, and its CAs; nothing while it is empty.
 async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
     let api: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
     let Some(secret) = api.get_opt(SECRET).await? else {
         return Ok(None);
     };
-    let data = secret.data.unwrap_or_default();
+    let Some(data) = secret.data else {
+        return Ok(None);
+    };
     let text = |key: &str| {
         let bytes = data.get(key).with_context(|| format!("no {key}"))?;
         anyhow::Ok(String::from_utf8_lossy(&bytes.0).into_owned())
@@ -364,11 +375,19 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
         "the earlier CA is not trusted"
     );
 
-    // Somebody deletes the Secret.
+    // Somebody deletes the Secret: what is in use stays, and an empty one is all that is needed.
     cluster
         .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
         .await?;
-    eventually("a lost Secret is made again", SOON, async || {
+    eventually("the log says what is missing", SOON, async || {
+        let log = second.log();
+        Ok(log
+            .contains("not found): install config/webhook with `kubectl apply -k config/webhook`"))
+    })
+    .await?;
+    assert!(is_reviewed(&cluster).await?);
+    apply_secret(&cluster).await?;
+    eventually("it is filled in", SOON, async || {
         Ok(secret(&cluster).await?.is_some())
     })
     .await?;
@@ -394,17 +413,20 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     assert!(controller.log().contains("is forbidden"));
 
     // A Secret that is not its to overwrite.
-    cluster
-        .kubectl(&["create", "secret", "generic", SECRET, "-n", NAMESPACE])
-        .await?;
     install(&cluster, port).await?;
-    said("was not made by Nodegate: serve from it with --webhook-cert-dir, or delete it").await?;
+    for command in ["delete secret", "create secret generic"] {
+        let mut arguments: Vec<_> = command.split(' ').collect();
+        arguments.extend([SECRET, "-n", NAMESPACE]);
+        cluster.kubectl(&arguments).await?;
+    }
+    said("is somebody else's: serve from it with --webhook-cert-dir, or delete it").await?;
     let role = ["role", "nrr-webhook-certificate-role", "-n", NAMESPACE];
     cluster.kubectl(&[&["delete"], &role[..]].concat()).await?;
     said("cannot read Secret nrr-system/nrr-webhook-server-cert").await?;
     cluster
         .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
         .await?;
+    apply_secret(&cluster).await?;
     let role = config("webhook").join("role.yaml");
     cluster
         .kubectl(&["apply", "-f", &role.to_string_lossy()])

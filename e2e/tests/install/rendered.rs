@@ -172,8 +172,12 @@ fn what_the_chart_has_of_config_is_up_to_date() -> Result<()> {
             let file = copy.file_name().context("a file without a name")?;
             let original = config("").join(name).join(file);
             let component = config("components").join(name).join(file);
-            let is_there = original.exists();
-            copies.push((if is_there { original } else { component }, copy));
+            let stem = copy.file_stem().context("a file without a name")?;
+            let folder = config("").join(name).join(stem).join(file);
+            let originals = [original, component, folder];
+            let original = originals.into_iter().find(|path| path.exists());
+            let original = original.with_context(|| format!("no original of {}", copy.display()));
+            copies.push((original?, copy));
         }
     }
     assert!(copies.len() > 10, "{copies:?}");

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use nodegate_e2e::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, script, status};
-use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says};
+use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
 
 /// What a reporter may take, in KiB; its container has 32 MiB. This is a debug build, which takes more.
 const MEMORY: u64 = 32 * 1024;
@@ -157,9 +157,15 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
 
 #[tokio::test]
 async fn a_node_that_does_not_exist_is_waited_for_with_the_remedy_in_the_log() -> Result<()> {
-    let world = World::new("known").await?;
+    let known = World::new("known").await?;
+    let world = World {
+        cluster: known.cluster,
+        kubeconfig: token_on(known.cluster, &known.client, "unknown").await?,
+        client: known.client,
+        node: "unknown".to_owned(),
+    };
     let server = Server::http(status("200 OK")).await?;
-    let reporter = world.report(&server.url("/"), &[("NODE_NAME", "unknown")])?;
+    let reporter = world.report(&server.url("/"), &[])?;
     says(&reporter, "cannot read Node unknown").await?;
     says(
         &reporter,

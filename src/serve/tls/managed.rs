@@ -5,7 +5,6 @@
 //! together with its CA, and the earlier CA stays trusted for one more round, so that a replica that still serves the
 //! earlier certificate is believed.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use axum::http::Uri;
@@ -15,7 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
@@ -30,7 +29,8 @@ use crate::causes::with_causes;
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.
 const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "nodegate");
+/// The label that says that the Secret is for this. Whoever installs it may have another word for who manages it.
+const MARK: (&str, &str) = ("nodegate.dev/certificate", "webhook");
 const CA: &str = "ca.crt";
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -66,7 +66,7 @@ enum Error {
     #[error("another replica has just written Secret {SECRET}")]
     Outrun,
     #[error(
-        "Secret {0}/{SECRET} was not made by Nodegate: serve from it with --webhook-cert-dir, or delete it"
+        "Secret {0}/{SECRET} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make Nodegate's with `kubectl apply -k config/webhook`"
     )]
     Foreign(String),
     #[error(
@@ -145,11 +145,11 @@ impl ManagedCertificate {
             return Err(Error::NoNames);
         }
         let what = format!("read Secret {}/{SECRET}", self.namespace);
-        let secret = request(&what, self.secrets.get_opt(SECRET)).await?;
-        if secret.as_ref().is_some_and(is_foreign) {
+        let secret = request(&what, self.secrets.get(SECRET)).await?;
+        if is_foreign(&secret) {
             return Err(Error::Foreign(self.namespace.clone()));
         }
-        let stored = match secret.as_ref().and_then(Stored::read) {
+        let stored = match Stored::read(&secret) {
             Some(stored) if stored.is_good_for(&names, now) => stored,
             outdated => self.renew(secret, outdated, &names, now).await?,
         };
@@ -168,10 +168,10 @@ impl ManagedCertificate {
         Ok(INTERVAL)
     }
 
-    /// Makes a certificate and puts it in the Secret, unless another replica does so first.
+    /// Makes a certificate and puts it into the Secret, unless another replica does so first.
     async fn renew(
         &self,
-        secret: Option<Secret>,
+        secret: Secret,
         outdated: Option<Stored>,
         names: &[String],
         now: Timestamp,
@@ -182,16 +182,10 @@ impl ManagedCertificate {
             ca: bundle(&issued.ca, earlier),
             certificate: issued.certificate()?,
         };
-        let version = secret.and_then(|secret| secret.metadata.resource_version);
-        let object = secret_of(&issued, &stored.ca, version.clone());
+        let object = filled(secret, &issued, &stored.ca);
         let params = PostParams::default();
         let what = format!("write Secret {}/{SECRET}", self.namespace);
-        let written = if version.is_some() {
-            request(&what, self.secrets.replace(SECRET, &params, &object)).await
-        } else {
-            request(&what, self.secrets.create(&params, &object)).await
-        };
-        written?;
+        request(&what, self.secrets.replace(SECRET, &params, &object)).await?;
         info!(
             secret = %format_args!("{}/{SECRET}", self.namespace),
             names = names.join(","),
@@ -259,31 +253,21 @@ fn bundle(ca: &str, earlier: Option<&str>) -> String {
     format!("{ca}{latest}")
 }
 
-fn secret_of(issued: &Issued, ca: &str, version: Option<String>) -> Secret {
+/// The Secret with a certificate, and whatever else it has.
+fn filled(mut secret: Secret, issued: &Issued, ca: &str) -> Secret {
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(SECRET.into()),
-            labels: Some(BTreeMap::from([(MANAGED_BY.0.into(), MANAGED_BY.1.into())])),
-            resource_version: version,
-            ..ObjectMeta::default()
-        },
-        type_: Some("kubernetes.io/tls".into()),
-        data: Some(BTreeMap::from([
-            entry(CA, ca),
-            entry(CHAIN, &issued.chain),
-            entry(KEY, &issued.key),
-        ])),
-        ..Secret::default()
-    }
+    secret.data.get_or_insert_default().extend([
+        entry(CA, ca),
+        entry(CHAIN, &issued.chain),
+        entry(KEY, &issued.key),
+    ]);
+    secret
 }
 
 fn is_foreign(secret: &Secret) -> bool {
     let labels = secret.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(MANAGED_BY.0))
-        .map(String::as_str)
-        != Some(MANAGED_BY.1)
+    let mark = labels.and_then(|labels| labels.get(MARK.0));
+    mark.map(String::as_str) != Some(MARK.1)
 }
 
 /// The names by which the API server calls the webhooks: those that it checks in the certificate.
@@ -392,7 +376,7 @@ mod tests {
     fn what_is_stored_is_used_until_a_third_of_its_life_is_left() {
         let names = ["a.example".to_owned()];
         let issued = issued("a.example");
-        let stored = Stored::read(&secret_of(&issued, &issued.ca, None)).unwrap();
+        let stored = Stored::read(&filled(Secret::default(), &issued, &issued.ca)).unwrap();
         for (days, names, expected) in [
             (0, &names[..], true),
             (59, &names, true),
@@ -412,10 +396,25 @@ mod tests {
             key: other.key,
             ..one
         };
-        assert!(Stored::read(&secret_of(&mixed, &mixed.ca, None)).is_none());
+        let mixed = filled(Secret::default(), &mixed, &mixed.ca);
+        assert!(Stored::read(&mixed).is_none());
         assert!(Stored::read(&Secret::default()).is_none());
+    }
+
+    #[test]
+    fn a_secret_is_filled_in_and_keeps_what_else_it_has() {
+        let manifest = include_str!("../../../config/webhook/secret.yaml");
+        let mut installed: Secret = serde_saphyr::from_str(manifest).unwrap();
+        assert_eq!(installed.metadata.name.as_deref(), Some(SECRET));
+        assert!(!is_foreign(&installed));
         assert!(is_foreign(&Secret::default()));
-        assert!(!is_foreign(&secret_of(&mixed, "", None)));
+        assert!(Stored::read(&installed).is_none());
+        installed.metadata.resource_version = Some("7".into());
+        let issued = issued("a.example");
+        let written = filled(installed.clone(), &issued, &issued.ca);
+        assert!(Stored::read(&written).is_some());
+        assert_eq!(written.metadata, installed.metadata);
+        assert_eq!(written.type_, installed.type_);
     }
 
     #[test]
