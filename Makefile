@@ -52,8 +52,8 @@ test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts 
 test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
 	$(CARGO) test --package nodegate-e2e --test reporter --test policy
 
-test-webhook: controlplane build ## Run the tests of the webhook, and of what the API server validates
-	$(CARGO) test --package nodegate-e2e --test webhook --test validation
+test-webhook: controlplane build ## Run the tests of the webhook, of what the API server validates, and of slow clients
+	$(CARGO) test --package nodegate-e2e --test webhook --test validation --test slow_clients
 
 test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
 	$(CARGO) test --package nodegate-e2e --test leadership --test outages
@@ -61,8 +61,8 @@ test-ha: controlplane build ## Run the tests of leader election, and of outages 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(CARGO) test --package nodegate-e2e --test safety --test repair
 
-test-install: controlplane helm build ## Run the tests of the manifests and the chart
-	$(CARGO) test --package nodegate-e2e --test install
+test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
+	$(CARGO) test --package nodegate-e2e --test install --test permissions
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
