@@ -24,6 +24,7 @@ use crate::object::{
     self, CsiNode, DaemonSet, Node, NodeMetadata, NodeObject, ObjectKey, Pod, RuleObject, Taint,
     Version,
 };
+use crate::repair::Settling;
 use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 pub use change::{Change, Event, Watch};
 use dirty::Dirty;
@@ -122,6 +123,7 @@ pub struct Cache {
     confirmation: u64,
     /// The nodes for which something was not done because of a doubt.
     withheld: HashSet<Arc<str>>,
+    settling: Settling,
 }
 
 #[derive(Debug)]
@@ -178,6 +180,7 @@ impl Cache {
             is_certain: false,
             confirmation: 0,
             withheld: HashSet::new(),
+            settling: Settling::default(),
         }
     }
 
@@ -358,11 +361,12 @@ impl Cache {
             .entries
             .get(&object::name(meta))
             .and_then(|entry| entry.node.as_ref());
-        let is_newer = |known: &Node| {
+        let is_as_new = |known: &Node| {
+            // Of the same version there may be more to see: a patch answers with metadata alone.
             meta.uid.as_deref() == Some(&*known.uid)
-                && known.version < object::resource_version(meta)
+                && known.version <= object::resource_version(meta)
         };
-        if known.is_some_and(is_newer) {
+        if known.is_some_and(is_as_new) {
             self.see_node(object, None, now);
         }
     }
@@ -410,6 +414,11 @@ impl Cache {
     /// Whether nothing was in doubt when it was last asked, Karpenter's objects included.
     pub fn is_certain(&self) -> bool {
         self.is_certain
+    }
+
+    /// Until when overdue nodes are left alone at this time, because something could not be seen.
+    pub fn settles_at(&self, now: Instant) -> Option<Instant> {
+        self.settling.not_before(now)
     }
 
     /// Doubts everything until the watches give this confirmation.

@@ -177,14 +177,7 @@ impl Reconciler {
         if !look.is_empty() {
             self.look_first(name, look);
         }
-        let turn = follows
-            .deletion
-            .and_then(|deletion| self.delete_claim(deletion));
-        if let Some(at) = follows.look_again.into_iter().chain(turn).min()
-            && let Some(work) = self.nodes.get_mut(name)
-        {
-            work.wake_at(at, name, &mut self.timers);
-        }
+        self.follow_up(name, follows);
     }
 
     /// Has what is remembered of times begin anew: the clock by which they were measured was set.

@@ -90,6 +90,8 @@ pub(super) struct Consequences {
     pub(super) deletion: Option<ClaimDeletion>,
     /// When to look again.
     pub(super) look_again: Option<Instant>,
+    /// Whether to look again as soon as what is in doubt has been seen.
+    pub(super) in_doubt: bool,
 }
 
 /// Counts all nodes, with those that would be overdue if a rule were no dry run.
@@ -120,9 +122,18 @@ impl Repairs {
     ) -> Consequences {
         let mut follows = Consequences::default();
         let mut messages = Vec::new();
-        // Nobody is repaired over what may not be so any more.
-        let is_up_to_date = tools.cache.is_certain();
-        for outcome in plan.outcomes.iter().filter(|_| is_up_to_date) {
+        // Nobody is repaired over what may not be so any more, nor for an outage. What has been told stays told.
+        let may_be_repaired = |outcome: &Outcome<'_>| {
+            is_overdue(outcome, now) && matches!(outcome.standing, Standing::Governs(_))
+        };
+        if plan.outcomes.iter().any(may_be_repaired) {
+            follows.in_doubt = !tools.cache.is_certain();
+            follows.look_again = tools.cache.settles_at(Instant::now());
+            if follows.in_doubt || follows.look_again.is_some() {
+                return follows;
+            }
+        }
+        for outcome in &plan.outcomes {
             let rule = outcome.rule;
             let verdict = match &outcome.deadline {
                 None | Some(Err(NoTtl::Undecided)) => continue,
@@ -180,7 +191,7 @@ impl Repairs {
         deadline: Deadline,
         now: Timestamp,
     ) -> Option<Verdict<'a>> {
-        if !deadline.has_passed(now) || matches!(outcome.standing, Standing::Conflicted { .. }) {
+        if !is_overdue(outcome, now) {
             return None;
         }
         if self.census.as_ref().is_none_or(|(at, _)| *at != now) {
@@ -199,6 +210,12 @@ impl Repairs {
         };
         Some(case.judge(census))
     }
+}
+
+/// Whether the node's time is up under a rule that governs there, or would.
+fn is_overdue(outcome: &Outcome<'_>, now: Timestamp) -> bool {
+    let is_conflicted = matches!(outcome.standing, Standing::Conflicted { .. });
+    matches!(&outcome.deadline, Some(Ok(deadline)) if deadline.has_passed(now)) && !is_conflicted
 }
 
 /// Tells what has not been told yet. That a repair is held back is told again after a while.
@@ -265,6 +282,21 @@ fn late(outcome: &Outcome<'_>) -> String {
 }
 
 impl Reconciler {
+    /// Does what follows for a node beside the write of its plan.
+    pub(super) fn follow_up(&mut self, name: &Arc<str>, follows: Consequences) {
+        if follows.in_doubt {
+            self.cache.withhold(name);
+        }
+        let turn = follows
+            .deletion
+            .and_then(|deletion| self.delete_claim(deletion));
+        if let Some(at) = follows.look_again.into_iter().chain(turn).min()
+            && let Some(work) = self.nodes.get_mut(name)
+        {
+            work.wake_at(at, name, &mut self.timers);
+        }
+    }
+
     /// Starts the deletion of a node's claim; answers when to look again where it has to wait for its turn.
     pub(super) fn delete_claim(&mut self, deletion: ClaimDeletion) -> Option<Instant> {
         let karpenter = self.cache.karpenter();

@@ -124,6 +124,7 @@ async fn the_claim_is_found_by_its_instance_where_it_does_not_name_the_node() ->
     unnamed.finalizer().create(&client).await?;
     node(TEST, TEST)
         .provider_id("test://by-instance")
+        .taint(&key(TEST), "NoSchedule")
         .annotation(&deadline_key(&rule), &in_seconds(-5))
         .create(&client)
         .await?;
@@ -135,7 +136,11 @@ async fn a_claim_that_is_not_beyond_doubt_the_nodes_is_left_alone() -> Result<()
     const TEST: &str = "doubt";
     let client = client().await?;
     let rule = rule(TEST, "DeleteNodeClaim").create(&client).await?;
-    let overdue = |name: &str| node(TEST, name).annotation(&deadline_key(&rule), &in_seconds(-5));
+    let overdue = |name: &str| {
+        node(TEST, name)
+            .taint(&key(TEST), "NoSchedule")
+            .annotation(&deadline_key(&rule), &in_seconds(-5))
+    };
     claim(TEST, "twin-a").node("twins").create(&client).await?;
     claim(TEST, "twin-b").node("twins").create(&client).await?;
     claim(TEST, "before")
@@ -186,6 +191,7 @@ async fn a_termination_is_brought_forward_and_never_put_off() -> Result<()> {
             .create(&client)
             .await?;
         node(TEST, name)
+            .taint(&key(TEST), "NoSchedule")
             .annotation(&deadline_key(&rule), &in_seconds(-5))
             .create(&client)
             .await?;
@@ -251,6 +257,8 @@ async fn two_rules_repair_one_claim_once() -> Result<()> {
     let two = two.create(&client).await?;
     claim("once", "once").create(&client).await?;
     node("once", "once")
+        .taint(&key("once"), "NoSchedule")
+        .taint(&key("once-more"), "NoSchedule")
         .annotation(&deadline_key(&one), &in_seconds(-5))
         .annotation(&deadline_key(&two), &in_seconds(-5))
         .create(&client)

@@ -7,6 +7,7 @@
 //! safeguards   nodes that are never touched
 //! limit        too many unhealthy nodes
 //! release      nodes that are opened all the same, and what is only told
+//! outage       an outage of the control plane
 //! without      clusters without Karpenter
 //! ```
 //!
@@ -17,6 +18,7 @@
 mod deadlines;
 mod deletion;
 mod limit;
+mod outage;
 mod release;
 mod safeguards;
 mod without;
@@ -57,6 +59,7 @@ async fn what_takes_a_readiness_ttl() -> Result<()> {
         limit::nodes_are_not_opened_one_after_another_while_those_before_are_not_ready(),
         safeguards::no_node_is_opened_that_may_work_or_is_to_be_left_alone(),
         deadlines::nothing_is_repaired_in_the_first_ttl_after_a_start(),
+        outage::an_outage_is_not_counted_against_nodes_and_nobody_is_forgotten_over_it(),
     )?;
     Ok(())
 }

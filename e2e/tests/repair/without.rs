@@ -114,6 +114,7 @@ async fn without_the_permissions_it_says_what_to_apply_and_gates_all_the_same() 
     let rule = rule("forbidden", "DeleteNodeClaim").create(&client).await?;
     claim("forbidden", "forbidden").create(&client).await?;
     node("forbidden", "forbidden")
+        .taint(&key("forbidden"), "NoSchedule")
         .annotation(&deadline_key(&rule), &in_seconds(-5))
         .create(&client)
         .await?;

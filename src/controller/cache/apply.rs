@@ -35,6 +35,7 @@ impl Cache {
                 self.mark_concerned(concerned);
             }
             Change::NoNodeClaims => {
+                self.certain(Watch::NodeClaims);
                 let concerned = self.karpenter.no_claims();
                 self.mark_concerned(concerned);
             }
@@ -43,6 +44,7 @@ impl Cache {
                 self.mark_concerned(concerned);
             }
             Change::NoNodePools => {
+                self.certain(Watch::NodePools);
                 let concerned = self.karpenter.no_pools();
                 self.mark_concerned(concerned);
             }
@@ -56,19 +58,21 @@ impl Cache {
         if confirmation < self.confirmation {
             return;
         }
-        let Some(blind) = self.certainty.confirmed(watch, Instant::now()) else {
-            return;
-        };
-        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
-        if watch == Watch::Nodes && blind > BLINK {
+        if self.certain(watch).is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
             self.restart_heartbeats(now);
         }
-        if !self.withheld.is_empty() {
-            let withheld = std::mem::take(&mut self.withheld);
-            for name in &withheld {
-                self.mark(name);
-            }
+    }
+
+    /// Takes in that all of a kind is known now; answers how long it was not, where it was in doubt.
+    fn certain(&mut self, watch: Watch) -> Option<Duration> {
+        let now = Instant::now();
+        let blind = self.certainty.confirmed(watch, now)?;
+        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
+        self.settling.sees_again(blind, now);
+        for name in &std::mem::take(&mut self.withheld) {
+            self.mark(name);
         }
+        Some(blind)
     }
 
     fn apply_node(&mut self, event: Event<NodeObject>, now: Timestamp) {

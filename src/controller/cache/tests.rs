@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::object::MetadataObject;
 use crate::rule::{Decision, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
 
@@ -141,4 +142,29 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
     assert_eq!(cache.dirty_count(), 0);
     cache.begin_evaluations();
     assert_eq!(cache.dirty_count(), 10);
+}
+
+#[test]
+fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
+    let mut cache = synced(&booted("a", 0, 10), &regating());
+    // The node reboots and is patched; the answer says nothing of its status.
+    let mut rebooted = booted("b", 0, 12);
+    let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
+    cache.patched_node(answer.into(), None);
+    cache.update_node(rebooted.object(), at(60));
+    assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+}
+
+#[test]
+fn a_cluster_without_karpenter_is_certain_of_it() {
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, true);
+    for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+        cache.apply(Change::Confirmed(watch, 0), at(0));
+    }
+    cache.weigh(Instant::now());
+    assert!(!cache.is_certain(), "nobody knows yet");
+    cache.apply(Change::NoNodeClaims, at(0));
+    cache.apply(Change::NoNodePools, at(0));
+    cache.weigh(Instant::now());
+    assert!(cache.is_certain());
 }

@@ -127,7 +127,9 @@ impl<'a> Draft<'a> {
             if governs {
                 if let Some(Ok(deadline)) = &deadline {
                     self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-                } else if evaluation.met || !(tainted || has_been_open(self.node, rule)) {
+                } else if doubted.is_none()
+                    && (evaluation.met || !(tainted || has_been_open(self.node, rule)))
+                {
                     // A node that was given up is past its time for as long as it is not ready. Any other one that is open
                     // has no time to keep.
                     self.forget_deadline(&rule.uid);

@@ -1,0 +1,107 @@
+//! When repair may act again after something could not be seen for a while.
+//!
+//! A node may have got ready in the meantime, or may have been kept from it by the very outage that hid it. So after each
+//! interruption of any kind of evidence every node has at least as long again before anything is done about it. While
+//! something cannot be seen nothing is done either; who asks has to know that.
+
+use std::time::{Duration, Instant};
+
+/// Until when overdue nodes are left alone after what could not be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settling {
+    until: Option<Instant>,
+}
+
+impl Settling {
+    /// Notes that a kind of evidence can be seen again, of which nothing was certain for this long.
+    pub fn sees_again(&mut self, blind: Duration, now: Instant) {
+        self.until = self.until.max(Some(now + blind));
+    }
+
+    /// Until when overdue nodes are left alone, if they are at this time.
+    #[must_use]
+    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| now < *until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::{Certainty, SILENCE};
+
+    #[test]
+    fn overdue_nodes_are_left_alone_for_as_long_as_the_longest_interruption() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut settling = Settling::default();
+        assert_eq!(settling.not_before(start), None, "nothing was interrupted");
+        settling.sees_again(Duration::from_secs(60), after(60));
+        settling.sees_again(Duration::from_secs(5), after(65));
+        assert_eq!(settling.not_before(after(119)), Some(after(120)));
+        assert_eq!(settling.not_before(after(120)), None);
+        settling.sees_again(Duration::from_secs(5), after(130));
+        assert_eq!(settling.not_before(after(131)), Some(after(135)));
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Saw,
+        Confirmed,
+        Interrupted,
+        StoodStill,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        use Step::{Confirmed, Interrupted, Saw, StoodStill};
+        prop_oneof![
+            3 => Just(Saw),
+            4 => Just(Confirmed),
+            2 => Just(Interrupted),
+            1 => Just(StoodStill),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_repaired_before_all_is_seen_and_as_long_after_as_it_was_not(
+            steps in proptest::collection::vec((0..3_usize, step(), 0..30_u64), 1..80),
+        ) {
+            let mut now = Instant::now();
+            let kinds = [0, 1, 2];
+            let mut certainty = Certainty::new(kinds, now);
+            let mut settling = Settling::default();
+            // For each kind the last time at which all of it was seen, and for all of them when nodes may be judged again.
+            let mut seen = [None; 3];
+            let mut judged_from = now;
+            for (kind, step, seconds) in steps {
+                now += Duration::from_secs(seconds);
+                match step {
+                    Step::Saw => certainty.saw(kind, now),
+                    Step::Interrupted => certainty.interrupted(kind),
+                    Step::StoodStill => certainty.doubt_all(),
+                    Step::Confirmed => {
+                        let was_in_doubt = certainty.doubts(kind, now);
+                        if let Some(blind) = certainty.confirmed(kind, now) {
+                            settling.sees_again(blind, now);
+                        }
+                        if let Some(seen) = seen[kind].filter(|_| was_in_doubt) {
+                            judged_from = judged_from.max(now + (now - seen));
+                        }
+                    }
+                }
+                if !certainty.doubts(kind, now) {
+                    seen[kind] = Some(now);
+                }
+                let is_certain = certainty.in_doubt(now).next().is_none();
+                if is_certain && settling.not_before(now).is_none() {
+                    prop_assert!(now >= judged_from);
+                    let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= SILENCE);
+                    prop_assert!(seen.into_iter().all(is_recent));
+                }
+            }
+        }
+    }
+}
