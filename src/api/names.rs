@@ -23,8 +23,8 @@ pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
 /// bootstrap under that rule.
 pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-completed-";
 
-/// Annotation on a node, followed by a rule's UID: that rule's taint was added by Nodegate. Its value is a JSON object with
-/// the rule's name and the taint's key and effect.
+/// Annotation on a node, followed by a rule's UID: that rule owns the taint, having added or adopted it. Its value is a JSON
+/// object with the rule's name and the taint's key and effect.
 pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.

@@ -262,7 +262,8 @@ pub struct Taint {
     pub value: Option<String>,
 
     /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
-    /// tries to, `NoExecute` evicts running ones as well.
+    /// tries to, `NoExecute` evicts running ones as well. A `remove-only` rule lifts another project's taint whatever its
+    /// effect, save one that another rule names.
     #[schemars(with = "String")]
     #[x_kube(validation = (
         "self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",

@@ -18,9 +18,7 @@ async fn examples_cni() -> Result<()> {
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
     scene.pod("example-network-plugin", "worker").await?;
-    scene
-        .is_unmet("worker", NETWORK_READY, "not Ready")
-        .await?;
+    scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
     scene.keeps_taint("worker", TAINT, true).await?;
     scene
         .set_ready("example-network-plugin", "worker", true)
@@ -116,9 +114,7 @@ async fn examples_gpu() -> Result<()> {
 /// The node of the Gardener example, from its registration until its components in `kube-system` are ready.
 async fn join_gardener(scene: &Scene, taint: &str) -> Result<()> {
     let worker = scene.join(node("worker").taint(taint, NO_SCHEDULE)).await?;
-    scene
-        .is_unmet("worker", NETWORK_READY, "not Ready")
-        .await?;
+    scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
     scene.pod("example-agent", "worker").await?;
     scene.set_ready("example-network", "worker", true).await?;
     scene.keeps_taint("worker", taint, true).await?;
@@ -144,9 +140,7 @@ async fn examples_gardener_in_all_namespaces() -> Result<()> {
     scene
         .join(node("late").taint(GARDENERS, NO_SCHEDULE))
         .await?;
-    scene
-        .is_unmet("late", NETWORK_READY, "not Ready")
-        .await?;
+    scene.is_unmet("late", NETWORK_READY, "not Ready").await?;
     scene.delete_rule("gardener-critical-components").await?;
     scene.keeps_taint("late", GARDENERS, true).await
 }

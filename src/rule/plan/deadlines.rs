@@ -30,10 +30,11 @@ impl<'a> Draft<'a> {
         if let Some(recorded) = recorded {
             // Who can annotate the node must not be able to open it by that before its time.
             let is_bounded = repair.action == RepairAction::Release;
-            return Some(match joined.filter(|_| is_bounded) {
-                Some(joined) => ttl().map(|ttl| recorded.max(Deadline::of(joined, ttl))),
-                None => Ok(recorded),
+            let soonest = joined.filter(|_| is_bounded).map(|joined| {
+                let rules_own = ReadinessTtl::For(repair.readiness_ttl.as_std());
+                Deadline::of(joined, ttl().unwrap_or(rules_own))
             });
+            return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
         // Who takes a deadline off the node wants it to have the whole time anew.
         let has_had_one = self.state.sightings.has_had_deadline(&rule.uid);
