@@ -26,3 +26,8 @@
 {{- if eq .Values.webhook.certificate "secret" }}{{ .Values.webhook.secretName }}{{ end }}
 {{- end -}}
 {{- end }}
+
+{{/* A list of strings in CEL, as policies have it; the schema leaves nothing in them that would have to be escaped. */}}
+{{- define "nodegate.celList" -}}
+[{{- range $index, $text := . }}{{ if $index }}, {{ end }}'{{ $text }}'{{- end }}]
+{{- end }}

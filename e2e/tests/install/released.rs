@@ -51,14 +51,17 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
 
     let more = [
         "--set=replicas=1,config.passingTaints={example.com/starting},webhook.enabled=true",
-        "--set=extraArgs={--kube-api-qps=50,--node-concurrent-reconciles=8}",
+        "--set=extraArgs={--rule-concurrent-reconciles=4,--node-concurrent-reconciles=8}",
     ];
     release(&cluster, "upgrade", NAMESPACE, &more).await?;
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     call_webhook_at(&cluster, &addresses.webhook).await?;
     until_conflicts_are_refused(&client, &controller).await?;
     let log = controller.log();
-    assert!(log.contains("--kube-api-qps is ignored"), "{log}");
+    assert!(
+        log.contains("--rule-concurrent-reconciles is ignored"),
+        "{log}"
+    );
 
     // The webhook first: the API server cannot call its Service here.
     let webhook = ["delete", "validatingwebhookconfiguration", WEBHOOK];

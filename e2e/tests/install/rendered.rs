@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use nodegate_e2e::helm::{chart, helm};
 use nodegate_e2e::install::{config, kustomize, write_kustomization};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::folder;
 
@@ -106,6 +106,11 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ),
         ("policies", &["policy"], &["policies.enabled=true"]),
         (
+            "flowcontrol",
+            &["flowcontrol"],
+            &["flowControl.enabled=true"],
+        ),
+        (
             "prometheus",
             &["components/prometheus"],
             &[
@@ -139,9 +144,38 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_policy_knows_the_taints_and_conditions_that_the_chart_is_told() -> Result<()> {
+    let values = [
+        "policies.enabled=true",
+        "policies.liftedTaints={node.cilium.io/agent-not-ready,ebs.csi.aws.com/agent-not-ready}",
+        "policies.conditionPrefixes=null",
+    ];
+    let objects = template(&values).await?;
+    let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
+    let expression = |name: &str| {
+        let variables = policy["spec"]["variables"].as_array();
+        let mut variables = variables.into_iter().flatten();
+        let variable = variables.find(|variable| variable["name"] == name);
+        variable.map(|variable| variable["expression"].clone())
+    };
+    let lifted = "['node.cilium.io/agent-not-ready', 'ebs.csi.aws.com/agent-not-ready']";
+    assert_eq!(expression("liftedTaints"), Some(json!(lifted)));
+    assert_eq!(expression("conditionPrefixes"), Some(json!("[]")));
+
+    // Nothing that would end the string gets into the expression.
+    let injected = "policies.liftedTaints={a'] + ['b}";
+    assert!(
+        template(&["policies.enabled=true", injected])
+            .await
+            .is_err()
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn another_namespace_is_everywhere() -> Result<()> {
     let chart = chart();
-    let all = "webhook.enabled=true,karpenter.enabled=true,policies.enabled=true,config.passingTaints={a/b}";
+    let all = "webhook.enabled=true,karpenter.enabled=true,policies.enabled=true,flowControl.enabled=true,config.passingTaints={a/b}";
     let rendered = helm(&[
         "template",
         "nodegate",
