@@ -140,6 +140,7 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
 #[tokio::test]
 async fn what_all_nodes_are_refused_costs_a_few_requests_a_second() -> Result<()> {
     const COUNT: usize = 300;
+    const WHILE: Duration = Duration::from_secs(10);
     let _turn = TURNS.acquire().await?;
     let cluster = audited().await?;
     let client = cluster.client().await?;
@@ -154,7 +155,6 @@ async fn what_all_nodes_are_refused_costs_a_few_requests_a_second() -> Result<()
         .await?;
     tokio::time::sleep(Duration::from_secs(10)).await;
 
-    const WHILE: Duration = Duration::from_secs(10);
     let before = (
         cluster.controllers_writes().len(),
         controller.log().lines().count(),

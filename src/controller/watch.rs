@@ -12,9 +12,8 @@ mod failure;
 mod source;
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use kube::core::WatchEvent;
 use kube::{Client, Resource};
 use prometheus::IntCounter;
@@ -26,6 +25,7 @@ use super::cache::{Change, Event, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::condition::{CriticalComponentClass, Namespaces};
+use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
     RuleObject,
@@ -34,9 +34,9 @@ use course::{Course, End, Request, Verdict};
 use failure::Failure;
 use source::Source;
 
-/// Longest pause before a watch is tried again, without the jitter, which may double it. Until then nothing is seen of
-/// an API server that is back, and a handful of requests a second costs nobody anything.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// The pauses before a watch is tried again. Until then nothing is seen of an API server that is back, and a handful of
+/// requests a second costs nobody anything.
+const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
 /// How often it is seen whether a resource that the cluster can do without has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 
@@ -114,7 +114,7 @@ struct Feed<Wrap> {
     course: Course,
     /// Why it does not work, as it was told last.
     problem: Option<String>,
-    pauses: ExponentialBackoff,
+    retry: Backoff,
     failures: IntCounter,
     restarts: IntCounter,
 }
@@ -132,7 +132,7 @@ impl Feeder {
             wrap,
             course: Course::new(),
             problem: None,
-            pauses: pauses(),
+            retry: Backoff::default(),
             failures: counter(&self.metrics.watch_failures),
             restarts: counter(&self.metrics.watch_restarts),
             feeder: self.clone(),
@@ -174,12 +174,13 @@ impl<Wrap> Feed<Wrap> {
         let change = not_installed.unwrap_or(Change::Interrupted(self.kind));
         self.send(change).await?;
         self.tell(&failure);
-        let pause = if is_optional {
-            NOT_INSTALLED_PAUSE
+        let now = Instant::now();
+        let again = if is_optional {
+            now + NOT_INSTALLED_PAUSE
         } else {
-            self.pauses.next().unwrap_or(MAX_PAUSE)
+            self.retry.failed(PAUSES, now)
         };
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep_until(again.into()).await;
         Ok(())
     }
 
@@ -295,7 +296,7 @@ impl<Wrap> Feed<Wrap> {
             return Ok(());
         };
         self.works();
-        self.pauses = pauses();
+        self.retry = Backoff::default();
         self.send(Change::Confirmed(self.kind, confirmation)).await
     }
 
@@ -347,15 +348,6 @@ impl<Wrap> Feed<Wrap> {
                 .send_modify(|readiness| readiness.clear_problem(kind));
         }
     }
-}
-
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(Duration::from_millis(50))
-        .with_max_delay(MAX_PAUSE)
-        .with_jitter()
-        .without_max_times()
-        .build()
 }
 
 impl Watch {

@@ -54,6 +54,12 @@ impl Backoff {
         at
     }
 
+    /// When the next try is due, which may be past; `None` where nothing has failed.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.not_before
+    }
+
     /// When to try again; `None` where that may be done now.
     #[must_use]
     pub fn not_before(&self, now: Instant) -> Option<Instant> {

@@ -24,15 +24,15 @@ mod settings;
 mod state;
 mod wire;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 use tracing::{info, warn};
 
 use crate::client;
+use crate::engine::{Backoff, Pauses};
 use crate::metric::Description;
 use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
@@ -48,7 +48,7 @@ use state::State;
 /// How many outcomes may wait while the API server is being written to.
 const OUTCOMES: usize = 16;
 /// The shortest and the longest pause before a request to the API server is tried again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+const PAUSES: Pauses = Pauses::between(Duration::from_millis(500), Duration::from_secs(30));
 /// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to
 /// the API server hangs, outcomes are not taken.
 const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
@@ -105,7 +105,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         node,
         metrics: metrics.clone(),
         health: health.clone(),
-        retry: Retry::default(),
+        retry: Backoff::default(),
         problem: None,
     };
     // Whatever is under way when a signal comes is dropped: a condition that is half decided is not worth a wait.
@@ -160,14 +160,14 @@ async fn check_on_and_on(
         let outcome = checker.check().await;
         orphans::collect();
         metrics.checked(outcome.finding, started.elapsed());
-        health.send_modify(|health| health.last_check = std::time::Instant::now());
+        health.send_modify(|health| health.last_check = Instant::now());
         if outcomes.send(outcome).await.is_err() {
             return;
         }
         // Checks that were missed (a machine that slept) are not made up for.
         next = (next + pause).max(Instant::now());
         pause = settings.interval;
-        sleep_until(next).await;
+        sleep_until(next.into()).await;
     }
 }
 
@@ -178,7 +178,7 @@ struct Reporter<'a> {
     state: State,
     metrics: Metrics,
     health: watch::Sender<Health>,
-    retry: Retry,
+    retry: Backoff,
     /// What went wrong with the last request, so that it is told once.
     problem: Option<RequestError>,
 }
@@ -196,9 +196,9 @@ impl Reporter<'_> {
                     last_check = Timestamp::now();
                     self.state.observe(&outcome, last_check);
                 }
-                () = self.retry.wait() => {}
+                () = until_retry(&self.retry) => {}
             }
-            if self.retry.is_waiting() {
+            if self.retry.not_before(Instant::now()).is_some() {
                 continue;
             }
             if !resumed {
@@ -207,7 +207,7 @@ impl Reporter<'_> {
                     continue;
                 }
             }
-            if self.state.is_look_due(std::time::Instant::now()) && !self.look().await {
+            if self.state.is_look_due(Instant::now()) && !self.look().await {
                 continue;
             }
             self.write_if_due(last_check).await;
@@ -262,12 +262,12 @@ impl Reporter<'_> {
                 "the condition does not stand on the Node any more: writing it again"
             );
         }
-        self.state.looked(there, std::time::Instant::now());
+        self.state.looked(there, Instant::now());
         true
     }
 
     async fn write_if_due(&mut self, last_check: Timestamp) {
-        let Some(condition) = self.state.due(std::time::Instant::now()).cloned() else {
+        let Some(condition) = self.state.due(Instant::now()).cloned() else {
             self.metrics.wrote(Write::Skipped);
             return self.settled();
         };
@@ -287,7 +287,7 @@ impl Reporter<'_> {
                 "reported"
             );
         }
-        self.state.published(condition, std::time::Instant::now());
+        self.state.published(condition, Instant::now());
         self.settled();
     }
 
@@ -302,7 +302,7 @@ impl Reporter<'_> {
 
     /// A request has failed: says so, once for each problem, and has it tried again later.
     fn failed(&mut self, problem: RequestError) {
-        self.retry.failed();
+        self.retry.failed(PAUSES, Instant::now());
         self.health.send_modify(|health| {
             if let Some(why) = &mut health.unready {
                 *why = problem.to_string();
@@ -315,7 +315,7 @@ impl Reporter<'_> {
     }
 
     fn succeeded(&mut self) {
-        self.retry = Retry::default();
+        self.retry = Backoff::default();
         if self.problem.take().is_some() {
             info!(
                 node = self.settings.node,
@@ -325,35 +325,10 @@ impl Reporter<'_> {
     }
 }
 
-/// When a request that failed may be tried again.
-#[derive(Default)]
-struct Retry {
-    pauses: Option<ExponentialBackoff>,
-    not_before: Option<Instant>,
-}
-
-impl Retry {
-    fn failed(&mut self) {
-        let pauses = self.pauses.get_or_insert_with(|| {
-            ExponentialBuilder::new()
-                .with_min_delay(PAUSES.0)
-                .with_max_delay(PAUSES.1)
-                .with_jitter()
-                .without_max_times()
-                .build()
-        });
-        self.not_before = Some(Instant::now() + pauses.next().unwrap_or(PAUSES.1));
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.not_before.is_some_and(|at| Instant::now() < at)
-    }
-
-    /// Resolves when the time has come; never, where nothing has failed.
-    async fn wait(&self) {
-        match self.not_before {
-            Some(at) => sleep_until(at).await,
-            None => std::future::pending().await,
-        }
+/// Resolves when something that failed may be tried again; never, where nothing has failed.
+async fn until_retry(retry: &Backoff) {
+    match retry.due() {
+        Some(at) => sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }
