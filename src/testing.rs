@@ -186,7 +186,7 @@ impl NodeBuilder {
     }
 
     pub fn build(&self) -> Node {
-        self.object().into()
+        self.object().read().unwrap()
     }
 }
 
@@ -233,8 +233,12 @@ impl DaemonSetBuilder {
         self
     }
 
+    pub fn object(&self) -> DaemonSetObject {
+        decode(&self.0)
+    }
+
     pub fn build(&self) -> DaemonSet {
-        decode::<DaemonSetObject>(&self.0).into()
+        self.object().read().unwrap()
     }
 }
 
@@ -318,7 +322,7 @@ impl CsiNodeBuilder {
     }
 
     pub fn build(&self) -> CsiNode {
-        decode::<CsiNodeObject>(&self.0).into()
+        decode::<CsiNodeObject>(&self.0).read().unwrap()
     }
 }
 
@@ -465,7 +469,7 @@ impl World {
     pub fn daemon_set(mut self, daemon_set: &DaemonSetBuilder) -> Self {
         let object: DaemonSetObject = decode(&daemon_set.0);
         let labels = object.meta().labels.clone().unwrap_or_default();
-        let daemon_set = DaemonSet::from(object);
+        let daemon_set = object.read().unwrap();
         for (class, known) in self.classes.iter().zip(&mut self.daemon_sets) {
             if class.selector.matches(&labels) {
                 known.insert(daemon_set.key.clone(), daemon_set.clone());
@@ -478,7 +482,7 @@ impl World {
         let object: PodObject = decode(&pod.0);
         let labels = object.meta().labels.clone().unwrap_or_default();
         for (class, known) in self.classes.iter().zip(&mut self.pods) {
-            let pod = object.clone().into_pod(&class.csi_annotation_prefix);
+            let pod = object.clone().read(&class.csi_annotation_prefix).unwrap();
             let is_covered = class.namespaces.contains(&pod.key.namespace);
             if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
                 known.push(pod);
@@ -541,7 +545,7 @@ impl World {
     pub fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         let object: NodeObject = decode(&node.0);
         let written = object.written(self.rules.followed());
-        self.node = object.into();
+        self.node = object.read().unwrap();
         self.sightings
             .see(&self.node, &written, self.rules.followed(), now);
         self

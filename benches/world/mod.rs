@@ -58,17 +58,22 @@ impl World {
             Arc::new(Rule::compile(&object.metadata, object.spec, &classes))
         };
         let rules = RuleSet::new((0..rules).map(compile), config.passing_taints);
-        let node: Node = decode::<NodeObject>(node(rules.rules().len(), ready, tainted)).into();
+        let node: NodeObject = decode(node(rules.rules().len(), ready, tainted));
+        let node: Node = node.read().expect("a node");
         let critical = match source {
             Source::Reported => 0,
             Source::Critical => 3,
         };
         let daemon_sets = (0..critical).map(|index| {
-            let daemon_set: DaemonSet = decode::<DaemonSetObject>(daemon_set(index)).into();
+            let object: DaemonSetObject = decode(daemon_set(index));
+            let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
             (daemon_set.key.clone(), daemon_set)
         });
         let pods = (0..critical).map(|index| {
-            decode::<PodObject>(pod(index, ready)).into_pod(&classes[0].csi_annotation_prefix)
+            let object: PodObject = decode(pod(index, ready));
+            object
+                .read(&classes[0].csi_annotation_prefix)
+                .expect("a pod")
         });
         let mut world = Self {
             selecting: rules.selecting(&node.labels),

@@ -27,6 +27,7 @@ pub use crd::{crd, crd_yaml};
 pub use disruption::Disruption;
 pub use duration::{Duration, ParseDurationError};
 pub use repair::{MaxUnhealthy, ParseMaxUnhealthyError, Repair, RepairAction};
+pub(crate) use rule::time_if_readable;
 pub use rule::{
     ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, NodeReadinessRule,
     NodeReadinessRuleSpec, Taint, TaintEffect, TaintPolicy,

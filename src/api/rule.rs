@@ -16,7 +16,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words};
 
@@ -272,8 +272,20 @@ pub struct Taint {
     pub effect: TaintEffect,
 
     /// Accepted because taints on nodes have it, and ignored.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "time_if_readable"
+    )]
     pub time_added: Option<Time>,
+}
+
+/// A time, or nothing where it lies beyond what can be told here, as the last day of the year 9999 does.
+pub(crate) fn time_if_readable<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Time>, D::Error> {
+    let time = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(time).unwrap_or_default())
 }
 
 words! {

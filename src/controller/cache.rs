@@ -7,6 +7,7 @@ mod dirty;
 mod looked;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -29,6 +30,7 @@ use crate::rule::{ClusterState, Doubts, NodeState, Rule, RuleSet};
 pub use change::{Change, Event, Watch};
 use dirty::Dirty;
 pub use looked::{ClusterEvidence, List, NodeEvidence};
+pub use unreadable::{Broken, Identity, Unreadables};
 
 /// How many rules are remembered that are gone.
 const FORMER_RULES: usize = 256;
@@ -124,6 +126,7 @@ pub struct Cache {
     /// The nodes for which something was not done because of a doubt.
     withheld: HashSet<Arc<str>>,
     settling: Settling,
+    unreadables: Unreadables,
 }
 
 #[derive(Debug)]
@@ -181,6 +184,7 @@ impl Cache {
             confirmation: 0,
             withheld: HashSet::new(),
             settling: Settling::default(),
+            unreadables: Unreadables::default(),
         }
     }
 

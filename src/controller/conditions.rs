@@ -74,8 +74,10 @@ impl Reconciler {
         let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
             return;
         };
+        let left_alone = self.cache.left_alone(name).is_some();
         let conditions = &mut work.conditions;
-        let has_turn = std::mem::take(&mut conditions.has_turn)
+        let has_turn = left_alone
+            || std::mem::take(&mut conditions.has_turn)
             || self
                 .condition_retries
                 .turn(name, CONDITIONS, conditions.refusals, Instant::now());
@@ -84,6 +86,9 @@ impl Reconciler {
             return;
         }
         conditions.queued = false;
+        if left_alone {
+            return;
+        }
         let changes = rule::plan(self.cache.cluster(), state, now).conditions;
         if changes.is_empty() {
             return;

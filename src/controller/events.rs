@@ -95,7 +95,8 @@ impl Notice {
         Self::new(about, tone, reason, action, note)
     }
 
-    fn new(
+    /// An Event about an object without a namespace.
+    pub fn new(
         about: ObjectReference,
         tone: Tone,
         reason: &'static str,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 
-use super::cache::{Event, Relist, is_stale};
+use super::cache::{Event, Identity, Relist, Unreadables, Watch, is_stale};
 use crate::object::{self, Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 use crate::repair::{Claims, Group, Karpenter, NoClaim, pool_name};
 use crate::rule::Rule;
@@ -122,30 +122,36 @@ impl KarpenterCache {
     }
 
     /// Takes in what a watch of `NodeClaim`s shows.
-    pub fn apply_claim(&mut self, event: Event<NodeClaimObject>) -> Concerned {
+    pub fn apply_claim(
+        &mut self,
+        event: Event<NodeClaimObject>,
+        unreadables: &mut Unreadables,
+    ) -> Concerned {
         match event {
             Event::Init => {
                 self.claim_relist.begin();
+                unreadables.begin_list(Watch::NodeClaims);
                 Concerned::Nobody
             }
             Event::InitApply(object) => {
-                let claim = NodeClaim::from(object);
-                self.claim_relist.saw(claim.name.clone());
-                self.put_claim(claim)
+                self.claim_relist.saw(object::name(object.meta()));
+                self.see_claim(object, unreadables)
             }
             Event::Apply(object) => {
-                let claim = NodeClaim::from(object);
-                let known = self.claims.get(&claim.name);
-                if known.is_some_and(|known| is_stale(known.version, claim.version)) {
+                let known = self.claims.get(&object::name(object.meta()));
+                let shown = object::resource_version(object.meta());
+                if known.is_some_and(|known| is_stale(known.version, shown)) {
                     return Concerned::Nobody;
                 }
-                self.put_claim(claim)
+                self.see_claim(object, unreadables)
             }
             Event::Delete(object) => {
+                unreadables.clear(&Identity::of(Watch::NodeClaims, object.meta()));
                 let gone = self.claims.remove(&object::name(object.meta()));
                 Concerned::Nodes(gone.iter().flat_map(mentions).collect())
             }
             Event::InitDone => {
+                unreadables.end_list(Watch::NodeClaims);
                 let is_gone = self.claim_relist.end();
                 let gone: Vec<_> = self
                     .claims
@@ -160,6 +166,17 @@ impl KarpenterCache {
                 Concerned::Everybody
             }
         }
+    }
+
+    /// Keeps a claim as it is shown. One that cannot be understood is as good as none: it must not be deleted.
+    fn see_claim(&mut self, object: NodeClaimObject, unreadables: &mut Unreadables) -> Concerned {
+        let identity = Identity::of(Watch::NodeClaims, object.meta());
+        let name = identity.name.clone();
+        if let (Some(claim), _) = unreadables.understood(identity, None, object.read()) {
+            return self.put_claim(claim);
+        }
+        let known = self.claims.remove(&name);
+        Concerned::Nodes(known.iter().flat_map(mentions).collect())
     }
 
     fn put_claim(&mut self, claim: NodeClaim) -> Concerned {
@@ -180,16 +197,25 @@ impl KarpenterCache {
     }
 
     /// Takes in what a watch of `NodePool`s shows.
-    pub fn apply_pool(&mut self, event: Event<NodePoolObject>) -> Concerned {
+    pub fn apply_pool(
+        &mut self,
+        event: Event<NodePoolObject>,
+        unreadables: &mut Unreadables,
+    ) -> Concerned {
         match event {
             Event::Init => {
                 self.pool_relist.begin();
+                unreadables.begin_list(Watch::NodePools);
                 Concerned::Nobody
             }
             Event::InitApply(object) | Event::Apply(object) => {
-                let pool = NodePool::from(object);
-                let name = pool.name.clone();
+                let identity = Identity::of(Watch::NodePools, object.meta());
+                let name = identity.name.clone();
                 self.pool_relist.saw(name.clone());
+                // One that cannot be understood is taken as it was last.
+                let (Some(pool), _) = unreadables.understood(identity, None, object.read()) else {
+                    return Concerned::Nobody;
+                };
                 let known = self.pools.insert(name.clone(), pool);
                 if known.as_ref() == self.pools.get(&name) {
                     return Concerned::Nobody;
@@ -197,11 +223,13 @@ impl KarpenterCache {
                 Concerned::Nodes(vec![Mention::Pool(name)])
             }
             Event::Delete(object) => {
+                unreadables.clear(&Identity::of(Watch::NodePools, object.meta()));
                 let name = object::name(object.meta());
                 self.pools.remove(&name);
                 Concerned::Nodes(vec![Mention::Pool(name)])
             }
             Event::InitDone => {
+                unreadables.end_list(Watch::NodePools);
                 let is_gone = self.pool_relist.end();
                 self.pools.retain(|name, _| !is_gone(name));
                 self.pools_seen = Seen::Everything;

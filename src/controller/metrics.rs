@@ -105,6 +105,8 @@ pub struct Metrics {
     pub watch_restarts: IntCounterVec,
     /// Objects in the cache, by kind.
     pub cache_objects: IntGaugeVec,
+    /// Objects that cannot be understood, by kind.
+    pub unreadable_objects: IntGaugeVec,
     /// 1 while this instance leads.
     pub leader: IntGauge,
 }
@@ -332,6 +334,11 @@ impl Metrics {
                 &["resource"],
             ),
             cache_objects: to.gauges("nodegate_cache_objects", "Objects in the cache.", &["kind"]),
+            unreadable_objects: to.gauges(
+                "nodegate_unreadable_objects",
+                "Objects that cannot be understood.",
+                &["kind"],
+            ),
             leader: to.add(IntGauge::new(
                 "nodegate_leader",
                 "1 while this instance leads.",
@@ -400,6 +407,7 @@ impl Metrics {
             &self.disruption_waiting,
             &self.disruption_zone_state,
             &self.cache_objects,
+            &self.unreadable_objects,
         ];
         for gauge in gauges {
             gauge.reset();

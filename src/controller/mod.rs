@@ -23,6 +23,7 @@
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
 //! | `lease` | leader election |
+//! | `unreadable` | the loop's care for objects that cannot be understood |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
 mod announce;
@@ -44,6 +45,7 @@ mod repairs;
 mod rules;
 mod status;
 mod survey;
+mod unreadable;
 mod unused;
 mod watch;
 mod writer;

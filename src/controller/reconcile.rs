@@ -366,6 +366,7 @@ impl Reconciler {
             self.sync_rules();
         }
         self.see_statuses();
+        self.tell_unreadable();
         let now = self.now;
         self.cache.weigh(Instant::now());
         let permitted = |usual: usize| self.outage.permits(usual, Instant::now());
@@ -379,7 +380,9 @@ impl Reconciler {
                 let Some(name) = self.cache.next_dirty() else {
                     break;
                 };
-                self.consider(&name, now, leading_since);
+                if !self.is_left_alone(&name, now) {
+                    self.consider(&name, now, leading_since);
+                }
             }
             // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
             // written, they do that.

@@ -333,7 +333,7 @@ impl Reconciler {
             let mut fresh = None;
             // What is deleted is deleted for good: this is the last look, past all caches.
             let result = match writer.read_node(&node.name).await {
-                Ok(now) if Node::from(now.clone()).is_same(node) => {
+                Ok(now) if now.clone().read().is_ok_and(|now| now.is_same(node)) => {
                     writer.delete_claim(claim, Timestamp::now()).await
                 }
                 Ok(now) => {

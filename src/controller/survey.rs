@@ -24,6 +24,10 @@ impl Reconciler {
                 .with_label_values(&[kind])
                 .set(gauge(size));
         }
+        for (kind, number) in self.cache.unreadable_counts() {
+            let gauges = &metrics.unreadable_objects;
+            gauges.with_label_values(&[kind]).set(gauge(number));
+        }
         self.survey_rules();
     }
 

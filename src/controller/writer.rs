@@ -16,7 +16,8 @@ use crate::causes::with_causes;
 use crate::client;
 use crate::engine::Pauses;
 use crate::object::{
-    MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Version,
+    MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Unreadable,
+    Version,
 };
 
 /// How long one request may take.
@@ -158,6 +159,15 @@ impl From<kube::Error> for WriteError {
     }
 }
 
+/// What was written is there; but what has become of the object is anybody's guess until a watch shows it.
+impl From<Unreadable> for WriteError {
+    fn from(why: Unreadable) -> Self {
+        Self::Failed(format!(
+            "the answer to the write cannot be understood: {why}"
+        ))
+    }
+}
+
 /// Writes to nodes, rules and `NodeClaim`s.
 #[derive(Clone)]
 pub struct Writer {
@@ -222,7 +232,7 @@ impl Writer {
         let request = request.patch(name, &params(), &patch);
         self.counted(NODE, client::write::<MetadataObject>(&self.client, request))
             .await
-            .map(NodeMetadata::from)
+            .and_then(|object| NodeMetadata::try_from(object).map_err(WriteError::from))
     }
 
     /// Patches a node's conditions; answers the node as it is then.
@@ -278,7 +288,7 @@ impl Writer {
             let patch = Patch::Merge(patch);
             let request = claims().patch(&claim.name, &params(), &patch);
             let request = client::send::<NodeClaimObject>(&self.client, request);
-            let annotated = NodeClaim::from(self.counted(NODE_CLAIM, request).await?);
+            let annotated = self.counted(NODE_CLAIM, request).await?.read()?;
             version = annotated.version;
         }
         let params = DeleteParams {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::{self, Version};
+use super::field::{Field, Unreadable, items, objects};
+use super::meta::{self, Metadata, Version};
 
 /// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,38 +44,54 @@ impl CsiNode {
 }
 
 /// A `CSINode` on the wire.
-#[derive(Debug, Clone, Deserialize, kube::Resource)]
+#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
 #[resource(inherit = "k8s_openapi::api::storage::v1::CSINode")]
+#[serde(remote = "Self", default)]
 pub struct CsiNodeObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Spec,
+    metadata: Metadata,
+    spec: Field<Spec>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Spec {
-    #[serde(default)]
-    drivers: Option<Vec<DriverObject>>,
+    drivers: Field<Vec<Field<DriverObject>>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct DriverObject {
-    name: String,
-    #[serde(default)]
-    allocatable: Option<Allocatable>,
+    name: Field<String>,
+    allocatable: Field<Allocatable>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Allocatable {
-    #[serde(default)]
-    count: Option<i32>,
+    count: Field<i64>,
 }
 
-impl From<CsiNodeObject> for CsiNode {
-    fn from(object: CsiNodeObject) -> Self {
-        let meta = object.metadata;
-        Self {
+items!(CsiNodeObject);
+objects!(Spec, DriverObject, Allocatable);
+
+impl CsiNodeObject {
+    /// What is registered on the node.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it. A driver without a name counts as absent.
+    pub fn read(self) -> Result<CsiNode, Unreadable> {
+        let meta = self.metadata.read()?;
+        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
+        let drivers = spec.drivers.or_unreadable("spec.drivers")?;
+        let driver = |driver: DriverObject| {
+            let allocatable = driver.allocatable.as_readable();
+            Some(CsiDriver {
+                has_allocatable_count: allocatable
+                    .is_some_and(|allocatable| allocatable.count.as_readable().is_some()),
+                name: driver.name.if_readable()?,
+            })
+        };
+        Ok(CsiNode {
             name: meta::name(&meta),
             version: meta::resource_version(&meta),
             owner: meta
@@ -84,19 +100,11 @@ impl From<CsiNodeObject> for CsiNode {
                 .flatten()
                 .find(|owner| owner.kind == "Node")
                 .map(|owner| owner.uid.as_str().into()),
-            drivers: object
-                .spec
-                .drivers
-                .unwrap_or_default()
+            drivers: drivers
                 .into_iter()
-                .map(|driver| CsiDriver {
-                    name: driver.name,
-                    has_allocatable_count: driver
-                        .allocatable
-                        .and_then(|allocatable| allocatable.count)
-                        .is_some(),
-                })
+                .flatten()
+                .filter_map(|field| driver(field.if_readable()?))
                 .collect(),
-        }
+        })
     }
 }

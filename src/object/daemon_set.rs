@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::{self, ObjectKey, Version};
+use super::field::{Unreadable, items};
+use super::meta::{self, Metadata, ObjectKey, Version};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
+use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject};
 
 /// A `DaemonSet`, as far as decisions need it. Its status is not read: it moves with every pod of a rollout.
@@ -47,13 +48,26 @@ pub enum NodeAffinityTerm {
     },
 }
 
-/// A `DaemonSet` on the wire.
+/// A `DaemonSet` on the wire. Everything that is read of its spec says where its pods run, so that one that is odd anywhere
+/// is kept as the decoder's complaint.
 #[derive(Debug, Clone, Deserialize, kube::Resource)]
 #[resource(inherit = "k8s_openapi::api::apps::v1::DaemonSet")]
+#[serde(remote = "Self", default)]
 pub struct DaemonSetObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
-    spec: Spec,
+    metadata: Metadata,
+    #[serde(deserialize_with = "whole")]
+    spec: Result<Spec, String>,
+}
+
+items!(DaemonSetObject);
+
+impl Default for DaemonSetObject {
+    fn default() -> Self {
+        Self {
+            metadata: Metadata::default(),
+            spec: Err("it is missing".into()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -143,10 +157,15 @@ fn name_field(field: &RequirementObject) -> Option<(String, bool)> {
     }
 }
 
-impl From<DaemonSetObject> for DaemonSet {
-    fn from(object: DaemonSetObject) -> Self {
-        let meta = object.metadata;
-        let template = object.spec.template;
+impl DaemonSetObject {
+    /// The `DaemonSet`.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it.
+    pub fn read(self) -> Result<DaemonSet, Unreadable> {
+        let meta = self.metadata.read()?;
+        let odd = |complaint| Unreadable::new(format!("spec: {complaint}"));
+        let template = self.spec.map_err(odd)?.template;
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         tolerations.extend(
@@ -155,7 +174,7 @@ impl From<DaemonSetObject> for DaemonSet {
                 .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
                 .map(|(key, effect)| Toleration::of(key, effect.as_str())),
         );
-        Self {
+        Ok(DaemonSet {
             key: ObjectKey::of(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
@@ -175,6 +194,6 @@ impl From<DaemonSetObject> for DaemonSet {
                         .collect()
                 }),
             tolerations,
-        }
+        })
     }
 }

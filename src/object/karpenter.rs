@@ -8,9 +8,9 @@ use k8s_openapi::ClusterResourceScope;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::meta::{self, Version};
+use super::field::{Field, Form, Unreadable, items, objects};
+use super::meta::{self, Metadata, Version};
 use crate::api::names::READINESS_TTL;
 
 /// Label on nodes and `NodeClaim`s: the `NodePool` they were made from.
@@ -82,54 +82,80 @@ pub(super) fn forbid_repair(meta: &ObjectMeta) -> bool {
 }
 
 /// A `NodeClaim` on the wire.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", default)]
 pub struct NodeClaimObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Spec,
-    #[serde(default)]
-    status: Status,
+    metadata: Metadata,
+    spec: Field<Spec>,
+    status: Field<Status>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Spec {
-    /// Whatever its form is going to be, it must not keep the claim from being read.
-    #[serde(default, rename = "readinessTTL")]
-    readiness_ttl: Option<Value>,
+    #[serde(rename = "readinessTTL")]
+    readiness_ttl: Field<ReadinessTtl>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Status {
-    #[serde(default)]
-    node_name: Option<String>,
-    #[serde(default, rename = "providerID")]
-    provider_id: Option<String>,
-    #[serde(default)]
-    conditions: Option<Vec<ConditionObject>>,
+    node_name: Field<String>,
+    #[serde(rename = "providerID")]
+    provider_id: Field<String>,
+    conditions: Field<Vec<Field<ConditionObject>>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct ConditionObject {
     #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    status: String,
+    kind: Field<String>,
+    status: Field<String>,
 }
 
-impl From<NodeClaimObject> for NodeClaim {
-    fn from(object: NodeClaimObject) -> Self {
-        let (meta, status) = (object.metadata, object.status);
-        let condition = |kind: &str| {
-            let conditions = status.conditions.iter().flatten();
-            conditions
-                .filter(|condition| condition.kind == kind)
-                .map(|condition| condition.status.as_str())
-                .next()
+items!(NodeClaimObject, NodePoolObject);
+objects!(Spec, Status, ConditionObject);
+
+/// `spec.readinessTTL` as it is written, as far as it can be shown to people.
+#[derive(Debug, Clone)]
+struct ReadinessTtl(String);
+
+impl Form for ReadinessTtl {
+    fn of_text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+
+    fn of_integer(number: i64) -> Option<Self> {
+        Some(Self(number.to_string()))
+    }
+}
+
+impl NodeClaimObject {
+    /// The claim.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it. How far it has come has to be beyond doubt, since it may be deleted; of which node it is
+    /// counts as absent where it is odd.
+    pub fn read(self) -> Result<NodeClaim, Unreadable> {
+        const CONDITIONS: &str = "status.conditions";
+        let meta = self.metadata.read_with_uid()?;
+        let spec = self.spec.if_readable().unwrap_or_default();
+        let status = self.status.or_unreadable("status")?.unwrap_or_default();
+        let mut conditions = Vec::new();
+        for condition in status.conditions.elements_or_unreadable(CONDITIONS)? {
+            let kind = condition.kind.if_readable();
+            conditions.push((
+                kind.ok_or_else(|| Unreadable::odd(CONDITIONS))?,
+                condition.status.if_readable().unwrap_or_default(),
+            ));
+        }
+        let condition = |wanted: &str| {
+            let found = conditions.iter().find(|(kind, _)| kind == wanted);
+            found.map(|(_, status)| status.as_str())
         };
         let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(Arc::from);
-        Self {
+        Ok(NodeClaim {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
@@ -147,37 +173,42 @@ impl From<NodeClaimObject> for NodeClaim {
                     .as_ref()
                     .and_then(|labels| Some(labels.get(NODE_POOL_LABEL)?.as_str())),
             ),
-            node_name: named(status.node_name.as_deref()),
-            provider_id: named(status.provider_id.as_deref()),
-            readiness_ttl: object.spec.readiness_ttl.map(|ttl| match ttl {
-                Value::String(text) => text,
-                other => other.to_string(),
-            }),
+            node_name: named(status.node_name.as_readable().map(String::as_str)),
+            provider_id: named(status.provider_id.as_readable().map(String::as_str)),
+            readiness_ttl: match spec.readiness_ttl {
+                Field::Absent => None,
+                Field::Is(ReadinessTtl(text)) => Some(text),
+                Field::Odd => Some("(no text)".into()),
+            },
             termination: meta
                 .annotations
                 .as_ref()
                 .and_then(|annotations| annotations.get(TERMINATION_TIMESTAMP).cloned()),
             do_not_repair: forbid_repair(&meta),
-        }
+        })
     }
 }
 
 /// A `NodePool` on the wire: of its spec nothing is read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", default)]
 pub struct NodePoolObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
+    metadata: Metadata,
 }
 
-impl From<NodePoolObject> for NodePool {
-    fn from(object: NodePoolObject) -> Self {
-        let meta = object.metadata;
-        Self {
+impl NodePoolObject {
+    /// The pool.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it.
+    pub fn read(self) -> Result<NodePool, Unreadable> {
+        let meta = self.metadata.read()?;
+        Ok(NodePool {
             name: meta::name(&meta),
             readiness_ttl: meta
                 .annotations
                 .and_then(|mut annotations| annotations.remove(READINESS_TTL)),
-        }
+        })
     }
 }
 
@@ -220,12 +251,11 @@ karpenter_resource!(NodePoolObject, "NodePool", "nodepools");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn claim(value: Value) -> NodeClaim {
-        serde_json::from_value::<NodeClaimObject>(value)
-            .unwrap()
-            .into()
+        let object: NodeClaimObject = serde_json::from_value(value).unwrap();
+        object.read().unwrap()
     }
 
     #[test]
@@ -255,18 +285,43 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_another_form_is_read_all_the_same() {
-        let read =
-            claim(json!({"metadata": {"name": "c"}, "spec": {"readinessTTL": {"after": 5}}}));
-        assert_eq!(read.readiness_ttl.as_deref(), Some(r#"{"after":5}"#));
-        let empty = claim(json!({"metadata": {}, "status": {"nodeName": "", "providerID": ""}}));
-        assert_eq!(empty, NodeClaim::default());
+    fn a_claim_of_another_form_is_read_as_far_as_nothing_depends_on_it() {
+        let meta = json!({"name": "c", "uid": "u"});
+        let read = claim(json!({
+            "metadata": meta,
+            "spec": {"readinessTTL": {"after": 5}},
+            "status": {"nodeName": 5, "providerID": ["kwok://1"]},
+        }));
+        let expected = NodeClaim {
+            name: "c".into(),
+            uid: "u".into(),
+            readiness_ttl: Some("(no text)".into()),
+            ..NodeClaim::default()
+        };
+        assert_eq!(read, expected);
+        let empty = claim(json!({"metadata": meta, "status": {"nodeName": "", "providerID": ""}}));
+        assert_eq!((empty.node_name, empty.provider_id), (None, None));
+        for (status, complaint) in [
+            (json!(5), "status has"),
+            (json!({"conditions": {}}), "status.conditions has"),
+            (json!({"conditions": [5]}), "status.conditions has"),
+            (
+                json!({"conditions": [{"type": 5}]}),
+                "status.conditions has",
+            ),
+        ] {
+            let object = json!({"metadata": meta, "status": status});
+            let object: NodeClaimObject = serde_json::from_value(object).unwrap();
+            let said = object.read().unwrap_err().to_string();
+            assert!(said.starts_with(complaint), "{status}: {said}");
+        }
     }
 
     #[test]
     fn everything_but_false_forbids_repair() {
         for (value, forbidden) in [("true", true), ("yes", true), ("", true), ("false", false)] {
-            let meta = json!({"annotations": {"karpenter.sh/do-not-repair": value}});
+            let meta = json!({"name": "c", "uid": "u",
+                              "annotations": {"karpenter.sh/do-not-repair": value}});
             assert_eq!(
                 claim(json!({ "metadata": meta })).do_not_repair,
                 forbidden,

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
+
+use super::field::{Field, Unreadable, items, objects};
 
 /// Namespace and name of a namespaced object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,11 +61,13 @@ pub(crate) fn resource_version(meta: &ObjectMeta) -> Version {
 }
 
 /// Any object on the wire of which the metadata alone were asked for.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(remote = "Self", default)]
 pub struct MetadataObject {
-    #[serde(deserialize_with = "pruned")]
-    pub(super) metadata: ObjectMeta,
+    pub(super) metadata: Metadata,
 }
+
+items!(MetadataObject);
 
 impl MetadataObject {
     /// The object's resource version.
@@ -71,36 +77,137 @@ impl MetadataObject {
     }
 }
 
-/// Decodes metadata without managed fields and the other parts that nothing here reads.
-pub(crate) fn pruned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Pruned {
-        name: Option<String>,
-        namespace: Option<String>,
-        uid: Option<String>,
-        resource_version: Option<String>,
-        generation: Option<i64>,
-        creation_timestamp: Option<Time>,
-        deletion_timestamp: Option<Time>,
-        labels: Option<BTreeMap<String, String>>,
-        annotations: Option<BTreeMap<String, String>>,
-        finalizers: Option<Vec<String>>,
-        owner_references: Option<Vec<OwnerReference>>,
+/// An object's metadata as far as they could be read, without managed fields and the other parts that nothing here reads.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    readable: ObjectMeta,
+    /// A field without which nothing can be said about the object.
+    odd: Option<&'static str>,
+}
+
+impl Metadata {
+    /// The metadata of an object about which something can be said: it has a name, and nothing in it is odd.
+    pub(super) fn read(self) -> Result<ObjectMeta, Unreadable> {
+        match self.odd {
+            Some(field) => Err(Unreadable::odd(field)),
+            None if name(&self).is_empty() => Err(Unreadable::missing("metadata.name")),
+            None => Ok(self.readable),
+        }
     }
-    let meta = Pruned::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        name: meta.name,
-        namespace: meta.namespace,
-        uid: meta.uid,
-        resource_version: meta.resource_version,
-        generation: meta.generation,
-        creation_timestamp: meta.creation_timestamp,
-        deletion_timestamp: meta.deletion_timestamp,
-        labels: meta.labels,
-        annotations: meta.annotations,
-        finalizers: meta.finalizers,
-        owner_references: meta.owner_references,
-        ..ObjectMeta::default()
-    })
+
+    /// The same for an object that others are told from by its UID.
+    pub(super) fn read_with_uid(self) -> Result<ObjectMeta, Unreadable> {
+        let meta = self.read()?;
+        match meta.uid.as_deref() {
+            None | Some("") => Err(Unreadable::missing("metadata.uid")),
+            Some(_) => Ok(meta),
+        }
+    }
+}
+
+impl Deref for Metadata {
+    type Target = ObjectMeta;
+
+    fn deref(&self) -> &ObjectMeta {
+        &self.readable
+    }
+}
+
+impl DerefMut for Metadata {
+    fn deref_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.readable
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Fields {
+    name: Field<String>,
+    namespace: Field<String>,
+    uid: Field<String>,
+    resource_version: Field<String>,
+    generation: Field<i64>,
+    creation_timestamp: Field<Timestamp>,
+    deletion_timestamp: Field<Timestamp>,
+    labels: Field<BTreeMap<String, String>>,
+    annotations: Field<BTreeMap<String, String>>,
+    finalizers: Field<Vec<Field<String>>>,
+    owner_references: Field<Vec<Field<Owner>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Owner {
+    api_version: Field<String>,
+    kind: Field<String>,
+    name: Field<String>,
+    uid: Field<String>,
+    controller: Field<bool>,
+}
+
+objects!(Fields, Owner);
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let metadata = Field::<Fields>::deserialize(deserializer)?;
+        let is_odd = metadata.is_odd();
+        let fields = metadata.if_readable().unwrap_or_default();
+        let parts = [
+            (is_odd, "metadata"),
+            (fields.namespace.is_odd(), "metadata.namespace"),
+            (fields.labels.is_odd(), "metadata.labels"),
+            (fields.annotations.is_odd(), "metadata.annotations"),
+            (fields.finalizers.is_odd(), "metadata.finalizers"),
+        ];
+        Ok(Self {
+            odd: parts
+                .iter()
+                .find(|(is_odd, _)| *is_odd)
+                .map(|(_, field)| *field),
+            readable: fields.into(),
+        })
+    }
+}
+
+impl From<Fields> for ObjectMeta {
+    fn from(fields: Fields) -> Self {
+        // It is there, whatever it says: the object is being deleted.
+        let deletion = match fields.deletion_timestamp {
+            Field::Odd => Some(Timestamp::MAX),
+            time => time.if_readable(),
+        };
+        let owners = fields.owner_references;
+        Self {
+            name: fields.name.if_readable(),
+            namespace: fields.namespace.if_readable(),
+            uid: fields.uid.if_readable(),
+            resource_version: fields.resource_version.if_readable(),
+            generation: fields.generation.if_readable(),
+            creation_timestamp: fields.creation_timestamp.if_readable().map(Time),
+            deletion_timestamp: deletion.map(Time),
+            labels: fields.labels.if_readable(),
+            annotations: fields.annotations.if_readable(),
+            finalizers: Some(fields.finalizers.readable_elements().collect()),
+            owner_references: Some(
+                owners
+                    .readable_elements()
+                    .map(OwnerReference::from)
+                    .collect(),
+            ),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Owner> for OwnerReference {
+    fn from(owner: Owner) -> Self {
+        Self {
+            api_version: owner.api_version.if_readable().unwrap_or_default(),
+            kind: owner.kind.if_readable().unwrap_or_default(),
+            name: owner.name.if_readable().unwrap_or_default(),
+            uid: owner.uid.if_readable().unwrap_or_default(),
+            controller: owner.controller.if_readable(),
+            ..Self::default()
+        }
+    }
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ObjectMeta;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::MapAccess;
 
+use super::field::{Field, Form, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, MetadataObject, Version};
-use super::taint::Taint;
+use super::meta::{self, Metadata, MetadataObject, Version};
+use super::taint::{Taint, TaintObject};
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
@@ -160,64 +160,58 @@ impl Node {
 }
 
 /// A Node on the wire.
-#[derive(Debug, Clone, Deserialize, kube::Resource)]
+#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
 #[resource(inherit = "k8s_openapi::api::core::v1::Node")]
+#[serde(remote = "Self", default)]
 pub struct NodeObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Spec,
-    #[serde(default)]
-    status: Status,
+    metadata: Metadata,
+    spec: Field<Spec>,
+    status: Field<Status>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Spec {
-    #[serde(default)]
-    taints: Option<Vec<Taint>>,
-    #[serde(default, rename = "providerID")]
-    provider_id: Option<String>,
+    taints: Field<Vec<Field<TaintObject>>>,
+    #[serde(rename = "providerID")]
+    provider_id: Field<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Status {
-    #[serde(default)]
-    conditions: Option<Vec<ConditionObject>>,
-    #[serde(default)]
-    allocatable: Option<Allocatable>,
-    #[serde(default)]
-    node_info: NodeInfo,
+    conditions: Field<Vec<Field<ConditionObject>>>,
+    allocatable: Field<Allocatable>,
+    node_info: Field<NodeInfo>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct NodeInfo {
-    #[serde(default, rename = "bootID")]
-    boot_id: String,
+    #[serde(rename = "bootID")]
+    boot_id: Field<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct ConditionObject {
     #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    last_heartbeat_time: Option<Time>,
-    #[serde(default)]
-    last_transition_time: Option<Time>,
+    kind: Field<String>,
+    status: Field<String>,
+    reason: Field<String>,
+    message: Field<String>,
+    last_heartbeat_time: Field<Timestamp>,
+    last_transition_time: Field<Timestamp>,
 }
+
+items!(NodeObject);
+objects!(Spec, Status, NodeInfo, ConditionObject);
 
 impl ConditionObject {
     fn status(&self) -> ConditionStatus {
-        match self.status.as_str() {
-            "True" => ConditionStatus::True,
-            "False" => ConditionStatus::False,
+        match self.status.as_readable().map(String::as_str) {
+            Some("True") => ConditionStatus::True,
+            Some("False") => ConditionStatus::False,
             _ => ConditionStatus::Unknown,
         }
     }
@@ -230,20 +224,67 @@ impl NodeObject {
         if kinds.is_empty() {
             return Vec::new();
         }
-        let conditions = self.status.conditions.iter().flatten();
+        let conditions = self
+            .status
+            .as_readable()
+            .and_then(|status| status.conditions.as_readable());
         conditions
+            .into_iter()
+            .flatten()
             .filter_map(|condition| {
+                let condition = condition.as_readable()?;
                 let times = [
                     &condition.last_heartbeat_time,
                     &condition.last_transition_time,
                 ];
+                let times = times.into_iter().filter_map(Field::as_readable);
                 Some(Written {
-                    kind: kinds.get(condition.kind.as_str())?.clone(),
+                    kind: kinds.get(condition.kind.as_readable()?.as_str())?.clone(),
                     status: condition.status(),
-                    at: times.into_iter().flatten().map(|time| time.0).max(),
+                    at: times.max().copied(),
                 })
             })
             .collect()
+    }
+
+    /// The node.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it. What decisions rest on has to be as the API has it; anything else that is odd counts as
+    /// absent.
+    pub fn read(self) -> Result<Node, Unreadable> {
+        let meta = NodeMetadata::try_from(self.metadata)?;
+        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
+        let status = self.status.or_unreadable("status")?.unwrap_or_default();
+        let taints = spec.taints.elements_or_unreadable("spec.taints")?;
+        let conditions = status.conditions.or_unreadable("status.conditions")?;
+        let node_info = status.node_info.if_readable().unwrap_or_default();
+        Ok(Node {
+            name: meta.name,
+            uid: meta.uid,
+            version: meta.version,
+            do_not_repair: meta.do_not_repair,
+            created: meta.created,
+            deleting: meta.deleting,
+            labels: meta.labels,
+            annotations: meta.annotations,
+            provider_id: spec
+                .provider_id
+                .if_readable()
+                .filter(|id| !id.is_empty())
+                .map(Arc::from),
+            taints: taints
+                .into_iter()
+                .map(Taint::try_from)
+                .collect::<Result<_, _>>()?,
+            conditions: conditions
+                .into_iter()
+                .flatten()
+                .filter_map(|condition| NodeCondition::of(condition.if_readable()?))
+                .collect(),
+            resources: status.allocatable.if_readable().unwrap_or_default().0,
+            boot_id: node_info.boot_id.if_readable().unwrap_or_default().into(),
+        })
     }
 }
 
@@ -251,26 +292,42 @@ impl NodeObject {
 #[derive(Debug, Clone, Default)]
 struct Allocatable(BTreeSet<String>);
 
-impl<'de> Deserialize<'de> for Allocatable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let quantities = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
-        Ok(Self(
-            quantities
-                .into_iter()
-                .filter(|(_, quantity)| is_above_zero(quantity))
-                .map(|(name, _)| name)
-                .collect(),
-        ))
+impl Form for Allocatable {
+    fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
+        let mut resources = BTreeSet::new();
+        while let Some((name, quantity)) = object.next_entry::<String, Field<Quantity>>()? {
+            if matches!(
+                quantity,
+                Field::Is(Quantity {
+                    is_above_zero: true
+                })
+            ) {
+                resources.insert(name);
+            }
+        }
+        Ok(Some(Self(resources)))
     }
 }
 
-/// Whether a quantity is above zero: the server writes quantities in canonical form, where a zero has no digit
-/// but `0` and a negative number has a sign.
-fn is_above_zero(quantity: &serde_json::Value) -> bool {
-    let text = quantity
-        .as_str()
-        .map_or_else(|| quantity.to_string(), str::to_owned);
-    !text.starts_with('-') && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
+/// How much there is of a resource.
+struct Quantity {
+    is_above_zero: bool,
+}
+
+impl Form for Quantity {
+    /// The server writes quantities in canonical form, where a zero has no digit but `0` and a negative number has a sign.
+    fn of_text(text: &str) -> Option<Self> {
+        Some(Self {
+            is_above_zero: !text.starts_with('-')
+                && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)),
+        })
+    }
+
+    fn of_integer(number: i64) -> Option<Self> {
+        Some(Self {
+            is_above_zero: number > 0,
+        })
+    }
 }
 
 /// Whether Nodegate reads and writes annotations of this key.
@@ -284,15 +341,20 @@ fn is_ours(key: &str) -> bool {
     .any(|prefix| key.starts_with(prefix))
 }
 
-impl From<MetadataObject> for NodeMetadata {
-    fn from(object: MetadataObject) -> Self {
-        object.metadata.into()
+impl TryFrom<MetadataObject> for NodeMetadata {
+    type Error = Unreadable;
+
+    fn try_from(object: MetadataObject) -> Result<Self, Unreadable> {
+        object.metadata.try_into()
     }
 }
 
-impl From<ObjectMeta> for NodeMetadata {
-    fn from(meta: ObjectMeta) -> Self {
-        Self {
+impl TryFrom<Metadata> for NodeMetadata {
+    type Error = Unreadable;
+
+    fn try_from(metadata: Metadata) -> Result<Self, Unreadable> {
+        let meta = metadata.read_with_uid()?;
+        Ok(Self {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
@@ -304,50 +366,20 @@ impl From<ObjectMeta> for NodeMetadata {
                 annotations.retain(|key, _| is_ours(key));
                 annotations
             }),
-        }
+        })
     }
 }
 
-impl From<NodeObject> for Node {
-    fn from(object: NodeObject) -> Self {
-        let meta = NodeMetadata::from(object.metadata);
-        Self {
-            name: meta.name,
-            uid: meta.uid,
-            version: meta.version,
-            do_not_repair: meta.do_not_repair,
-            created: meta.created,
-            deleting: meta.deleting,
-            labels: meta.labels,
-            annotations: meta.annotations,
-            provider_id: object
-                .spec
-                .provider_id
-                .filter(|id| !id.is_empty())
-                .map(Arc::from),
-            taints: object.spec.taints.unwrap_or_default(),
-            conditions: object
-                .status
-                .conditions
-                .unwrap_or_default()
-                .into_iter()
-                .map(NodeCondition::from)
-                .collect(),
-            resources: object.status.allocatable.unwrap_or_default().0,
-            boot_id: object.status.node_info.boot_id.into(),
-        }
-    }
-}
-
-impl From<ConditionObject> for NodeCondition {
-    fn from(condition: ConditionObject) -> Self {
-        Self {
-            status: condition.status(),
-            kind: condition.kind,
-            reason: condition.reason,
-            message: condition.message,
-            transition: condition.last_transition_time.map(|time| time.0),
-        }
+impl NodeCondition {
+    /// The condition, if it has a type.
+    fn of(object: ConditionObject) -> Option<Self> {
+        Some(Self {
+            status: object.status(),
+            kind: object.kind.if_readable()?,
+            reason: object.reason.if_readable().unwrap_or_default(),
+            message: object.message.if_readable().unwrap_or_default(),
+            transition: object.last_transition_time.if_readable(),
+        })
     }
 }
 
@@ -357,7 +389,8 @@ mod tests {
     use serde_json::json;
 
     fn node(value: serde_json::Value) -> Node {
-        serde_json::from_value::<NodeObject>(value).unwrap().into()
+        let object: NodeObject = serde_json::from_value(value).unwrap();
+        object.read().unwrap()
     }
 
     #[test]
@@ -397,10 +430,16 @@ mod tests {
             (json!("500m"), true),
             (json!(0), false),
             (json!(3), true),
+            (json!(-3), false),
             (json!("-1"), false),
             (json!("1Gi"), true),
+            (json!([1]), false),
         ] {
-            assert_eq!(is_above_zero(&quantity), above, "{quantity}");
+            let node = node(json!({
+                "metadata": {"name": "n", "uid": "u"},
+                "status": {"allocatable": {"r": quantity}},
+            }));
+            assert_eq!(node.resources.contains("r"), above, "{quantity}");
         }
     }
 }

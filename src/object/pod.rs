@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::{self, ObjectKey, Version};
+use super::field::{Field, Unreadable, items, objects};
+use super::meta::{self, Metadata, ObjectKey, Version};
 
 /// A pod, as far as decisions need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,61 +50,74 @@ impl Pod {
 }
 
 /// A Pod on the wire.
-#[derive(Debug, Clone, Deserialize, kube::Resource)]
+#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
 #[resource(inherit = "k8s_openapi::api::core::v1::Pod")]
+#[serde(remote = "Self", default)]
 pub struct PodObject {
-    #[serde(deserialize_with = "meta::pruned")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Spec,
-    #[serde(default)]
-    status: Status,
+    metadata: Metadata,
+    spec: Field<Spec>,
+    status: Field<Status>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Spec {
-    #[serde(default)]
-    node_name: Option<String>,
+    node_name: Field<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Status {
-    #[serde(default)]
-    phase: Option<String>,
-    #[serde(default)]
-    conditions: Option<Vec<ConditionObject>>,
+    phase: Field<String>,
+    conditions: Field<Vec<Field<ConditionObject>>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct ConditionObject {
     #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    last_transition_time: Option<Time>,
+    kind: Field<String>,
+    status: Field<String>,
+    last_transition_time: Field<Timestamp>,
 }
 
+items!(PodObject);
+objects!(Spec, Status, ConditionObject);
+
 impl PodObject {
-    /// The pod, keeping those annotations whose key starts with `annotation_prefix`.
+    /// The node that the pod is bound to, as far as that can be told.
     #[must_use]
-    pub fn into_pod(self, annotation_prefix: &str) -> Pod {
-        let meta = self.metadata;
-        let ready = self
-            .status
-            .conditions
+    pub fn node_name(&self) -> Option<&str> {
+        let name = self.spec.as_readable()?.node_name.as_readable()?;
+        Some(name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The pod, keeping those annotations whose key starts with `annotation_prefix`.
+    ///
+    /// # Errors
+    /// Why nothing can be said about it. What decisions rest on has to be as the API has it; anything else that is odd counts as
+    /// absent.
+    pub fn read(self, annotation_prefix: &str) -> Result<Pod, Unreadable> {
+        let meta = self.metadata.read()?;
+        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
+        let node_name = spec.node_name.or_unreadable("spec.nodeName")?;
+        let status = self.status.or_unreadable("status")?.unwrap_or_default();
+        let is = |field: &Field<String>, text: &str| {
+            field.as_readable().is_some_and(|field| field == text)
+        };
+        let conditions = status.conditions.or_unreadable("status.conditions")?;
+        let ready = conditions
             .iter()
             .flatten()
-            .find(|condition| condition.kind == "Ready" && condition.status == "True")
+            .filter_map(Field::as_readable)
+            .find(|condition| is(&condition.kind, "Ready") && is(&condition.status, "True"))
             .map_or(PodReady::No, |condition| PodReady::Yes {
-                since: condition.last_transition_time.as_ref().map(|time| time.0),
+                since: condition.last_transition_time.as_readable().copied(),
             });
-        Pod {
+        Ok(Pod {
             key: ObjectKey::of(&meta),
             version: meta::resource_version(&meta),
-            node: self.spec.node_name.unwrap_or_default().into(),
+            node: node_name.unwrap_or_default().into(),
             daemon_set: meta
                 .owner_references
                 .iter()
@@ -113,7 +125,7 @@ impl PodObject {
                 .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
                 .map(|owner| owner.uid.as_str().into()),
             terminating: meta.deletion_timestamp.is_some(),
-            finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
+            finished: is(&status.phase, "Succeeded") || is(&status.phase, "Failed"),
             ready,
             annotations: meta
                 .annotations
@@ -121,6 +133,6 @@ impl PodObject {
                 .flatten()
                 .filter(|(key, _)| key.starts_with(annotation_prefix))
                 .collect(),
-        }
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! The `NodeReadinessRule` on the wire, decoded so that one broken rule does not hide the others.
 
-use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
-use super::meta;
+use super::field::{Unreadable, items};
+use super::meta::Metadata;
+use super::whole::whole;
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
 /// A `NodeReadinessRule` on the wire.
@@ -12,34 +13,46 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 /// kept as the decoder's complaint.
 #[derive(Debug, Clone, Deserialize, kube::Resource)]
 #[resource(inherit = "crate::api::NodeReadinessRule")]
+#[serde(remote = "Self", default)]
 pub struct RuleObject {
     /// Metadata, without what is never read.
-    #[serde(deserialize_with = "meta::pruned")]
-    pub metadata: ObjectMeta,
+    pub metadata: Metadata,
     /// The spec, or why it cannot be read.
-    #[serde(default = "missing_spec", deserialize_with = "lenient_spec")]
+    #[serde(deserialize_with = "whole")]
     pub spec: Result<NodeReadinessRuleSpec, String>,
     /// The status; empty where there is none that can be read.
-    #[serde(default, deserialize_with = "lenient_status")]
+    #[serde(deserialize_with = "whole_or_empty")]
     pub status: NodeReadinessRuleStatus,
 }
 
-fn missing_spec() -> Result<NodeReadinessRuleSpec, String> {
-    Err("missing field `spec`".into())
+items!(RuleObject);
+
+impl Default for RuleObject {
+    fn default() -> Self {
+        Self {
+            metadata: Metadata::default(),
+            spec: Err("missing field `spec`".into()),
+            status: NodeReadinessRuleStatus::default(),
+        }
+    }
 }
 
-fn lenient_spec<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Result<NodeReadinessRuleSpec, String>, D::Error> {
-    let spec = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_path_to_error::deserialize(spec).map_err(|error| error.to_string()))
+impl RuleObject {
+    /// The rule, if anything can be said about it.
+    ///
+    /// # Errors
+    /// Why it cannot be told from other rules. A spec that cannot be read is no reason.
+    pub fn read(mut self) -> Result<Self, Unreadable> {
+        let metadata = std::mem::take(&mut self.metadata);
+        *self.metadata = metadata.read_with_uid()?;
+        Ok(self)
+    }
 }
 
-fn lenient_status<'de, D: Deserializer<'de>>(
+fn whole_or_empty<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<NodeReadinessRuleStatus, D::Error> {
-    let status = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(status).unwrap_or_default())
+    Ok(whole(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{GetParams, Patch, PatchParams, PostParams, Request};
 use kube::core::request;
@@ -18,7 +19,7 @@ use super::Args;
 use super::settings::Settings;
 use super::state::Condition;
 use super::wire;
-use crate::api::ConditionStatus;
+use crate::api::{ConditionStatus, time_if_readable};
 use crate::causes::with_causes;
 use crate::client;
 
@@ -308,10 +309,11 @@ struct NodeCondition {
     reason: String,
     #[serde(default)]
     message: String,
-    #[serde(default)]
-    last_heartbeat_time: Option<Timestamp>,
-    #[serde(default)]
-    last_transition_time: Option<Timestamp>,
+    // Those of others must not keep this one's condition from being read.
+    #[serde(default, deserialize_with = "time_if_readable")]
+    last_heartbeat_time: Option<Time>,
+    #[serde(default, deserialize_with = "time_if_readable")]
+    last_transition_time: Option<Time>,
 }
 
 impl NodeCondition {
@@ -321,9 +323,11 @@ impl NodeCondition {
                 status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
                 reason: self.reason,
                 message: self.message,
-                transition: self.last_transition_time.unwrap_or_else(Timestamp::now),
+                transition: self
+                    .last_transition_time
+                    .map_or_else(Timestamp::now, |time| time.0),
             },
-            written: self.last_heartbeat_time,
+            written: self.last_heartbeat_time.map(|time| time.0),
             node_boot_id,
         }
     }

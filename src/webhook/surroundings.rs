@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::causes::with_causes;
 use crate::condition::CriticalComponentClass;
-use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
+use crate::object::{DaemonSet, DaemonSetObject, NodeObject, ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, Rule};
 
 /// How long the rules may take to list. Longer than what is only for warnings, shorter than what the API server waits.
@@ -114,7 +114,7 @@ async fn daemon_sets(
         .map(|list| {
             list.items
                 .into_iter()
-                .map(|object| by_key(object.into()))
+                .filter_map(|object| object.read().ok().map(by_key))
                 .collect()
         })
         .collect())
@@ -132,13 +132,13 @@ async fn nodes(client: &Client, spec: &CompiledSpec) -> kube::Result<NodeSample>
         .metadata
         .continue_
         .is_some_and(|token| !token.is_empty());
-    let nodes: Vec<Node> = list.items.into_iter().map(Node::from).collect();
+    let count = list.items.len();
+    let nodes = list.items.into_iter().filter_map(|node| node.read().ok());
     Ok(NodeSample {
-        count: nodes.len(),
+        count,
         selected: is_selected,
         more,
         condition_types: nodes
-            .into_iter()
             .flat_map(|node| node.conditions)
             .map(|condition| condition.kind)
             .collect(),

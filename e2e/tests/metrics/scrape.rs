@@ -89,6 +89,7 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("nodegate_watch_failures_total", "counter", &["resource"]),
     ("nodegate_watch_restarts_total", "counter", &["resource"]),
     ("nodegate_cache_objects", "gauge", &["kind"]),
+    ("nodegate_unreadable_objects", "gauge", &["kind"]),
     ("nodegate_leader", "gauge", &[]),
     ("process_cpu_seconds_total", "counter", &[]),
     ("process_max_fds", "gauge", &[]),
@@ -209,6 +210,7 @@ const VALUES: &[(&str, f64)] = &[
     (r#"nodegate_cache_objects{kind="nodes"}"#, 4.0),
     (r#"nodegate_cache_objects{kind="daemonsets"}"#, 2.0),
     (r#"nodegate_cache_objects{kind="rules"}"#, 3.0),
+    (r#"nodegate_unreadable_objects{kind="Node"}"#, 0.0),
     ("nodegate_leader", 1.0),
 ];
 

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use kube::Resource;
 use tracing::debug;
 
+use super::unreadable::Identity;
 use super::{Cache, CachedRule, Change, Entry, Event, Watch, entry, is_stale};
 use crate::condition::CriticalComponentClass;
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod,
-    PodObject, RuleObject,
+    self, CsiNode, CsiNodeObject, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject,
+    RuleObject,
 };
 use crate::rule::Rule;
 
@@ -31,7 +32,7 @@ impl Cache {
             Change::DaemonSet(class, event) => self.apply_daemon_set(class, event),
             Change::Rule(event) => self.apply_rule(event, now),
             Change::NodeClaim(event) => {
-                let concerned = self.karpenter.apply_claim(event);
+                let concerned = self.karpenter.apply_claim(event, &mut self.unreadables);
                 self.mark_concerned(concerned);
             }
             Change::NoNodeClaims => {
@@ -40,7 +41,7 @@ impl Cache {
                 self.mark_concerned(concerned);
             }
             Change::NodePool(event) => {
-                let concerned = self.karpenter.apply_pool(event);
+                let concerned = self.karpenter.apply_pool(event, &mut self.unreadables);
                 self.mark_concerned(concerned);
             }
             Change::NoNodePools => {
@@ -77,11 +78,14 @@ impl Cache {
 
     fn apply_node(&mut self, event: Event<NodeObject>, now: Timestamp) {
         match event {
-            Event::Init => self.relists.nodes.begin(),
+            Event::Init => {
+                self.relists.nodes.begin();
+                self.unreadables.begin_list(Watch::Nodes);
+            }
             Event::InitApply(object) => {
+                self.relists.nodes.saw(object::name(object.meta()));
                 let came = self.came(now);
-                let name = self.see_node(object, came, now);
-                self.relists.nodes.saw(name);
+                self.see_node(object, came, now);
             }
             Event::Apply(object) => {
                 let known = self
@@ -94,8 +98,12 @@ impl Cache {
                     self.see_node(object, came, now);
                 }
             }
-            Event::Delete(object) => self.remove_node(&Node::from(object).name),
+            Event::Delete(object) => {
+                self.gone(&Identity::of(Watch::Nodes, object.meta()));
+                self.remove_node(&object::name(object.meta()));
+            }
             Event::InitDone => {
+                self.listed(Watch::Nodes);
                 let is_gone = self.relists.nodes.end();
                 let gone: Vec<_> = self
                     .node_names()
@@ -123,17 +131,14 @@ impl Cache {
         Some(came).filter(|_| !self.unsynced.contains(&Watch::Nodes))
     }
 
-    /// Keeps a node as it is shown, and what that says over time; answers its name. `came` is when it came, if it was not
-    /// there before.
-    pub(super) fn see_node(
-        &mut self,
-        object: NodeObject,
-        came: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Arc<str> {
+    /// Keeps a node as it is shown, and what that says over time. `came` is when it came, if it was not there before.
+    pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Timestamp) {
+        let identity = Identity::of(Watch::Nodes, object.meta());
+        let name = identity.name.clone();
         let written = object.written(self.rule_set.followed());
-        let node = Node::from(object);
-        let name = node.name.clone();
+        let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
+            return;
+        };
         let classes = self.classes.len();
         let entry = entry(&mut self.entries, &name, classes);
         if entry
@@ -150,7 +155,6 @@ impl Cache {
         if is_alive {
             self.mark(&name);
         }
-        name
     }
 
     fn put_node(&mut self, node: Node) {
@@ -178,15 +182,20 @@ impl Cache {
 
     fn apply_csi_node(&mut self, event: Event<CsiNodeObject>) {
         match event {
-            Event::Init => self.relists.csi_nodes.begin(),
-            Event::InitApply(object) | Event::Apply(object) => {
-                let csi_node = CsiNode::from(object);
-                let name = csi_node.name.clone();
-                self.relists.csi_nodes.saw(name.clone());
-                self.put_csi_node(&name, Some(csi_node));
+            Event::Init => {
+                self.relists.csi_nodes.begin();
+                self.unreadables.begin_list(Watch::CsiNodes);
             }
-            Event::Delete(object) => self.remove_csi_node(&CsiNode::from(object).name),
+            Event::InitApply(object) | Event::Apply(object) => {
+                self.relists.csi_nodes.saw(object::name(object.meta()));
+                self.see_csi_node(object);
+            }
+            Event::Delete(object) => {
+                self.gone(&Identity::of(Watch::CsiNodes, object.meta()));
+                self.remove_csi_node(&object::name(object.meta()));
+            }
             Event::InitDone => {
+                self.listed(Watch::CsiNodes);
                 let is_gone = self.relists.csi_nodes.end();
                 let has_one = |entry: &Entry| entry.csi_node.is_some();
                 let gone: Vec<_> = self
@@ -210,7 +219,15 @@ impl Cache {
         }
     }
 
-    pub(super) fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
+    pub(super) fn see_csi_node(&mut self, object: CsiNodeObject) {
+        let identity = Identity::of(Watch::CsiNodes, object.meta());
+        let name = identity.name.clone();
+        if let Some(csi_node) = self.understood(identity, Some(name.clone()), object.read()) {
+            self.put_csi_node(&name, Some(csi_node));
+        }
+    }
+
+    fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
         let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
         let entry = self.entry(name);
         if let (Some(known), Some(shown)) = (&mut entry.csi_node, &csi_node) {
@@ -231,21 +248,21 @@ impl Cache {
     }
 
     fn apply_pod(&mut self, class: usize, event: Event<PodObject>) {
-        let decode = |object: PodObject, classes: &[CriticalComponentClass]| {
-            object.into_pod(&classes[class].csi_annotation_prefix)
-        };
         match event {
-            Event::Init => self.relists.pods[class].begin(),
+            Event::Init => {
+                self.relists.pods[class].begin();
+                self.unreadables.begin_list(Watch::Pods(class));
+            }
             Event::InitApply(object) | Event::Apply(object) => {
-                let pod = decode(object, &self.classes);
-                self.relists.pods[class].saw(pod.key.clone());
-                self.put_pod(class, pod);
+                self.relists.pods[class].saw(ObjectKey::of(object.meta()));
+                self.see_pod(class, object);
             }
             Event::Delete(object) => {
-                let key = decode(object, &self.classes).key;
-                self.remove_pod(class, &key);
+                self.gone(&Identity::of(Watch::Pods(class), object.meta()));
+                self.remove_pod(class, &ObjectKey::of(object.meta()));
             }
             Event::InitDone => {
+                self.listed(Watch::Pods(class));
                 let is_gone = self.relists.pods[class].end();
                 let gone: Vec<_> = self.pod_nodes[class]
                     .keys()
@@ -260,11 +277,28 @@ impl Cache {
         }
     }
 
-    pub(super) fn put_pod(&mut self, class: usize, pod: Pod) {
-        if !pod.is_live()
-            || pod.node.is_empty()
-            || !self.classes[class].namespaces.contains(&pod.key.namespace)
-        {
+    pub(super) fn see_pod(&mut self, class: usize, object: PodObject) {
+        let key = ObjectKey::of(object.meta());
+        let CriticalComponentClass {
+            namespaces,
+            csi_annotation_prefix,
+            ..
+        } = &self.classes[class];
+        // Where a class has several namespaces, the watch is of all.
+        if !namespaces.contains(&key.namespace) {
+            return;
+        }
+        let identity = Identity::of(Watch::Pods(class), object.meta());
+        let known = self.pod_nodes[class].get(&key).cloned();
+        let node = known.or_else(|| object.node_name().map(Arc::from));
+        let read = object.read(csi_annotation_prefix);
+        if let Some(pod) = self.understood(identity, node, read) {
+            self.put_pod(class, pod);
+        }
+    }
+
+    fn put_pod(&mut self, class: usize, pod: Pod) {
+        if !pod.is_live() || pod.node.is_empty() {
             self.remove_pod(class, &pod.key);
             return;
         }
@@ -305,52 +339,67 @@ impl Cache {
     }
 
     fn apply_daemon_set(&mut self, class: usize, event: Event<DaemonSetObject>) {
-        let changed = match event {
+        match event {
             Event::Init => {
                 self.relists.daemon_sets[class].begin();
-                false
+                self.unreadables.begin_list(Watch::DaemonSets(class));
             }
             Event::InitApply(object) | Event::Apply(object) => {
-                let daemon_set = DaemonSet::from(object);
-                self.relists.daemon_sets[class].saw(daemon_set.key.clone());
-                self.put_daemon_set(class, daemon_set)
+                self.relists.daemon_sets[class].saw(ObjectKey::of(object.meta()));
+                self.see_daemon_set(class, object);
             }
             Event::Delete(object) => {
-                self.daemon_sets[class].remove(&DaemonSet::from(object).key);
-                true
+                self.gone(&Identity::of(Watch::DaemonSets(class), object.meta()));
+                self.remove_daemon_set(class, &ObjectKey::of(object.meta()));
             }
             Event::InitDone => {
+                self.listed(Watch::DaemonSets(class));
                 let is_gone = self.relists.daemon_sets[class].end();
-                let before = self.daemon_sets[class].len();
-                self.daemon_sets[class].retain(|key, _| !is_gone(key));
+                let known = self.daemon_sets[class].keys();
+                let gone: Vec<_> = known.filter(|key| is_gone(key)).cloned().collect();
+                for key in gone {
+                    self.remove_daemon_set(class, &key);
+                }
                 self.synced(Watch::DaemonSets(class));
-                self.daemon_sets[class].len() != before
             }
-        };
-        if changed {
-            self.daemon_sets_changed(class);
         }
     }
 
-    /// Keeps a `DaemonSet`; answers whether it differs in anything that decisions depend on.
-    pub(super) fn put_daemon_set(&mut self, class: usize, daemon_set: DaemonSet) -> bool {
+    /// Keeps a `DaemonSet`. One that cannot be understood is taken as it was last: it may be meant for any node.
+    pub(super) fn see_daemon_set(&mut self, class: usize, object: DaemonSetObject) {
+        let identity = Identity::of(Watch::DaemonSets(class), object.meta());
+        let Some(daemon_set) = self.understood(identity, None, object.read()) else {
+            return;
+        };
         if let Some(known) = self.daemon_sets[class].get_mut(&daemon_set.key) {
             if is_stale(known.version, daemon_set.version) {
-                return false;
+                return;
             }
             // The status is not decoded, so only what decisions depend on can differ beside the version.
             known.version = daemon_set.version;
             if *known == daemon_set {
-                return false;
+                return;
             }
         }
-        self.daemon_sets[class].insert(daemon_set.key.clone(), daemon_set);
-        true
+        let key = daemon_set.key.clone();
+        self.daemon_sets[class].insert(key.clone(), daemon_set);
+        self.daemon_set_changed(class, &key);
     }
 
-    pub(super) fn daemon_sets_changed(&mut self, class: usize) {
-        if self.rule_set.waits_for_class(class) {
-            self.rules_changed = true;
+    pub(super) fn remove_daemon_set(&mut self, class: usize, key: &ObjectKey) {
+        if self.daemon_sets[class].remove(key).is_some() {
+            self.daemon_set_changed(class, key);
+        }
+    }
+
+    /// Has evaluated what depends on a `DaemonSet`. One in a namespace that does not count is only told of: whoever may
+    /// change it there must not keep the controller busy.
+    fn daemon_set_changed(&mut self, class: usize, key: &ObjectKey) {
+        if !self.rule_set.waits_for_class(class) {
+            return;
+        }
+        self.rules_changed = true;
+        if self.classes[class].namespaces.contains(&key.namespace) {
             self.mark_all();
         }
     }
@@ -359,6 +408,7 @@ impl Cache {
         let changed = match event {
             Event::Init => {
                 self.relists.rules.begin();
+                self.unreadables.begin_list(Watch::Rules);
                 false
             }
             Event::InitApply(object) => {
@@ -372,10 +422,12 @@ impl Cache {
                     && self.put_rule(object, now)
             }
             Event::Delete(object) => {
+                self.gone(&Identity::of(Watch::Rules, &object.metadata));
                 let gone = self.rules.remove(&object::name(&object.metadata));
                 gone.map(|gone| self.retire(gone.rule)).is_some()
             }
             Event::InitDone => {
+                self.listed(Watch::Rules);
                 let is_gone = self.relists.rules.end();
                 let gone: Vec<_> = self.rules.extract_if(|name, _| is_gone(name)).collect();
                 let any_gone = !gone.is_empty();
@@ -393,6 +445,10 @@ impl Cache {
 
     /// Keeps a rule; answers whether it differs in more than its status.
     pub(super) fn put_rule(&mut self, object: RuleObject, now: Timestamp) -> bool {
+        let identity = Identity::of(Watch::Rules, &object.metadata);
+        let Some(object) = self.understood(identity, None, object.read()) else {
+            return false;
+        };
         let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let known = self.rules.get(&rule.name);
         // What was there before this process is as old as the cluster.
@@ -413,7 +469,7 @@ impl Cache {
                 Some(known) if !changed => known.rule.clone(),
                 _ => Arc::new(rule),
             },
-            finalizers: object.metadata.finalizers.unwrap_or_default(),
+            finalizers: object.metadata.finalizers.clone().unwrap_or_default(),
             status: object.status,
         };
         let uid = cached.rule.uid.clone();

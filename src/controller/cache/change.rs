@@ -77,7 +77,7 @@ impl Change {
 }
 
 /// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
     /// Nodes.
     Nodes,
@@ -93,4 +93,30 @@ pub enum Watch {
     NodeClaims,
     /// Karpenter's `NodePool`s. Nothing but repair waits for them.
     NodePools,
+}
+
+impl Watch {
+    /// One for each kind of object.
+    pub const KINDS: [Self; 7] = [
+        Self::Nodes,
+        Self::CsiNodes,
+        Self::Pods(0),
+        Self::DaemonSets(0),
+        Self::Rules,
+        Self::NodeClaims,
+        Self::NodePools,
+    ];
+
+    /// The kind of the objects that are watched.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Nodes => "Node",
+            Self::CsiNodes => "CSINode",
+            Self::Pods(_) => "Pod",
+            Self::DaemonSets(_) => "DaemonSet",
+            Self::Rules => "NodeReadinessRule",
+            Self::NodeClaims => "NodeClaim",
+            Self::NodePools => "NodePool",
+        }
+    }
 }

@@ -8,8 +8,7 @@ use kube::Resource;
 
 use super::Cache;
 use crate::object::{
-    self, CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, NodeObject, ObjectKey, PodObject,
-    RuleObject, Version,
+    self, CsiNodeObject, DaemonSetObject, NodeObject, ObjectKey, PodObject, RuleObject, Version,
 };
 
 /// What there is of one node.
@@ -53,7 +52,7 @@ impl Cache {
             let known = self.entries.get(name);
             let known = known.and_then(|entry| entry.csi_node.as_ref());
             match shown.items.pop() {
-                Some(csi_node) => self.put_csi_node(name, Some(CsiNode::from(csi_node))),
+                Some(csi_node) => self.see_csi_node(csi_node),
                 None if known.is_some_and(|known| known.version <= shown.version) => {
                     self.remove_csi_node(name);
                 }
@@ -61,22 +60,24 @@ impl Cache {
             }
         }
         for (class, pods) in evidence.pods {
-            let prefix = &self.classes[class].csi_annotation_prefix;
-            let decode = |object: PodObject| object.into_pod(prefix);
-            let shown: Vec<_> = pods.items.into_iter().map(decode).collect();
+            let shown: Vec<ObjectKey> = pods
+                .items
+                .iter()
+                .map(|pod| ObjectKey::of(pod.meta()))
+                .collect();
             let known = self.entries.get(name).map(|entry| &entry.pods[class]);
             let gone: Vec<ObjectKey> = known
                 .into_iter()
                 .flatten()
                 .filter(|pod| pod.version <= pods.version)
-                .filter(|pod| !shown.iter().any(|shown| shown.key == pod.key))
+                .filter(|pod| !shown.contains(&pod.key))
                 .map(|pod| pod.key.clone())
                 .collect();
             for key in gone {
                 self.remove_pod(class, &key);
             }
-            for pod in shown {
-                self.put_pod(class, pod);
+            for pod in pods.items {
+                self.see_pod(class, pod);
             }
         }
     }
@@ -123,14 +124,16 @@ impl Cache {
                 .map(|object| ObjectKey::of(object.meta()));
             keys.any(|shown| shown == *key)
         };
-        let before = self.daemon_sets[class].len();
-        self.daemon_sets[class].retain(|key, known| known.version > shown.version || is_shown(key));
-        let mut changed = self.daemon_sets[class].len() != before;
-        for object in &shown.items {
-            changed |= self.put_daemon_set(class, DaemonSet::from(object.clone()));
+        let known = self.daemon_sets[class].iter();
+        let gone: Vec<ObjectKey> = known
+            .filter(|(key, known)| known.version <= shown.version && !is_shown(key))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            self.remove_daemon_set(class, &key);
         }
-        if changed {
-            self.daemon_sets_changed(class);
+        for object in &shown.items {
+            self.see_daemon_set(class, object.clone());
         }
     }
 }

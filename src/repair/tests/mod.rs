@@ -43,7 +43,8 @@ fn claim_of(node: &str) -> serde_json::Value {
 fn claim(json: serde_json::Value) -> NodeClaim {
     serde_json::from_value::<NodeClaimObject>(json)
         .unwrap()
-        .into()
+        .read()
+        .unwrap()
 }
 
 /// A cluster in which every node has a claim.

@@ -376,7 +376,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
             "spec": {"template": template},
         }))
         .unwrap();
-        object.into()
+        object.read().unwrap()
     };
     let zone = |operator: &str, value: &str| {
         format!(

@@ -1,0 +1,413 @@
+//! Objects of the right form and of the wrong one: none is anybody else's concern.
+
+use std::fmt::Debug;
+
+use kube::core::{ObjectList, WatchEvent};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+/// A time that Go writes and reads, and that lies beyond what can be told here.
+const BEYOND: &str = "9999-12-31T23:59:59Z";
+
+/// What is made of an object: the value as it prints, or what is wrong with it.
+type Made = Result<String, String>;
+
+/// What is made of the items of a list.
+type Items = fn(&[Value]) -> Vec<Made>;
+
+/// A kind of object: what is made of the items of a list, and one as the API server sends it.
+struct Kind {
+    name: &'static str,
+    items: Items,
+    sample: fn() -> Value,
+}
+
+fn made<T: Debug>(read: Result<T, Unreadable>) -> Made {
+    match read {
+        Ok(value) => Ok(format!("{value:?}")),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Decodes the items as a list and each of them as an event of a watch, and reads them.
+fn items<K, T>(items: &[Value], read: impl Fn(K) -> Result<T, Unreadable>) -> Vec<Made>
+where
+    K: DeserializeOwned + Clone,
+    T: Debug,
+{
+    let list = json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items});
+    let list: ObjectList<K> =
+        serde_json::from_str(&list.to_string()).expect("a list with any items");
+    let listed: Vec<Made> = list
+        .items
+        .into_iter()
+        .map(|item| made(read(item)))
+        .collect();
+    for (item, listed) in items.iter().zip(&listed) {
+        let event = json!({"type": "MODIFIED", "object": item}).to_string();
+        let event: WatchEvent<K> = serde_json::from_str(&event).expect("an event of any object");
+        let WatchEvent::Modified(object) = event else {
+            panic!("another event: {event:?}");
+        };
+        assert_eq!(made(read(object)), *listed, "{item}");
+    }
+    listed
+}
+
+fn meta() -> Value {
+    json!({
+        "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7", "generation": 2,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"karpenter.sh/nodepool": "pool"},
+        "annotations": {"nodegate.dev/readiness-ttl": "5m", "readiness.k8s.io/bootstrap-completed-r": "{}"},
+        "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"],
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "du", "controller": true}],
+    })
+}
+
+fn node() -> Value {
+    json!({
+        "metadata": meta(),
+        "spec": {"providerID": "cloud://1",
+                 "taints": [{"key": "k", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "R", "message": "m",
+                            "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+                            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "allocatable": {"nvidia.com/gpu": "1"},
+            "nodeInfo": {"bootID": "b"},
+        },
+    })
+}
+
+fn pod() -> Value {
+    json!({
+        "metadata": meta(),
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    })
+}
+
+fn csi_node() -> Value {
+    json!({"metadata": meta(), "spec": {"drivers": [{"name": "d", "allocatable": {"count": 5}}]}})
+}
+
+fn daemon_set() -> Value {
+    let terms = json!([{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}],
+                        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]);
+    let required =
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+    json!({"metadata": meta(), "spec": {"template": {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"nodeSelector": {"os": "linux"}, "affinity": {"nodeAffinity": required}, "hostNetwork": true,
+                 "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoSchedule"}]},
+    }}})
+}
+
+fn rule() -> Value {
+    json!({
+        "metadata": meta(),
+        "spec": {"conditions": [{"type": "Ready", "requiredStatus": "True"}], "enforcementMode": "continuous",
+                 "taint": {"key": "readiness.k8s.io/x", "effect": "NoSchedule"},
+                 "nodeSelector": {"matchLabels": {"a": "b"}}, "gracePeriod": "5m"},
+        "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Valid", "message": "",
+                                   "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    })
+}
+
+fn claim() -> Value {
+    json!({
+        "metadata": meta(),
+        "spec": {"readinessTTL": "5m"},
+        "status": {"nodeName": "n", "providerID": "cloud://1",
+                   "conditions": [{"type": "Initialized", "status": "True"}]},
+    })
+}
+
+fn pool() -> Value {
+    json!({"metadata": meta()})
+}
+
+const KINDS: [Kind; 8] = [
+    Kind {
+        name: "Node",
+        items: |them| items(them, NodeObject::read),
+        sample: node,
+    },
+    Kind {
+        name: "Node's metadata",
+        items: |them| {
+            items(them, |object: MetadataObject| {
+                NodeMetadata::try_from(object)
+            })
+        },
+        sample: node,
+    },
+    Kind {
+        name: "Pod",
+        items: |them| items(them, |pod: PodObject| pod.read("nodegate.dev/")),
+        sample: pod,
+    },
+    Kind {
+        name: "CSINode",
+        items: |them| items(them, CsiNodeObject::read),
+        sample: csi_node,
+    },
+    Kind {
+        name: "DaemonSet",
+        items: |them| items(them, DaemonSetObject::read),
+        sample: daemon_set,
+    },
+    Kind {
+        name: "NodeReadinessRule",
+        items: |them| items(them, RuleObject::read),
+        sample: rule,
+    },
+    Kind {
+        name: "NodeClaim",
+        items: |them| items(them, NodeClaimObject::read),
+        sample: claim,
+    },
+    Kind {
+        name: "NodePool",
+        items: |them| items(them, NodePoolObject::read),
+        sample: pool,
+    },
+];
+
+/// The places in a value that another one can stand in.
+fn places(value: &Value) -> Vec<String> {
+    let mut places = vec![String::new()];
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value))
+            .collect(),
+        Value::Array(elements) => elements
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (name, value) in inner {
+        places.extend(places_below(&name, value));
+    }
+    places
+}
+
+fn places_below(name: &str, value: &Value) -> impl Iterator<Item = String> {
+    let below = places(value).into_iter();
+    let name = name.to_owned();
+    below.map(move |place| format!("/{name}{place}"))
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        select(
+            &[
+                "",
+                "True",
+                "Ready",
+                "a",
+                BEYOND,
+                "0000-00-00T00:00:00Z",
+                "2026-01-01T00:00:00Z"
+            ][..]
+        )
+        .prop_map(Value::from),
+    ];
+    let names = select(
+        &[
+            "metadata",
+            "spec",
+            "status",
+            "name",
+            "uid",
+            "labels",
+            "conditions",
+            "type",
+            "template",
+            "taints",
+            "x",
+        ][..],
+    );
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((names.clone(), inner), 0..4).prop_map(|fields| {
+                let fields = fields
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value));
+                Value::Object(fields.collect::<Map<_, _>>())
+            }),
+        ]
+    })
+}
+
+/// An object of a kind, in which something else stands in some places.
+fn any_object(kind: &'static Kind) -> impl Strategy<Value = Value> {
+    let sample = (kind.sample)();
+    let places = places(&sample);
+    let some = subsequence(places, 0..4);
+    let changed = some.prop_flat_map(|places| {
+        let values = prop::collection::vec(any_value(), places.len());
+        (Just(places), values)
+    });
+    prop_oneof![
+        1 => any_value(),
+        4 => changed.prop_map(move |(places, values)| {
+            let mut object = sample.clone();
+            for (place, value) in places.iter().zip(values) {
+                // A place may be gone with one that it was in.
+                if let Some(there) = object.pointer_mut(place) {
+                    *there = value;
+                }
+            }
+            object
+        }),
+    ]
+}
+
+fn any_kind_and_object() -> impl Strategy<Value = (&'static Kind, Value)> {
+    (0..KINDS.len()).prop_flat_map(|index| {
+        let kind = &KINDS[index];
+        (Just(kind), any_object(kind))
+    })
+}
+
+impl Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn an_object_of_any_form_leaves_its_neighbours_as_they_are((kind, object) in any_kind_and_object()) {
+        let sample = (kind.sample)();
+        let alone = (kind.items)(std::slice::from_ref(&sample));
+        prop_assert!(alone[0].is_ok(), "{:?}", alone[0]);
+        let among = (kind.items)(&[sample.clone(), object.clone(), sample]);
+        prop_assert_eq!(&among[0], &alone[0]);
+        prop_assert_eq!(&among[2], &alone[0]);
+        prop_assert_eq!(&among[1], &(kind.items)(&[object])[0]);
+    }
+}
+
+#[test]
+fn a_time_beyond_what_can_be_told_is_absent() {
+    for kind in &KINDS {
+        let sample = (kind.sample)();
+        let times = places(&sample).into_iter().filter(|place| {
+            let there = sample.pointer(place).and_then(Value::as_str);
+            there.is_some_and(|text| text.starts_with("2026-"))
+        });
+        for place in times.filter(|place| !place.ends_with("/timeAdded")) {
+            let with = |value: Value| {
+                let mut object = sample.clone();
+                *object.pointer_mut(&place).unwrap() = value;
+                (kind.items)(&[object]).remove(0)
+            };
+            let beyond = with(json!(BEYOND));
+            assert!(beyond.is_ok(), "{} {place}: {beyond:?}", kind.name);
+            if kind.name != "NodeReadinessRule" {
+                assert_eq!(beyond, with(Value::Null), "{} {place}", kind.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_whose_deletion_has_begun_is_being_deleted_whenever_that_was() {
+    let mut object = node();
+    object["metadata"]["deletionTimestamp"] = json!(BEYOND);
+    let object: NodeObject = serde_json::from_value(object).unwrap();
+    assert!(object.read().unwrap().deleting);
+}
+
+#[test]
+fn what_nothing_can_be_said_without_is_named() {
+    let odd = |field: &str| format!("{field} has a form that the API does not know");
+    for (kind, place, complaint) in [
+        ("Node", "", "metadata.name is missing".to_owned()),
+        ("Node", "/metadata", odd("metadata")),
+        ("Node", "/metadata/name", "metadata.name is missing".into()),
+        ("Node", "/metadata/uid", "metadata.uid is missing".into()),
+        ("Node", "/metadata/labels", odd("metadata.labels")),
+        (
+            "Node",
+            "/metadata/labels/karpenter.sh~1nodepool",
+            odd("metadata.labels"),
+        ),
+        ("Node", "/metadata/annotations", odd("metadata.annotations")),
+        ("Node", "/spec", odd("spec")),
+        ("Node", "/spec/taints", odd("spec.taints")),
+        ("Node", "/spec/taints/0", odd("spec.taints")),
+        ("Node", "/spec/taints/0/effect", odd("spec.taints[].effect")),
+        ("Node", "/status", odd("status")),
+        ("Node", "/status/conditions", odd("status.conditions")),
+        ("Pod", "/spec/nodeName", odd("spec.nodeName")),
+        ("Pod", "/status", odd("status")),
+        ("CSINode", "/spec/drivers", odd("spec.drivers")),
+        (
+            "DaemonSet",
+            "/spec/template/spec/nodeSelector",
+            "spec: template.spec.nodeSelector: invalid type: integer `5`, expected a map".into(),
+        ),
+        ("NodeClaim", "/status", odd("status")),
+        (
+            "NodeClaim",
+            "/metadata/uid",
+            "metadata.uid is missing".into(),
+        ),
+    ] {
+        let of = KINDS.iter().find(|it| it.name == kind).unwrap();
+        let mut object = (of.sample)();
+        *object.pointer_mut(place).unwrap() = json!(5);
+        assert_eq!((of.items)(&[object])[0], Err(complaint), "{kind} {place}");
+    }
+}
+
+#[test]
+fn what_can_be_done_without_is_absent_where_it_is_odd() {
+    for (kind, place) in [
+        ("Node", "/spec/providerID"),
+        ("Node", "/status/conditions/0"),
+        ("Node", "/status/conditions/0/type"),
+        ("Node", "/status/conditions/0/message"),
+        ("Node", "/status/allocatable"),
+        ("Node", "/status/nodeInfo/bootID"),
+        ("Node", "/metadata/resourceVersion"),
+        ("Node", "/metadata/ownerReferences/0"),
+        ("Pod", "/status/phase"),
+        ("Pod", "/status/conditions/0"),
+        ("CSINode", "/spec/drivers/0/name"),
+        ("NodeClaim", "/status/nodeName"),
+        ("NodeClaim", "/status/providerID"),
+        ("NodeReadinessRule", "/status"),
+    ] {
+        let of = KINDS.iter().find(|it| it.name == kind).unwrap();
+        let with = |value: Value| {
+            let mut object = (of.sample)();
+            *object.pointer_mut(place).unwrap() = value;
+            (of.items)(&[object]).remove(0)
+        };
+        let odd = with(json!([5]));
+        assert!(odd.is_ok(), "{kind} {place}: {odd:?}");
+        assert_eq!(odd, with(Value::Null), "{kind} {place}");
+    }
+}
