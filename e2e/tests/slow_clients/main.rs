@@ -46,7 +46,7 @@ impl Scene {
         let ca = certificate::write(&folder)?;
         let (webhook, metrics) = (ports::free()?, ports::free()?);
         let patch = json!({"webhooks": [{
-            "name": "vnodereadinessrule.kb.io",
+            "name": "vnodereadinessrule.readiness.node.x-k8s.io",
             "clientConfig": {
                 "service": null,
                 "url": format!("https://127.0.0.1:{webhook}{WEBHOOK}"),
