@@ -88,6 +88,7 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("nodegate_events_dropped_total", "counter", &[]),
     ("nodegate_watch_failures_total", "counter", &["resource"]),
     ("nodegate_watch_restarts_total", "counter", &["resource"]),
+    ("nodegate_last_looks_total", "counter", &["result"]),
     ("nodegate_cache_objects", "gauge", &["kind"]),
     ("nodegate_unreadable_objects", "gauge", &["kind"]),
     ("nodegate_last_looks_total", "counter", &["result"]),
@@ -220,6 +221,7 @@ const VALUES: &[(&str, f64)] = &[
     (r#"nodegate_cache_objects{kind="daemonsets"}"#, 2.0),
     (r#"nodegate_cache_objects{kind="rules"}"#, 3.0),
     (r#"nodegate_unreadable_objects{kind="Node"}"#, 0.0),
+    (r#"nodegate_last_looks_total{result="failed"}"#, 0.0),
     ("nodegate_leader", 1.0),
 ];
 
