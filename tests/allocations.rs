@@ -1,5 +1,6 @@
 //! A guard that does not depend on the machine's speed: how often memory is allocated to decide over one node where nothing
-//! changes. With one rule that is never; with more, once for each list that outgrows its place on the stack.
+//! changes. With one rule that is never, save for the names of what a closed node lacks; with more, once for each list that
+//! outgrows its place on the stack.
 
 #[path = "../benches/world/mod.rs"]
 mod world;
@@ -22,7 +23,7 @@ fn deciding_that_nothing_changes_allocates_nothing() {
         ("gated, one rule", 1, Source::Reported, false, 0),
         ("gated, ten rules", 10, Source::Reported, false, 5),
         ("open, critical components", 1, Source::Critical, true, 0),
-        ("gated, critical components", 1, Source::Critical, false, 0),
+        ("gated, critical components", 1, Source::Critical, false, 2),
     ];
     let mut more = Vec::new();
     for (name, rules, source, ready, at_most) in cases {
