@@ -36,6 +36,8 @@
 //! outage       the story that `make demo-outage` shows
 //! ```
 //!
+//! Beside it, in the crate under `lab/`, is a model of the API server in memory, which is held against this one.
+//!
 //! Nothing here imports the product: it is run and observed from outside, as in a cluster.
 
 pub mod audit;

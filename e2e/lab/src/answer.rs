@@ -1,0 +1,117 @@
+//! What the server answers, as a value.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::kind::Key;
+
+/// What a request comes to.
+pub type Answer = Result<Success, Refusal>;
+
+/// The answer to a request that was carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Success {
+    /// The object as it has been made.
+    Created(Arc<Value>),
+    /// The object as it is now.
+    Object(Arc<Value>),
+    /// The objects that were asked for.
+    List(List),
+    /// The object is gone.
+    Deleted,
+}
+
+/// The objects of a kind, as they were at one revision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List {
+    /// The revision; a watch goes on from here.
+    pub revision: u64,
+    /// The objects, by namespace and name.
+    pub items: Vec<Arc<Value>>,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// The machine-readable reason, where the API server gives one.
+    pub reason: &'static str,
+    /// What it says.
+    pub message: String,
+    /// The fields that are not as they should be. A patch that does not apply names none.
+    pub fields: Vec<String>,
+}
+
+impl Success {
+    /// The HTTP status.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Created(_) => 201,
+            Self::Object(_) | Self::List(_) | Self::Deleted => 200,
+        }
+    }
+}
+
+impl Refusal {
+    fn new(code: u16, reason: &'static str, message: String) -> Self {
+        Self {
+            code,
+            reason,
+            message,
+            fields: Vec::new(),
+        }
+    }
+
+    pub(crate) fn not_found(key: &Key) -> Self {
+        Self::new(404, "NotFound", format!("{key} not found"))
+    }
+
+    pub(crate) fn no_namespace(key: &Key) -> Self {
+        let message = format!("namespace {} not found", key.namespace);
+        Self::new(404, "NotFound", message)
+    }
+
+    pub(crate) fn no_subresource(key: &Key) -> Self {
+        Self::new(404, "NotFound", format!("{key} has no such subresource"))
+    }
+
+    pub(crate) fn already_exists(key: &Key) -> Self {
+        Self::new(409, "AlreadyExists", format!("{key} already exists"))
+    }
+
+    pub(crate) fn conflict(key: &Key, message: &str) -> Self {
+        Self::new(409, "Conflict", format!("{key}: {message}"))
+    }
+
+    pub(crate) fn bad_request(message: String) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn unsupported_media_type(key: &Key) -> Self {
+        let message = format!("{key} takes no strategic merge patch");
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// A patch that does not apply: a 422 that names neither an object nor a field.
+    pub(crate) fn not_applicable(message: String) -> Self {
+        Self::new(422, "Invalid", message)
+    }
+
+    /// An object that is not valid, by these fields.
+    pub(crate) fn invalid(key: &Key, fields: Vec<String>) -> Self {
+        let message = format!("{key} is invalid: {}", fields.join(", "));
+        Self {
+            fields,
+            ..Self::new(422, "Invalid", message)
+        }
+    }
+
+    pub(crate) fn expired(revision: u64, oldest: u64) -> Self {
+        let message = format!("too old resource version: {revision} ({oldest})");
+        Self::new(410, "Expired", message)
+    }
+}

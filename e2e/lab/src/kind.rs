@@ -1,0 +1,178 @@
+//! What is known of each kind: where it is, what its subresource covers, how it is deleted.
+
+use std::fmt;
+
+/// A kind of object that Nodegate reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A node.
+    Node,
+    /// A pod.
+    Pod,
+    /// A `DaemonSet`.
+    DaemonSet,
+    /// The CSI drivers of a node.
+    CsiNode,
+    /// Nodegate's own resource.
+    NodeReadinessRule,
+    /// Karpenter's request for a node.
+    NodeClaim,
+    /// A lease, such as the leader's.
+    Lease,
+    /// An event, in the group `events.k8s.io`.
+    Event,
+}
+
+/// What an object is found by. Ordered as the API server lists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace; empty for a kind that has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of a cluster-scoped object.
+    #[must_use]
+    pub fn cluster(kind: Kind, name: &str) -> Self {
+        Self::namespaced(kind, "", name)
+    }
+
+    /// The key of an object in a namespace.
+    #[must_use]
+    pub fn namespaced(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            namespace,
+            name,
+        } = self;
+        write!(formatter, "{} ", kind.plural())?;
+        if !namespace.is_empty() {
+            write!(formatter, "{namespace}/")?;
+        }
+        write!(formatter, "{name}")
+    }
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Node,
+        Self::Pod,
+        Self::DaemonSet,
+        Self::CsiNode,
+        Self::NodeReadinessRule,
+        Self::NodeClaim,
+        Self::Lease,
+        Self::Event,
+    ];
+
+    /// The kind's name, as objects carry it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Pod => "Pod",
+            Self::DaemonSet => "DaemonSet",
+            Self::CsiNode => "CSINode",
+            Self::NodeReadinessRule => "NodeReadinessRule",
+            Self::NodeClaim => "NodeClaim",
+            Self::Lease => "Lease",
+            Self::Event => "Event",
+        }
+    }
+
+    /// The group and version, as objects carry them.
+    #[must_use]
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Node | Self::Pod => "v1",
+            Self::DaemonSet => "apps/v1",
+            Self::CsiNode => "storage.k8s.io/v1",
+            Self::NodeReadinessRule => "readiness.node.x-k8s.io/v1alpha1",
+            Self::NodeClaim => "karpenter.sh/v1",
+            Self::Lease => "coordination.k8s.io/v1",
+            Self::Event => "events.k8s.io/v1",
+        }
+    }
+
+    /// The resource's name, as paths have it.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Node => "nodes",
+            Self::Pod => "pods",
+            Self::DaemonSet => "daemonsets",
+            Self::CsiNode => "csinodes",
+            Self::NodeReadinessRule => "nodereadinessrules",
+            Self::NodeClaim => "nodeclaims",
+            Self::Lease => "leases",
+            Self::Event => "events",
+        }
+    }
+
+    /// Whether its objects are in namespaces.
+    #[must_use]
+    pub fn is_namespaced(self) -> bool {
+        matches!(
+            self,
+            Self::Pod | Self::DaemonSet | Self::Lease | Self::Event
+        )
+    }
+
+    /// Whether a `CustomResourceDefinition` defines it.
+    #[must_use]
+    pub fn is_custom(self) -> bool {
+        matches!(self, Self::NodeReadinessRule | Self::NodeClaim)
+    }
+
+    /// Whether its status is written by a subresource of its own, and by nothing else.
+    #[must_use]
+    pub fn has_status(self) -> bool {
+        !matches!(self, Self::CsiNode | Self::Lease | Self::Event)
+    }
+
+    /// Whether an object keeps the status that it is created with.
+    pub(crate) fn is_created_with_status(self) -> bool {
+        self == Self::Node
+    }
+
+    /// Whether the generation of its objects is counted.
+    pub(crate) fn has_generation(self) -> bool {
+        self.is_custom() || matches!(self, Self::Pod | Self::DaemonSet)
+    }
+
+    /// Whether its objects may be replaced without saying which revision is replaced.
+    pub(crate) fn may_be_replaced_blindly(self) -> bool {
+        matches!(self, Self::Node | Self::Pod | Self::DaemonSet | Self::Event)
+    }
+
+    /// Whether replacing an object that is not there creates it.
+    pub(crate) fn is_created_by_update(self) -> bool {
+        matches!(self, Self::Lease | Self::Event)
+    }
+
+    /// The fields that this kind's objects can be selected by, beside name and namespace, as JSON pointers.
+    pub(crate) fn selectable(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Pod => &[
+                ("spec.nodeName", "/spec/nodeName"),
+                ("status.phase", "/status/phase"),
+            ],
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! An object as the API server would write it: what is empty is left out.
+
+use serde_json::{Map, Value, json};
+
+use crate::kind::Kind;
+
+/// Texts that are left out where they are empty; elsewhere an empty text is a value, as of a label.
+const OPTIONAL_TEXTS: [&str; 5] = ["value", "reason", "message", "nodeName", "providerID"];
+
+/// Brings an object into the form in which the API server keeps it.
+pub fn normalize(kind: Kind, object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|_, value| !is_empty(value));
+    }
+    // Of a custom resource the API server keeps what it is given.
+    if kind.is_custom() {
+        return;
+    }
+    let parts = match kind {
+        Kind::Event => &[][..],
+        _ if kind.has_status() => &["spec", "status"],
+        _ => &["spec"],
+    };
+    // They are there even where they are empty.
+    for part in parts {
+        let part = &mut object[part];
+        if part.is_null() {
+            *part = json!({});
+        }
+        prune(part);
+    }
+}
+
+fn prune(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(prune);
+            prune_fields(fields);
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}
+
+fn prune_fields(fields: &mut Map<String, Value>) {
+    fields.retain(|name, value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Bool(is_set) => *is_set,
+        Value::String(text) => !(text.is_empty() && OPTIONAL_TEXTS.contains(&name.as_str())),
+        _ => true,
+    });
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,237 @@
+//! Label and field selectors, in the words of the API server's query.
+
+use serde_json::Value;
+
+use crate::kind::{Key, Kind};
+
+/// What objects have to be for a list or a watch. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<Field>,
+}
+
+/// One condition on a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    label: String,
+    demand: Demand,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Demand {
+    Exists,
+    Absent,
+    In(Vec<String>),
+    /// An absent label is none of these.
+    NotIn(Vec<String>),
+}
+
+/// One condition on a field; an absent field is an empty text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field {
+    name: String,
+    value: String,
+    is_equal: bool,
+}
+
+/// A selector that cannot be read, or that names a field by which this kind is not selected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot select by {0:?}")]
+pub struct InvalidSelector(String);
+
+impl Selector {
+    /// Only objects with labels like this: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn labels(self, text: &str) -> Result<Self, InvalidSelector> {
+        let labels = split(text).map(requirement).collect::<Result<_, _>>()?;
+        Ok(Self { labels, ..self })
+    }
+
+    /// Only objects with fields like this: `metadata.name=a,spec.nodeName!=`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn fields(self, text: &str) -> Result<Self, InvalidSelector> {
+        let fields = split(text).map(field).collect::<Result<_, _>>()?;
+        Ok(Self { fields, ..self })
+    }
+
+    /// Whether every field is one by which this kind's objects are selected.
+    ///
+    /// # Errors
+    ///
+    /// When one is not.
+    pub fn check(&self, kind: Kind) -> Result<(), InvalidSelector> {
+        let unknown = self.fields.iter().find(|field| {
+            let mut known = kind.selectable().iter().map(|(name, _)| *name);
+            field.name != "metadata.name"
+                && !(field.name == "metadata.namespace" && kind.is_namespaced())
+                && known.all(|name| name != field.name)
+        });
+        unknown.map_or(Ok(()), |field| Err(InvalidSelector(field.name.clone())))
+    }
+
+    /// Whether the object is one of those.
+    #[must_use]
+    pub fn matches(&self, key: &Key, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        self.labels
+            .iter()
+            .all(|requirement| requirement.is_met(labels[&requirement.label].as_str()))
+            && self
+                .fields
+                .iter()
+                .all(|field| (field.of(key, object) == field.value) == field.is_equal)
+    }
+}
+
+impl Requirement {
+    fn is_met(&self, value: Option<&str>) -> bool {
+        let is_one_of = |values: &[String]| {
+            value.is_some_and(|value| values.iter().any(|wanted| wanted == value))
+        };
+        match &self.demand {
+            Demand::Exists => value.is_some(),
+            Demand::Absent => value.is_none(),
+            Demand::In(values) => is_one_of(values),
+            Demand::NotIn(values) => !is_one_of(values),
+        }
+    }
+}
+
+impl Field {
+    fn of<'a>(&self, key: &'a Key, object: &'a Value) -> &'a str {
+        match self.name.as_str() {
+            "metadata.name" => &key.name,
+            "metadata.namespace" => &key.namespace,
+            name => key
+                .kind
+                .selectable()
+                .iter()
+                .find(|(known, _)| *known == name)
+                .and_then(|(_, pointer)| object.pointer(pointer))
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// The parts between commas that are in no parentheses.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        character == ',' && depth == 0
+    })
+    .map(str::trim)
+    .filter(|part| !part.is_empty())
+}
+
+fn requirement(text: &str) -> Result<Requirement, InvalidSelector> {
+    let (label, demand) = if let Some((label, value)) = text.split_once("!=") {
+        (label, Demand::NotIn(vec![value.trim().to_owned()]))
+    } else if let Some((label, value)) = text.split_once('=') {
+        let value = value.trim_start_matches('=').trim();
+        (label, Demand::In(vec![value.to_owned()]))
+    } else if let Some((label, values)) = text.split_once(" notin ") {
+        (label, Demand::NotIn(set(values, text)?))
+    } else if let Some((label, values)) = text.split_once(" in ") {
+        (label, Demand::In(set(values, text)?))
+    } else if let Some(label) = text.strip_prefix('!') {
+        (label, Demand::Absent)
+    } else {
+        (text, Demand::Exists)
+    };
+    let label = label.trim();
+    if label.is_empty() || label.contains(char::is_whitespace) {
+        return Err(InvalidSelector(text.to_owned()));
+    }
+    Ok(Requirement {
+        label: label.to_owned(),
+        demand,
+    })
+}
+
+fn set(values: &str, whole: &str) -> Result<Vec<String>, InvalidSelector> {
+    let values = values
+        .trim()
+        .strip_prefix('(')
+        .and_then(|values| values.strip_suffix(')'))
+        .ok_or_else(|| InvalidSelector(whole.to_owned()))?;
+    Ok(values
+        .split(',')
+        .map(|value| value.trim().to_owned())
+        .collect())
+}
+
+fn field(text: &str) -> Result<Field, InvalidSelector> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| InvalidSelector(text.to_owned()))?;
+    let is_equal = !name.ends_with('!');
+    Ok(Field {
+        name: name.trim_end_matches('!').trim().to_owned(),
+        value: value.trim_start_matches('=').trim().to_owned(),
+        is_equal,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn labels_are_selected_as_the_api_server_selects_them() {
+        let key = Key::cluster(Kind::Node, "n");
+        let node = json!({"metadata": {"labels": {"pool": "a", "bare": ""}}});
+        for (text, expected) in [
+            ("", true),
+            ("pool=a", true),
+            ("pool==a,bare", true),
+            ("pool=b", false),
+            ("pool!=b", true),
+            ("absent!=b", true),
+            ("pool in (b, a),!absent", true),
+            ("pool notin (b,c)", true),
+            ("absent notin (b)", true),
+            ("absent in (b)", false),
+            ("bare=", true),
+            ("absent=", false),
+            ("!pool", false),
+        ] {
+            let selector = Selector::default().labels(text).expect(text);
+            assert_eq!(selector.matches(&key, &node), expected, "{text}");
+        }
+        for text in ["=a", "a b", "a in b"] {
+            assert!(Selector::default().labels(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_absent_field_is_an_empty_text() {
+        let key = Key::namespaced(Kind::Pod, "default", "p");
+        let pod = json!({"spec": {}, "status": {"phase": "Pending"}});
+        for (text, expected) in [
+            ("spec.nodeName=", true),
+            ("spec.nodeName!=", false),
+            ("status.phase!=Failed,metadata.name=p", true),
+            ("metadata.namespace=kube-system", false),
+        ] {
+            let selector = Selector::default().fields(text).expect(text);
+            assert_eq!(selector.check(Kind::Pod), Ok(()), "{text}");
+            assert_eq!(selector.matches(&key, &pod), expected, "{text}");
+        }
+        let by_label = Selector::default().fields("metadata.labels.a=b");
+        assert!(by_label.is_ok_and(|selector| selector.check(Kind::Pod).is_err()));
+    }
+}

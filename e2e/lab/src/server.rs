@@ -1,0 +1,301 @@
+//! The objects, the revision, and what a request does to them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, List, Refusal, Success};
+use crate::deletion::{self, Course};
+use crate::kind::{Key, Kind};
+use crate::patch;
+use crate::request::{Part, Preconditions, Request};
+use crate::selector::Selector;
+use crate::uid::Uids;
+use crate::watch::{Change, Event, bookmark};
+use crate::write;
+
+/// The namespaces that the API server makes itself.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// An API server with all that it stores.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The revision of the last change.
+    revision: u64,
+    /// The changes up to this revision are forgotten.
+    compacted: u64,
+    namespaces: BTreeSet<String>,
+    objects: BTreeMap<Key, Arc<Value>>,
+    /// The changes since, each with a revision of its own, in their order.
+    log: VecDeque<Change>,
+    uids: Uids,
+}
+
+impl Server {
+    /// An empty one, whose UIDs follow from this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            revision: 1,
+            compacted: 0,
+            namespaces: NAMESPACES.map(str::to_owned).into(),
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            uids: Uids::new(seed),
+        }
+    }
+
+    /// The revision of the last change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Makes a namespace.
+    pub fn add_namespace(&mut self, name: &str) {
+        self.namespaces.insert(name.to_owned());
+    }
+
+    /// Carries out a request.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused; nothing has changed then.
+    pub fn answer(&mut self, request: &Request, now: Timestamp) -> Answer {
+        match request {
+            Request::Create { key, object } => self.create(key, object.clone(), now),
+            Request::Get { key } => self.find(key).map(Success::Object),
+            Request::List {
+                kind,
+                namespace,
+                selector,
+            } => self.list(*kind, namespace.as_deref(), selector),
+            Request::Patch { key, part, patch } => {
+                patch::check(key, patch)?;
+                let old = self.find_part(key, *part)?;
+                let new = patch::apply(key.kind, &old, patch)?;
+                self.replace(key, *part, &old, new)
+            }
+            Request::Update { key, part, object } => self.update(key, *part, object.clone(), now),
+            Request::Delete {
+                key,
+                preconditions,
+                grace,
+            } => self.delete(key, preconditions, *grace, now),
+        }
+    }
+
+    /// What a watch with this selector shows of the changes after a revision.
+    ///
+    /// # Errors
+    ///
+    /// When some of these changes are forgotten (410).
+    pub fn events(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+        since: u64,
+    ) -> Result<Vec<Event>, Refusal> {
+        if since < self.compacted {
+            return Err(Refusal::expired(since, self.compacted));
+        }
+        let first = self.log.partition_point(|change| change.revision <= since);
+        Ok(self
+            .log
+            .range(first..)
+            .filter(|change| change.key.kind == kind)
+            .filter(|change| namespace.is_none_or(|it| it == change.key.namespace))
+            .filter_map(|change| change.seen_through(selector))
+            .collect())
+    }
+
+    /// The bookmark of a watch that has shown all there is.
+    #[must_use]
+    pub fn bookmark(&self, kind: Kind) -> Event {
+        bookmark(kind, self.revision)
+    }
+
+    /// Forgets the changes up to this revision.
+    pub fn compact(&mut self, revision: u64) {
+        self.compacted = self.compacted.max(revision.min(self.revision));
+        let forgotten = |change: &Change| change.revision <= self.compacted;
+        while self.log.front().is_some_and(forgotten) {
+            self.log.pop_front();
+        }
+    }
+
+    fn find(&self, key: &Key) -> Result<Arc<Value>, Refusal> {
+        let object = self.objects.get(key).cloned();
+        object.ok_or_else(|| Refusal::not_found(key))
+    }
+
+    fn find_part(&self, key: &Key, part: Part) -> Result<Arc<Value>, Refusal> {
+        if part == Part::Status && !key.kind.has_status() {
+            return Err(Refusal::no_subresource(key));
+        }
+        self.find(key)
+    }
+
+    fn list(&self, kind: Kind, namespace: Option<&str>, selector: &Selector) -> Answer {
+        selector
+            .check(kind)
+            .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let items = self
+            .objects
+            .range(Key::cluster(kind, "")..)
+            .take_while(|(key, _)| key.kind == kind)
+            .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
+            .filter(|(key, object)| selector.matches(key, object))
+            .map(|(_, object)| object.clone())
+            .collect();
+        Ok(Success::List(List {
+            revision: self.revision,
+            items,
+        }))
+    }
+
+    fn create(&mut self, key: &Key, object: Value, now: Timestamp) -> Answer {
+        if !key.namespace.is_empty() && !self.namespaces.contains(&key.namespace) {
+            return Err(Refusal::no_namespace(key));
+        }
+        let object = write::created(key, object, &self.uids.next(), now)?;
+        if self.objects.contains_key(key) {
+            return Err(Refusal::already_exists(key));
+        }
+        Ok(Success::Created(self.put(key, object)))
+    }
+
+    fn update(&mut self, key: &Key, part: Part, object: Value, now: Timestamp) -> Answer {
+        let uid = object["metadata"]["uid"].clone();
+        let is_another = |old: &Value| !uid.is_null() && uid != *old;
+        let old = match self.find_part(key, part) {
+            Err(_) if key.kind.is_created_by_update() && part == Part::Main => {
+                if is_another(&Value::Null) {
+                    return Err(Refusal::conflict(key, "it is gone"));
+                }
+                return self.create(key, object, now);
+            }
+            found => found?,
+        };
+        if is_another(&old["metadata"]["uid"]) {
+            return Err(Refusal::conflict(key, "it has another UID"));
+        }
+        self.replace(key, part, &old, object)
+    }
+
+    /// Puts an object in the place of the old one, as far as this part goes.
+    fn replace(&mut self, key: &Key, part: Part, old: &Value, new: Value) -> Answer {
+        let new = write::updated(key, part, old, new)?;
+        if deletion::is_complete(old, &new) {
+            self.remove(key);
+            return Ok(Success::Object(Arc::new(new)));
+        }
+        Ok(Success::Object(self.put(key, new)))
+    }
+
+    fn delete(
+        &mut self,
+        key: &Key,
+        preconditions: &Preconditions,
+        grace: Option<i64>,
+        now: Timestamp,
+    ) -> Answer {
+        let old = self.find(key)?;
+        let metadata = &old["metadata"];
+        let is_met = |wanted: &Option<String>, field: &str| {
+            wanted.as_ref().is_none_or(|it| metadata[field] == **it)
+        };
+        if !is_met(&preconditions.uid, "uid") {
+            return Err(Refusal::conflict(key, "it has another UID"));
+        }
+        if !is_met(&preconditions.resource_version, "resourceVersion") {
+            return Err(Refusal::conflict(key, "it has changed"));
+        }
+        match deletion::course(key.kind, &old, grace, now) {
+            Course::Remove => {}
+            Course::MarkAndRemove(marked) => {
+                self.put(key, marked);
+            }
+            Course::Mark(marked) => return Ok(Success::Object(self.put(key, marked))),
+            Course::UnderWay => return Ok(Success::Object(old)),
+        }
+        self.remove(key);
+        Ok(Success::Deleted)
+    }
+
+    /// Stores an object; what changes nothing makes no revision.
+    fn put(&mut self, key: &Key, mut object: Value) -> Arc<Value> {
+        let before = self.objects.get(key).cloned();
+        if let Some(before) = &before {
+            let version = &before["metadata"]["resourceVersion"];
+            object["metadata"]["resourceVersion"] = version.clone();
+            if **before == object {
+                return before.clone();
+            }
+        }
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        let after = Arc::new(object);
+        self.objects.insert(key.clone(), after.clone());
+        self.note(key, before, Some(after.clone()));
+        after
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let before = self.objects.remove(key);
+        self.revision += 1;
+        self.note(key, before, None);
+    }
+
+    fn note(&mut self, key: &Key, before: Option<Arc<Value>>, after: Option<Arc<Value>>) {
+        self.log.push_back(Change {
+            revision: self.revision,
+            key: key.clone(),
+            before,
+            after,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_and_the_same_requests_give_the_same_cluster() {
+        let cluster = |seed| {
+            let mut server = Server::new(seed);
+            for name in ["a", "b"] {
+                let create = Request::Create {
+                    key: Key::cluster(Kind::Node, name),
+                    object: json!({}),
+                };
+                assert!(server.answer(&create, Timestamp::UNIX_EPOCH).is_ok());
+            }
+            server.objects
+        };
+        assert_eq!(cluster(1), cluster(1));
+        assert_ne!(cluster(1), cluster(2));
+    }
+
+    #[test]
+    fn a_forgotten_revision_is_refused_and_the_last_one_is_not() {
+        let mut server = Server::new(1);
+        let create = Request::Create {
+            key: Key::cluster(Kind::Node, "a"),
+            object: json!({}),
+        };
+        assert!(server.answer(&create, Timestamp::UNIX_EPOCH).is_ok());
+        let since = |server: &Server, revision| {
+            let events = server.events(Kind::Node, None, &Selector::default(), revision);
+            events.map(|events| events.len())
+        };
+        assert_eq!(since(&server, 1), Ok(1));
+        server.compact(server.revision());
+        assert_eq!(since(&server, 1).map_err(|refusal| refusal.code), Err(410));
+        assert_eq!(since(&server, server.revision()), Ok(0));
+    }
+}

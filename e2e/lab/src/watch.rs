@@ -1,0 +1,88 @@
+//! What a watch shows of the changes since a revision.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::kind::{Key, Kind};
+use crate::selector::Selector;
+
+/// A change of one object, at one revision.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// The revision that it made.
+    pub revision: u64,
+    /// The object.
+    pub key: Key,
+    /// What it was, unless it was not there.
+    pub before: Option<Arc<Value>>,
+    /// What it is, unless it is gone.
+    pub after: Option<Arc<Value>>,
+}
+
+/// What a watch says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What happened, as this watch sees it.
+    pub event_type: EventType,
+    /// The object as it is; as it last was, with the revision of its end, for one that is gone from view.
+    pub object: Arc<Value>,
+}
+
+/// What happened to an object, as a watch sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventType {
+    /// It has come into view.
+    Added,
+    /// It has changed.
+    Modified,
+    /// It is gone from view.
+    Deleted,
+    /// Nothing; all up to this revision has been shown.
+    Bookmark,
+}
+
+impl EventType {
+    /// The type's name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+        }
+    }
+}
+
+impl Change {
+    /// What a watch with this selector shows of it.
+    pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
+        let in_view =
+            |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(&self.key, it));
+        let (event_type, object) = match (in_view(&self.before), in_view(&self.after)) {
+            (None, None) => return None,
+            (None, Some(after)) => (EventType::Added, after),
+            (Some(_), Some(after)) => (EventType::Modified, after),
+            (Some(mut before), None) => {
+                let object = Arc::make_mut(&mut before);
+                object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+                (EventType::Deleted, before)
+            }
+        };
+        Some(Event { event_type, object })
+    }
+}
+
+/// The bookmark that says that a watch of this kind has shown all up to this revision.
+pub(crate) fn bookmark(kind: Kind, revision: u64) -> Event {
+    let object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.name(),
+        "metadata": { "resourceVersion": revision.to_string() },
+    });
+    Event {
+        event_type: EventType::Bookmark,
+        object: Arc::new(object),
+    }
+}

@@ -1,0 +1,257 @@
+//! What an object becomes as it is created or updated.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::answer::Refusal;
+use crate::kind::{Key, Kind};
+use crate::normal::normalize;
+use crate::request::Part;
+
+/// The taint that admission (`TaintNodesByCondition`) gives every new node.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+/// Where a `DaemonSet` carries how often its template has changed, beginning with one.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// What only the server says.
+const SYSTEM: [&str; 5] = [
+    "resourceVersion",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+];
+
+/// A time as objects carry it, in whole seconds.
+pub fn wire(time: Timestamp) -> Value {
+    json!(time.strftime("%FT%TZ").to_string())
+}
+
+/// Counts a change of what is asked for, where that is counted.
+pub fn bump_generation(object: &mut Value) {
+    if let Some(generation) = object.pointer_mut("/metadata/generation")
+        && let Some(number) = generation.as_i64()
+    {
+        *generation = json!(number + 1);
+    }
+}
+
+/// The object that comes of this one as it is created.
+pub fn created(key: &Key, mut object: Value, uid: &str, now: Timestamp) -> Result<Value, Refusal> {
+    let kind = key.kind;
+    name(key, &mut object);
+    let metadata = metadata(&mut object);
+    for field in SYSTEM {
+        metadata.remove(field);
+    }
+    metadata.insert("uid".to_owned(), json!(uid));
+    metadata.insert("creationTimestamp".to_owned(), wire(now));
+    if kind.has_generation() {
+        metadata.insert("generation".to_owned(), json!(1));
+    }
+    if kind.has_status() && !kind.is_created_with_status() {
+        set(&mut object, "status", None);
+    }
+    match kind {
+        Kind::Node => taint_new_node(&mut object),
+        Kind::Pod => object["status"] = json!({"phase": "Pending"}),
+        Kind::DaemonSet => set_template_generation(&mut object, 1),
+        _ => {}
+    }
+    normalize(kind, &mut object);
+    validate(key, &object)?;
+    Ok(object)
+}
+
+/// The object that comes of `old` as this part of it is replaced with that of `new`.
+pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Value, Refusal> {
+    let kind = key.kind;
+    check_version(key, old, &new)?;
+    if part == Part::Status {
+        new = with_status_of(kind, old, new);
+    } else if kind.has_status() {
+        set(&mut new, "status", old.get("status").cloned());
+    }
+    name(key, &mut new);
+    keep_system_fields(old, metadata(&mut new));
+    if kind == Kind::DaemonSet {
+        let is_changed = old["spec"]["template"] != new["spec"]["template"];
+        let before = template_generation(old);
+        set_template_generation(&mut new, before + i64::from(is_changed));
+    }
+    normalize(kind, &mut new);
+    validate_update(key, old, &new)?;
+    validate(key, &new)?;
+    if kind.has_generation() && asks_for_something_else(kind, old, &new) {
+        bump_generation(&mut new);
+    }
+    Ok(new)
+}
+
+/// Refuses what was made of another revision, or says of none though it has to.
+fn check_version(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    let is_unsaid = |version: &Value| version.as_str().is_none_or(str::is_empty);
+    let wanted = version(new);
+    if is_unsaid(&wanted) {
+        if key.kind.may_be_replaced_blindly() {
+            return Ok(());
+        }
+        let field = "metadata.resourceVersion".to_owned();
+        return Err(Refusal::invalid(key, vec![field]));
+    }
+    if wanted == version(old) {
+        Ok(())
+    } else {
+        Err(Refusal::conflict(key, "it has been modified"))
+    }
+}
+
+/// The old object with the new one's status. What a status update does to the metadata differs by kind.
+fn with_status_of(kind: Kind, old: &Value, mut new: Value) -> Value {
+    let mut object = old.clone();
+    set(&mut object, "status", new.get("status").cloned());
+    if !kind.is_custom() {
+        object["metadata"] = new["metadata"].take();
+    }
+    if kind == Kind::Pod {
+        let owners = old["metadata"].get("ownerReferences").cloned();
+        set(&mut object["metadata"], "ownerReferences", owners);
+    }
+    object
+}
+
+fn keep_system_fields(old: &Value, metadata: &mut Map<String, Value>) {
+    if metadata.get("uid").is_none_or(Value::is_null) {
+        metadata.remove("uid");
+    }
+    for field in SYSTEM.into_iter().chain(["uid", "creationTimestamp"]) {
+        let is_sent = field == "uid" && metadata.contains_key(field);
+        if is_sent {
+            continue;
+        }
+        match old["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+}
+
+/// Whether there is another generation: for a custom resource, any change but those of metadata and status.
+fn asks_for_something_else(kind: Kind, old: &Value, new: &Value) -> bool {
+    if !kind.is_custom() {
+        return old["spec"] != new["spec"];
+    }
+    let rest = |object: &Value| {
+        let mut fields = object.as_object().cloned().unwrap_or_default();
+        fields.remove("metadata");
+        fields.remove("status");
+        fields
+    };
+    rest(old) != rest(new)
+}
+
+fn validate_update(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let mut fields = Vec::new();
+    let (before, after) = (&old["metadata"], &new["metadata"]);
+    if before["uid"] != after["uid"] {
+        fields.push("metadata.uid".to_owned());
+    }
+    let finalizers = |metadata: &Value| metadata["finalizers"].as_array().cloned();
+    let known = finalizers(before).unwrap_or_default();
+    let is_new = |finalizer: &Value| !known.contains(finalizer);
+    if !before["deletionTimestamp"].is_null()
+        && finalizers(after).is_some_and(|list| list.iter().any(is_new))
+    {
+        fields.push("metadata.finalizers".to_owned());
+    }
+    if key.kind == Kind::Pod && old["spec"]["nodeName"] != new["spec"]["nodeName"] {
+        fields.push("spec".to_owned());
+    }
+    refuse(key, fields)
+}
+
+fn validate(key: &Key, object: &Value) -> Result<(), Refusal> {
+    let mut fields = Vec::new();
+    if key.kind == Kind::Node {
+        let taints = object["spec"]["taints"].as_array();
+        let taints = taints.map_or(&[][..], Vec::as_slice);
+        let id = |taint: &Value| (taint["key"].clone(), taint["effect"].clone());
+        for (index, taint) in taints.iter().enumerate() {
+            if taints[..index].iter().any(|other| id(other) == id(taint)) {
+                fields.push(format!("metadata.taints[{index}]"));
+            }
+        }
+    }
+    refuse(key, fields)
+}
+
+fn refuse(key: &Key, fields: Vec<String>) -> Result<(), Refusal> {
+    if fields.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(key, fields))
+    }
+}
+
+fn taint_new_node(node: &mut Value) {
+    let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+    let taints = &mut node["spec"]["taints"];
+    match taints.as_array_mut() {
+        Some(taints) => {
+            let is_there = taints
+                .iter()
+                .any(|it| it["key"] == taint["key"] && it["effect"] == taint["effect"]);
+            if !is_there {
+                taints.push(taint);
+            }
+        }
+        None => *taints = json!([taint]),
+    }
+}
+
+fn template_generation(daemon_set: &Value) -> i64 {
+    let generation = daemon_set["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+    generation
+        .and_then(|generation| generation.parse().ok())
+        .unwrap_or(1)
+}
+
+fn set_template_generation(daemon_set: &mut Value, generation: i64) {
+    let annotations = &mut daemon_set["metadata"]["annotations"];
+    annotations[TEMPLATE_GENERATION] = json!(generation.to_string());
+}
+
+/// Has the object say what and where it is.
+fn name(key: &Key, object: &mut Value) {
+    set(object, "apiVersion", Some(json!(key.kind.api_version())));
+    set(object, "kind", Some(json!(key.kind.name())));
+    let metadata = &mut object["metadata"];
+    metadata["name"] = json!(key.name);
+    if key.kind.is_namespaced() {
+        metadata["namespace"] = json!(key.namespace);
+    }
+}
+
+fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata
+        .as_object_mut()
+        .expect("the metadata has just been made an object")
+}
+
+fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    match (object.as_object_mut(), value) {
+        (Some(fields), Some(value)) => {
+            fields.insert(field.to_owned(), value);
+        }
+        (Some(fields), None) => {
+            fields.remove(field);
+        }
+        (None, value) => *object = json!({ field: value }),
+    }
+}
