@@ -41,10 +41,10 @@ test: controlplane prometheus helm build ## Run every test, against a real contr
 
 test-unit: ## Run the tests that need no control plane
 	$(CARGO) test --package nodegate
-	$(CARGO) test --package nodegate-e2e --lib
+	$(CARGO) test --package nodegate-e2e --package nodegate-lab --lib
 
 test-e2e: controlplane prometheus helm build ## Run the tests against a real control plane
-	$(CARGO) test --package nodegate-e2e
+	$(CARGO) test --package nodegate-e2e --package nodegate-lab
 
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
 	$(CARGO) test --package nodegate-e2e --test metrics

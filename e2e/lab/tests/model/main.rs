@@ -1,0 +1,158 @@
+//! The model is held against the real API server: the same requests must get the same answers from both, and the same
+//! watches must show the same events in the same order.
+//!
+//! ```text
+//! step       one request, in words that are the same for both
+//! sequences  telling sequences, by hand
+//! random     sequences by chance, out of the changes that objects of each kind may meet
+//! pair       both servers, and the comparison of all that they say
+//! real       requests and watches of the real one
+//! outcome    an answer or an object in the form that is compared
+//! ```
+
+mod outcome;
+mod pair;
+mod random;
+mod real;
+mod sequences;
+mod step;
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use nodegate_e2e::{Cluster, Options};
+use nodegate_lab::{EventType, Key, Kind, Request, Selector, Server};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use serde_json::{Value, json};
+
+use crate::pair::Pair;
+use crate::real::Real;
+
+/// How many sequences are made by chance; and for how long, on a machine that has too much to do.
+const SEQUENCES: u32 = 150;
+const TIME: Duration = Duration::from_secs(40);
+
+/// How long a watch is open that is read to its end, in seconds. A bookmark comes 2 s before.
+const SHORT: u32 = 4;
+
+#[test]
+fn the_model_does_what_the_api_server_does_in_telling_sequences() -> Result<()> {
+    let (runtime, mut pair) = pair()?;
+    let mut differences = Vec::new();
+    for (name, steps) in sequences::all() {
+        if let Err(difference) = runtime.block_on(pair.run(&steps)) {
+            differences.push(format!("{name}: {difference:#}"));
+        }
+    }
+    ensure!(differences.is_empty(), "{}", differences.join("\n\n"));
+    Ok(())
+}
+
+#[test]
+fn the_model_does_what_the_api_server_does_in_sequences_made_by_chance() -> Result<()> {
+    let (runtime, pair) = pair()?;
+    let pair = RefCell::new(pair);
+    let started = Instant::now();
+    let mut runner = TestRunner::new(Config {
+        cases: SEQUENCES,
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        ..Config::default()
+    });
+    let run = runner.run(&random::steps(), |steps| {
+        if started.elapsed() > TIME {
+            return Ok(());
+        }
+        let result = runtime.block_on(pair.borrow_mut().run(&steps));
+        result.map_err(|difference| TestCaseError::fail(format!("{difference:#}")))
+    });
+    let counted = pair.borrow().summary();
+    println!("{counted}");
+    run.map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+#[test]
+fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Result<()> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let cluster = Cluster::start(Options::api_only()).await?;
+        let real = Real::new(&cluster).await?;
+        let mut model = Server::new(0);
+        let key = Key::cluster(Kind::Node, "n");
+        let create = Request::Create {
+            key: key.clone(),
+            object: json!({}),
+        };
+        let since = real.revision(Kind::Node).await?;
+        // A bookmark says nothing that the watch began with.
+        let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
+        real.answer(&create).await?;
+        model.answer(&create, Timestamp::UNIX_EPOCH)?;
+        let seen = watch.rest().await?;
+        let types: Vec<&str> = seen
+            .iter()
+            .filter_map(|event| event["type"].as_str())
+            .collect();
+        let bookmarks = types.strip_prefix(&["ADDED"]).unwrap_or_default();
+        assert!(
+            !bookmarks.is_empty() && bookmarks.iter().all(|it| *it == "BOOKMARK"),
+            "{seen:?}"
+        );
+        let bookmark = model.bookmark(Kind::Node);
+        assert_eq!(bookmark.event_type, EventType::Bookmark);
+        let fields = |object: &Value| {
+            let mut object = outcome::comparable(Kind::Node, object);
+            let metadata = object["metadata"].take();
+            (object, metadata)
+        };
+        assert_eq!(
+            fields(&seen[1]["object"]),
+            fields(&bookmark.object),
+            "what a bookmark says"
+        );
+
+        // A server that has just started knows no more than what is.
+        let delete = Request::Delete {
+            key,
+            preconditions: nodegate_lab::Preconditions::default(),
+            grace: None,
+        };
+        real.answer(&delete).await?;
+        model.answer(&delete, Timestamp::UNIX_EPOCH)?;
+        cluster.restart_api_server().await?;
+        model.compact(model.revision());
+        let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
+        let seen = watch.rest().await?;
+        let refusal = model
+            .events(Kind::Node, None, &Selector::default(), 1)
+            .err()
+            .context("the model remembers")?;
+        let status = &seen.first().context("no event")?["object"];
+        assert_eq!(status["code"], json!(refusal.code), "{seen:?}");
+        assert_eq!(status["reason"], json!(refusal.reason), "{seen:?}");
+        Ok(())
+    })
+}
+
+fn pair() -> Result<(tokio::runtime::Runtime, Pair)> {
+    let runtime = runtime()?;
+    let pair = runtime.block_on(start())?;
+    Ok((runtime, pair))
+}
+
+async fn start() -> Result<Pair> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    cluster.install_karpenter_crds().await?;
+    Pair::new(cluster).await
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("starting a runtime")
+}

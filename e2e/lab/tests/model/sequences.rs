@@ -1,0 +1,370 @@
+//! Telling sequences, by hand.
+
+use nodegate_lab::{Kind, Part};
+use serde_json::{Value, json};
+
+use crate::random::{self, bodies, event, pod};
+use crate::step::{Slot, Step};
+
+const NODE: Slot = Slot(Kind::Node, 0);
+const POD: Slot = Slot(Kind::Pod, 0);
+const RULE: Slot = Slot(Kind::NodeReadinessRule, 0);
+const CLAIM: Slot = Slot(Kind::NodeClaim, 0);
+const LEASE: Slot = Slot(Kind::Lease, 0);
+const EVENT: Slot = Slot(Kind::Event, 0);
+
+/// Every sequence with what it tells.
+pub fn all() -> Vec<(&'static str, Vec<Step>)> {
+    let mut all = vec![
+        ("what is not there is not found", nothing()),
+        (
+            "a namespace that is not there takes nothing",
+            no_namespace(),
+        ),
+        ("a node re-created under its name is another", re_created()),
+        (
+            "a patch that changes nothing makes no revision",
+            unchanged(),
+        ),
+        (
+            "a taint is lifted only from the list that was read",
+            taints(),
+        ),
+        ("published conditions go beside the kubelet's", conditions()),
+        ("status and spec are changed apart", apart()),
+        ("an object goes with its last finalizer", finalizers()),
+        ("a claim is deleted only as it was looked at", claim()),
+        ("a pod has its time to end", pods()),
+        (
+            "a bare lease is made by an update, and held by its revision",
+            lease(),
+        ),
+        (
+            "an event is written once",
+            vec![
+                Step::Create(EVENT, event()),
+                Step::Get(EVENT),
+                Step::Create(EVENT, event()),
+            ],
+        ),
+    ];
+    all.extend(Kind::ALL.map(|kind| ("the life of each kind", life(kind))));
+    all
+}
+
+fn life(kind: Kind) -> Vec<Step> {
+    let slot = Slot(kind, 0);
+    let mut steps: Vec<Step> = bodies(kind)
+        .into_iter()
+        .flat_map(|body| {
+            [
+                Step::Create(slot, body),
+                Step::Get(slot),
+                Step::Delete(slot, json!({}), Some(0)),
+            ]
+        })
+        .collect();
+    let finalizers = json!({"metadata": {"finalizers": null}});
+    steps.push(Step::Merge(slot, Part::Main, finalizers));
+    steps
+}
+
+fn nothing() -> Vec<Step> {
+    let mut steps = Vec::new();
+    for kind in Kind::ALL {
+        let slot = Slot(kind, 1);
+        steps.extend([
+            Step::Get(slot),
+            Step::Merge(slot, Part::Main, json!({})),
+            Step::Delete(slot, json!({}), None),
+            Step::Delete(slot, json!({"uid": "1"}), None),
+            Step::List(kind, None, "", ""),
+        ]);
+        if kind.has_status() {
+            steps.push(Step::Merge(slot, Part::Status, json!({})));
+        }
+    }
+    steps.push(Step::List(Kind::Node, None, "", "spec.nodeName=w1"));
+    steps
+}
+
+fn no_namespace() -> Vec<Step> {
+    vec![
+        Step::Create(Slot(Kind::Pod, 3), pod(None)),
+        Step::Get(Slot(Kind::Pod, 3)),
+        Step::List(Kind::Pod, Some("nowhere"), "", ""),
+    ]
+}
+
+fn re_created() -> Vec<Step> {
+    let taint = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "<first uid>"},
+        {"op": "add", "path": "/spec/taints", "value": []},
+    ]);
+    let conditions = json!({
+        "metadata": {"uid": "<first uid>"},
+        "status": {"conditions": [condition("A", "True")]},
+    });
+    vec![
+        Step::Create(NODE, json!({})),
+        Step::Create(NODE, json!({})),
+        Step::Delete(NODE, json!({"uid": "<uid>"}), None),
+        Step::Create(NODE, json!({})),
+        Step::Json(NODE, Part::Main, taint),
+        Step::Strategic(NODE, Part::Status, conditions.clone()),
+        Step::Merge(NODE, Part::Status, conditions),
+        Step::Stale(NODE, Part::Main, json!({})),
+        Step::Stale(NODE, Part::Status, json!({})),
+        Step::Delete(NODE, json!({"uid": "<first uid>"}), None),
+        Step::Get(NODE),
+    ]
+}
+
+fn unchanged() -> Vec<Step> {
+    let body = json!({"metadata": {"labels": {"pool": "a"}}});
+    let part = Part::Main;
+    vec![
+        Step::Create(NODE, body.clone()),
+        Step::Merge(NODE, part, body.clone()),
+        Step::Merge(NODE, part, json!({"metadata": {"annotations": {}}})),
+        Step::Strategic(NODE, part, body),
+        Step::Update(NODE, part, json!({})),
+        Step::Update(NODE, Part::Status, json!({})),
+        Step::Update(NODE, part, json!({"metadata": {"labels": {"pool": "b"}}})),
+        Step::Update(NODE, part, json!({"metadata": {"labels": {"pool": "a"}}})),
+    ]
+}
+
+fn taints() -> Vec<Step> {
+    let replace = |taints: Value| {
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "<uid>"},
+                {"op": "test", "path": "/spec/taints", "value": "<taints>"},
+                {"op": "add", "path": "/spec/taints", "value": taints},
+            ]),
+        )
+    };
+    let ours = json!({"key": "readiness.k8s.io/a", "value": "", "effect": "NoSchedule"});
+    let theirs = json!({
+        "key": "example.com/theirs",
+        "value": "v",
+        "effect": "NoExecute",
+        "timeAdded": "2026-01-01T00:00:00Z",
+    });
+    vec![
+        Step::Create(NODE, json!({"spec": {"taints": [ours]}})),
+        replace(json!([theirs])),
+        replace(json!([theirs, ours])),
+        replace(json!([])),
+        replace(json!([ours])),
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([{"op": "test", "path": "/spec/taints", "value": null}]),
+        ),
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([{"op": "remove", "path": "/spec/taints"}]),
+        ),
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([{"op": "remove", "path": "/spec/taints"}]),
+        ),
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([{"op": "test", "path": "/spec/taints", "value": null}]),
+        ),
+        Step::Json(
+            NODE,
+            Part::Main,
+            json!([{"op": "test", "path": "/absent/taints", "value": null}]),
+        ),
+        replace(json!([ours, ours])),
+        replace(json!([theirs])),
+    ]
+}
+
+fn conditions() -> Vec<Step> {
+    let patch = |conditions: Value| {
+        Step::Strategic(
+            NODE,
+            Part::Status,
+            json!({"status": {"conditions": conditions}}),
+        )
+    };
+    let withdrawn = |condition_type: &str| json!({"$patch": "delete", "type": condition_type});
+    vec![
+        Step::Create(NODE, json!({})),
+        patch(json!([condition("Ready", "True"), condition("B", "True")])),
+        patch(json!([condition("C", "True")])),
+        patch(json!([condition("B", "False"), condition("D", "False")])),
+        patch(json!([
+            condition("Ready", "False"),
+            condition("C", "False")
+        ])),
+        patch(json!([condition("C", "True"), condition("Ready", "True")])),
+        patch(json!([withdrawn("C"), condition("D", "True")])),
+        patch(json!([{"type": "D", "status": "Unknown"}])),
+        patch(json!([withdrawn("absent")])),
+        patch(json!([withdrawn("Ready"), withdrawn("B"), withdrawn("D")])),
+        patch(json!([withdrawn("Ready")])),
+    ]
+}
+
+fn apart() -> Vec<Step> {
+    let whole = |kind, value: u8| {
+        let annotations = json!({"example.com/a": value.to_string()});
+        let is_odd = value % 2 == 1;
+        let (spec, status) = if kind == Kind::Node {
+            let gpus = json!({"example.com/gpu": value.to_string()});
+            (
+                json!({"unschedulable": is_odd}),
+                json!({"allocatable": gpus}),
+            )
+        } else {
+            (
+                json!({"dryRun": is_odd}),
+                json!({"observedGeneration": value}),
+            )
+        };
+        json!({"metadata": {"annotations": annotations}, "spec": spec, "status": status})
+    };
+    let mut steps = Vec::new();
+    for slot in [NODE, RULE] {
+        steps.push(Step::Create(slot, bodies(slot.0)[0].clone()));
+        for (part, value) in [
+            (Part::Main, 1),
+            (Part::Status, 2),
+            (Part::Main, 4),
+            (Part::Status, 5),
+        ] {
+            steps.push(Step::Merge(slot, part, whole(slot.0, value)));
+            steps.push(Step::Update(slot, part, whole(slot.0, value + 5)));
+        }
+    }
+    steps
+}
+
+fn finalizers() -> Vec<Step> {
+    let mut steps = Vec::new();
+    for slot in [NODE, RULE, POD] {
+        let with_two = json!({"metadata": {"finalizers": ["example.com/f", "example.com/g"]}});
+        let mut body = bodies(slot.0)[0].clone();
+        json_patch::merge(&mut body, &with_two);
+        let list = |finalizers: Value| {
+            let patch = json!({"metadata": {"finalizers": finalizers, "labels": {"pool": "a"}}});
+            Step::Merge(slot, Part::Main, patch)
+        };
+        steps.extend([
+            Step::Create(slot, body.clone()),
+            Step::Delete(slot, json!({}), None),
+            Step::Delete(slot, json!({}), None),
+            Step::Create(slot, body.clone()),
+            list(json!(["example.com/h", "example.com/f"])),
+            list(json!(["example.com/f"])),
+            Step::Update(
+                slot,
+                Part::Main,
+                json!({"metadata": {"deletionTimestamp": null}}),
+            ),
+            list(json!([])),
+            Step::Get(slot),
+            Step::Create(slot, body),
+            Step::Json(
+                slot,
+                Part::Main,
+                json!([{"op": "remove", "path": "/metadata/finalizers"}]),
+            ),
+            Step::Delete(slot, json!({}), None),
+        ]);
+    }
+    steps
+}
+
+fn claim() -> Vec<Step> {
+    let annotate = |version: &str, value: &str| {
+        json!({"metadata": {
+            "uid": "<uid>",
+            "resourceVersion": version,
+            "annotations": {"karpenter.sh/nodeclaim-termination-timestamp": value},
+        }})
+    };
+    let exactly = json!({"uid": "<uid>", "resourceVersion": "<version>"});
+    let before = json!({"uid": "<uid>", "resourceVersion": "<first version>"});
+    vec![
+        Step::Create(CLAIM, bodies(Kind::NodeClaim)[2].clone()),
+        Step::Merge(CLAIM, Part::Status, json!({"status": {"nodeName": "w1"}})),
+        Step::Merge(CLAIM, Part::Main, annotate("<first version>", "1")),
+        Step::Delete(CLAIM, before, None),
+        Step::Merge(CLAIM, Part::Main, annotate("<version>", "2")),
+        Step::Delete(CLAIM, exactly.clone(), None),
+        Step::Delete(CLAIM, exactly, None),
+        Step::Merge(CLAIM, Part::Main, json!({"metadata": {"finalizers": null}})),
+        Step::Delete(CLAIM, json!({"uid": "<uid>"}), None),
+    ]
+}
+
+fn pods() -> Vec<Step> {
+    let delete = |grace| Step::Delete(POD, json!({"uid": "<uid>"}), grace);
+    vec![
+        Step::Create(POD, pod(None)),
+        delete(None),
+        Step::Create(POD, pod(Some("w1"))),
+        Step::Merge(
+            POD,
+            Part::Status,
+            json!({"status": {"phase": "Running", "conditions": [random::condition("Ready", "True")]}}),
+        ),
+        delete(None),
+        delete(None),
+        delete(Some(60)),
+        delete(Some(10)),
+        Step::Merge(POD, Part::Status, json!({"status": {"phase": "Succeeded"}})),
+        delete(Some(0)),
+        Step::Get(POD),
+        Step::Create(POD, pod(Some("w2"))),
+        Step::Merge(POD, Part::Status, json!({"status": {"phase": "Failed"}})),
+        Step::Create(Slot(Kind::Pod, 1), pod(Some("w1"))),
+        Step::List(
+            Kind::Pod,
+            None,
+            "",
+            "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed",
+        ),
+        delete(None),
+        Step::Delete(Slot(Kind::Pod, 1), json!({}), Some(0)),
+    ]
+}
+
+fn lease() -> Vec<Step> {
+    let held = |by: &str| json!({"spec": {"holderIdentity": by}});
+    vec![
+        Step::Update(LEASE, Part::Main, held("a")),
+        Step::Update(LEASE, Part::Main, held("b")),
+        Step::Stale(LEASE, Part::Main, held("a")),
+        Step::Update(LEASE, Part::Main, held("b")),
+        Step::Delete(LEASE, json!({}), None),
+        Step::Stale(
+            LEASE,
+            Part::Main,
+            json!({"metadata": null, "spec": {"holderIdentity": "c"}}),
+        ),
+    ]
+}
+
+fn condition(condition_type: &str, status: &str) -> Value {
+    json!({
+        "type": condition_type,
+        "status": status,
+        "reason": "Test",
+        "message": "told",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
