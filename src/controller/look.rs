@@ -65,6 +65,14 @@ impl LookWork {
             .unwrap_or_default()
     }
 
+    /// Notes what was read, beside what was read before and still counts: as old as the older of the two.
+    fn had(&mut self, asked: Instant, looked: Doubts, doubted: Option<Instant>, now: Instant) {
+        let before = self.fresh(doubted, now);
+        let since = self.had.filter(|_| !before.is_empty());
+        let asked = since.map_or(asked, |(before, _)| before.min(asked));
+        self.had = Some((asked, looked.and(before)));
+    }
+
     /// What there is of it for another node of the same name: what is under way ends in its own time.
     pub(super) fn for_another_node(&self) -> Self {
         Self {
@@ -237,7 +245,8 @@ impl Reconciler {
         match result {
             Ok(seen) => {
                 work.look.retry = Backoff::default();
-                work.look.had = Some((seen.asked, seen.looked));
+                work.look
+                    .had(seen.asked, seen.looked, self.doubted, Instant::now());
             }
             Err(error) => {
                 work.look.retry.failed(Pauses::REFUSED, Instant::now());
@@ -251,5 +260,38 @@ impl Reconciler {
             }
         }
         self.cache.mark(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_counts_for_a_while_and_beside_what_is_read_next() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let of = |mark: fn(&mut Doubts)| {
+            let mut doubts = Doubts::default();
+            mark(&mut doubts);
+            doubts
+        };
+        let rules = of(|it| it.rules = true);
+        let nodes = of(|it| it.nodes = true);
+        let mut work = LookWork::default();
+        assert!(work.fresh(None, start).is_empty());
+        work.had(start, rules, None, start);
+        work.had(after(4), nodes, None, after(4));
+        assert_eq!(work.fresh(None, after(10)), rules.and(nodes));
+        assert!(
+            work.fresh(None, after(11)).is_empty(),
+            "as old as the older"
+        );
+        assert!(
+            work.fresh(Some(after(1)), after(4)).is_empty(),
+            "everything has come into doubt since"
+        );
+        work.had(after(12), nodes, None, after(12));
+        assert_eq!(work.fresh(None, after(20)), nodes);
     }
 }
