@@ -37,14 +37,16 @@ build: ## Build everything
 	$(CARGO) build --workspace
 
 test: controlplane prometheus helm build ## Run every test, against a real control plane
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --exclude nodegate-e2e
+	hack/test-e2e
 
 test-unit: ## Run the tests that need no control plane
 	$(CARGO) test --package nodegate
 	$(CARGO) test --package nodegate-e2e --package nodegate-lab --lib
 
 test-e2e: controlplane prometheus helm build ## Run the tests against a real control plane
-	$(CARGO) test --package nodegate-e2e --package nodegate-lab
+	$(CARGO) test --package nodegate-lab
+	hack/test-e2e
 
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
 	$(CARGO) test --package nodegate-e2e --test metrics
