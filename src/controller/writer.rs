@@ -136,15 +136,19 @@ impl From<kube::Error> for WriteError {
             .as_ref()
             .map_or(0, |it| it.retry_after_seconds);
         let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        // A failed `test` of a JSON patch is a 422 that names neither an object nor a field.
-        let names_nothing = status
-            .details
-            .as_ref()
-            .is_none_or(|details| details.name.is_empty() && details.causes.is_empty());
+        // A failed `test` of a JSON patch is a 422 that names neither an object nor a field; another UID than a merge patch
+        // names is one that names just that.
+        let is_another = status.details.as_ref().is_none_or(|details| {
+            let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
+            match details.causes.as_slice() {
+                [] => details.name.is_empty(),
+                _ => fields.all(|field| field == "metadata.uid"),
+            }
+        });
         match status.code {
             404 => Self::Gone,
             409 => Self::Conflict,
-            422 if names_nothing => Self::Conflict,
+            422 if is_another => Self::Conflict,
             403 => Self::Failed(with_remedy(status.message)),
             429 => Self::Throttled {
                 message: status.message,
@@ -337,24 +341,27 @@ mod tests {
                 .boxed(),
             )
         };
-        let invalid = StatusDetails {
-            name: "n".into(),
-            group: String::new(),
-            kind: "Node".into(),
-            uid: String::new(),
-            causes: vec![StatusCause {
-                reason: "FieldValueInvalid".into(),
-                message: "bad".into(),
-                field: "spec.taints".into(),
-            }],
-            retry_after_seconds: 0,
+        let invalid = |field: &str| {
+            Some(StatusDetails {
+                name: "n".into(),
+                group: String::new(),
+                kind: "Node".into(),
+                uid: String::new(),
+                causes: vec![StatusCause {
+                    reason: "FieldValueInvalid".into(),
+                    message: "bad".into(),
+                    field: field.into(),
+                }],
+                retry_after_seconds: 0,
+            })
         };
         for (error, expected) in [
             (status(422, None), WriteError::Conflict),
             (
-                status(422, Some(invalid)),
+                status(422, invalid("spec.taints")),
                 WriteError::Failed("message".into()),
             ),
+            (status(422, invalid("metadata.uid")), WriteError::Conflict),
             (status(409, None), WriteError::Conflict),
             (status(404, None), WriteError::Gone),
         ] {
