@@ -22,6 +22,7 @@
 //! | `survey` | the gauges |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
+//! | `turns` | whose turn it is: the limit on writes, what has been refused, outages |
 //! | `lease` | leader election |
 //! | `unreadable` | the loop's care for objects that cannot be understood |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
@@ -45,6 +46,7 @@ mod repairs;
 mod rules;
 mod status;
 mod survey;
+mod turns;
 mod unreadable;
 mod unused;
 mod watch;
