@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 use nodegate_e2e::changes::{patch_rule, set_node_condition, set_pod_ready};
 use nodegate_e2e::fixtures::{daemon_set, node, pod, rule, set_csi_drivers};
 use nodegate_e2e::relay::{Kind, Relay};
-use nodegate_e2e::sights::has_taint;
+use nodegate_e2e::sights::{events_on, has_taint};
 use nodegate_e2e::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::json;
 
@@ -101,6 +101,7 @@ async fn nothing_wrong_is_done_while_the_watch_of_one_kind_stands_still() -> Res
         a_rule_that_is_a_dry_run_now(),
         a_node_that_has_turned(),
         a_reporter_that_beats(),
+        a_pod_that_was_ready_in_time(),
         a_pod_that_a_standby_has_not_seen_turn(),
     )?;
     Ok(())
@@ -221,6 +222,33 @@ async fn a_reporter_that_beats() -> Result<()> {
         scene.is_closed().await
     })
     .await
+}
+
+/// The node's time is up while the pod it waited for is Ready, and nothing has been seen of that.
+async fn a_pod_that_was_ready_in_time() -> Result<()> {
+    let scene = Scene::set("True").await?;
+    pod("kube-system/cni")
+        .critical()
+        .on("n")
+        .create(&scene.client)
+        .await?;
+    let repair = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
+    let gate = rule("evidence", KEY)
+        .bootstrap_only()
+        .spec("repair", repair);
+    gate.waits_for(COMPONENTS).create(&scene.client).await?;
+    scene.eventually_closed(true).await?;
+    scene.freeze(Kind::Pods).await;
+    set_pod_ready(&scene.client, "kube-system", "cni", true).await?;
+    // Beyond the end of its time.
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    scene.never_closed(false).await?;
+    scene.relay.thaw_all();
+    scene.eventually_closed(false).await?;
+    let mut events = events_on(&scene.client, "n").await?.into_iter();
+    let given_up = events.any(|event| event.reason.as_deref() == Some("NodeReleasedUnready"));
+    ensure!(!given_up, "it was given up");
+    Ok(())
 }
 
 /// The leader dies, and what takes its place has missed what became of a pod.
