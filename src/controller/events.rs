@@ -221,7 +221,7 @@ async fn post_all(
             let event = notice.into_event(instance, sequence as u64);
             let made = limiter.turn_for_event().await;
             let created = tokio::time::timeout(DEADLINE, create(client, &event)).await;
-            let result = created.map_or(Err(WriteError::TimedOut), |created| {
+            let result = created.map_or(Err(WriteError::TimedOut(DEADLINE)), |created| {
                 created.map_err(WriteError::from)
             });
             limiter.answered(made, result.as_ref().err());

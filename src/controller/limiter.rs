@@ -97,7 +97,7 @@ impl Limiter {
                     WriteError::Throttled { come_again, .. }
                     | WriteError::Broken { come_again, .. },
                 ) => limits.overloaded(made, *come_again, Instant::now()),
-                Some(WriteError::TimedOut) => limits.overloaded(made, None, Instant::now()),
+                Some(WriteError::TimedOut(_)) => limits.overloaded(made, None, Instant::now()),
                 Some(WriteError::Unreachable(_)) => {}
                 None | Some(WriteError::Conflict | WriteError::Gone | WriteError::Failed(_)) => {
                     limits.dealt_with(made);

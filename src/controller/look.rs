@@ -21,7 +21,7 @@ use super::reconcile::{Done, Reconciler};
 use super::writer::WriteError;
 use crate::condition::CriticalComponentClass;
 use crate::engine::{Backoff, Pauses};
-use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject};
+use crate::object::{self, CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject};
 use crate::rule::Doubts;
 
 /// How many nodes are looked at at a time.
@@ -122,10 +122,7 @@ impl Looker {
         };
         let seen = tokio::time::timeout(DEADLINE, reads)
             .await
-            .unwrap_or_else(|_| {
-                let message = "the API server did not answer in time".to_owned();
-                Err(WriteError::Failed(message))
-            });
+            .unwrap_or(Err(WriteError::TimedOut(DEADLINE)));
         let result = if seen.is_ok() { "answered" } else { "failed" };
         self.metrics.last_looks.with_label_values(&[result]).inc();
         seen
@@ -187,11 +184,8 @@ where
     K: Clone + DeserializeOwned + Debug,
 {
     let list = api.list(&params).await?;
-    let version = list.metadata.resource_version.as_deref();
     Ok(List {
-        version: version
-            .and_then(|version| version.parse().ok())
-            .unwrap_or_default(),
+        version: object::version(list.metadata.resource_version.as_deref()),
         items: list.items,
     })
 }

@@ -72,7 +72,7 @@ impl Reconciler {
                 }
             }
             // That says neither.
-            Some(WriteError::TimedOut) => {}
+            Some(WriteError::TimedOut(_)) => {}
             _ => {
                 if self.outage.answered() {
                     info!("the API server can be reached again");

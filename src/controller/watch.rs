@@ -24,7 +24,7 @@ use tracing::{debug, info, warn};
 use super::cache::{Change, Event, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
-use crate::condition::{CriticalComponentClass, Namespaces};
+use crate::condition::CriticalComponentClass;
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
@@ -70,7 +70,7 @@ pub fn spawn_all(
     let rules = Source::new(client, RuleObject::url_path(&(), None));
     feeder.watch(Watch::Rules, rules, Change::Rule);
     for (index, class) in classes.iter().enumerate() {
-        let namespace = only_namespace(&class.namespaces);
+        let namespace = class.namespaces.single();
         // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
         let pods = Source::new(client, PodObject::url_path(&(), namespace))
             .labels(class.selector.to_string())
@@ -90,14 +90,6 @@ pub fn spawn_all(
         feeder.watch(Watch::NodeClaims, claims, Change::NodeClaim);
         let pools = Source::new(client, NodePoolObject::url_path(&(), None));
         feeder.watch(Watch::NodePools, pools, Change::NodePool);
-    }
-}
-
-/// The namespace that a class covers, where it is just one.
-fn only_namespace(namespaces: &Namespaces) -> Option<&str> {
-    match namespaces {
-        Namespaces::Only(names) if names.len() == 1 => names.first().map(String::as_str),
-        _ => None,
     }
 }
 

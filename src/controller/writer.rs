@@ -74,8 +74,8 @@ pub enum WriteError {
         come_again: Option<Duration>,
     },
     /// There was no answer in time.
-    #[error("the API server did not answer within {} s", DEADLINE.as_secs())]
-    TimedOut,
+    #[error("the API server did not answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
     /// The API server refused.
     #[error("{0}")]
     Failed(String),
@@ -93,7 +93,10 @@ impl WriteError {
     /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
     /// the object or of the connection.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::TimedOut | Self::Failed(_))
+        matches!(
+            self,
+            Self::Broken { .. } | Self::TimedOut(_) | Self::Failed(_)
+        )
     }
 
     /// What metrics call it; `None` for what is in the nature of concurrent writes.
@@ -103,7 +106,7 @@ impl WriteError {
             Self::Unreachable(_) => Some(UNREACHABLE),
             Self::Throttled { .. } => Some(THROTTLED),
             Self::Broken { .. } => Some(BROKEN),
-            Self::TimedOut => Some(TIMED_OUT),
+            Self::TimedOut(_) => Some(TIMED_OUT),
             Self::Failed(_) => Some(REFUSED),
         }
     }
@@ -320,7 +323,7 @@ async fn within_deadline<T>(
 ) -> Result<T, WriteError> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(result) => result.map_err(WriteError::from),
-        Err(_) => Err(WriteError::TimedOut),
+        Err(_) => Err(WriteError::TimedOut(DEADLINE)),
     }
 }
 

@@ -54,9 +54,12 @@ pub(crate) fn name(meta: &ObjectMeta) -> Arc<str> {
 
 /// The object's resource version.
 pub(crate) fn resource_version(meta: &ObjectMeta) -> Version {
-    meta.resource_version
-        .as_deref()
-        .and_then(|version| version.parse().ok())
+    version(meta.resource_version.as_deref())
+}
+
+/// A version as the API server writes it.
+pub(crate) fn version(text: Option<&str>) -> Version {
+    text.and_then(|version| version.parse().ok())
         .unwrap_or_default()
 }
 

@@ -89,21 +89,19 @@ impl Past<'_> {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
         }
-        let is_in_force = self.was_in_force();
+        let was_in_force = self.was_in_force();
         !self.met
             && match self.memory {
                 // Whoever has lifted the taint has opened the node.
                 Some(memory) => {
                     memory.joining
                         && !memory.was_met
-                        && (self.tainted || (is_in_force && !memory.tainted))
+                        && (self.tainted || (was_in_force && !memory.tainted))
                 }
-                None => self.tainted || (is_in_force && is_new(self.joined, now)),
+                None => self.tainted || (was_in_force && is_new(self.joined, now)),
             }
     }
-}
 
-impl Past<'_> {
     /// Whether the rule was in force when the node came. Which of the two is seen first does not tell, so soon after: the
     /// API server's own times do.
     fn was_in_force(&self) -> bool {
