@@ -135,6 +135,10 @@ impl Sight {
 
     fn update(&self, slot: Slot, part: Part, shown: Option<&Value>, edit: &Value) -> Request {
         let mut object = shown.cloned().unwrap_or_else(|| json!({}));
+        // Those of an earlier revision would be put back, which makes a new one even where nothing else changes.
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
         json_patch::merge(&mut object, &self.fill(slot, edit));
         Request::Update {
             key: self.key(slot),
