@@ -41,6 +41,7 @@ pub mod guard;
 mod instance;
 pub mod metric;
 pub mod object;
+pub mod plan;
 mod process;
 pub mod reference;
 pub mod repair;

@@ -19,10 +19,9 @@ use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
     Pod, PodObject, RuleObject,
 };
+use crate::plan::{ClusterState, Doubts, Memory, NodePlan, NodeState, Part, parts, plan};
 use crate::repair::Karpenter;
-use crate::rule::{
-    ClusterState, Doubts, Memory, NodePlan, NodeState, Part, Rule, RuleSet, parts, plan,
-};
+use crate::rule::{Rule, RuleSet};
 
 /// The taint key of rules that do not name another.
 pub const GATE: &str = "readiness.k8s.io/gate";

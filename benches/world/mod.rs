@@ -10,7 +10,8 @@ use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::rule::{ClusterState, Doubts, NodePlan, NodeState, Rule, RuleSet, plan};
+use nodegate::plan::{ClusterState, Doubts, NodePlan, NodeState, plan};
+use nodegate::rule::{Rule, RuleSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use prometheus::{
 use crate::api::RepairAction;
 use crate::guard::Report;
 use crate::metric::{Description, Registry};
+use crate::plan::{ChangeKind, TaintChange};
 use crate::process::ProcessMetrics;
-use crate::rule::{ChangeKind, TaintChange};
 
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
 const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];

@@ -3,54 +3,22 @@
 //! | file | what it does |
 //! |---|---|
 //! | `watch` | one watch for each kind of object, feeding one channel |
-//! | `cache` | what the watches have shown, and which nodes that concerns |
-//! | `reconcile` | the loop: takes in events, timers and the ends of writes, and has work started |
-//! | `nodes` | the loop's care for nodes: evaluation, and what follows |
-//! | `node_writes` | the loop's writes of nodes |
-//! | `conditions` | the loop's care for published conditions |
-//! | `announce` | log lines and events about nodes |
-//! | `rules` | the loop's care for the rules: finalizers, deletion, status |
-//! | `look` | last looks: what a decision depends on, read past all watches |
-//! | `repairs` | the loop's care for nodes that are not ready in time |
-//! | `karpenter` | what the watches of `NodeClaim`s and `NodePool`s have shown |
-//! | `disruption` | the loop's care for disruption guards: which nodes may be closed now |
-//! | `patch` | the patches that carry plans out (pure) |
-//! | `status` | a rule's status (pure) |
 //! | `writer` | requests that change something, with a deadline each |
 //! | `events` | Kubernetes Events, behind the writes |
 //! | `limiter` | the limit that all writes share |
-//! | `survey` | the gauges |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
-//! | `turns` | whose turn it is: the limit on writes, what has been refused, outages |
 //! | `lease` | leader election |
-//! | `unreadable` | the loop's care for objects that cannot be understood |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
-mod announce;
-mod cache;
-mod conditions;
-mod disruption;
-mod events;
-mod health;
-mod karpenter;
+pub mod events;
+pub mod health;
 mod lease;
-mod limiter;
-mod look;
-mod metrics;
-mod node_writes;
-mod nodes;
-mod patch;
-mod reconcile;
-mod repairs;
-mod rules;
-mod status;
-mod survey;
-mod turns;
-mod unreadable;
+pub mod limiter;
+pub mod metrics;
 mod unused;
 mod watch;
-mod writer;
+pub mod writer;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -60,7 +28,10 @@ use tracing::info;
 
 use crate::client;
 use crate::config::{Config, ConfigError};
+use crate::engine::cache::Cache;
 use crate::engine::election::Loss;
+use crate::engine::look::Looker;
+use crate::engine::reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
@@ -68,14 +39,11 @@ use crate::serve;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
-use cache::Cache;
 use events::EventSink;
 use health::Readiness;
 use lease::{Election, Sight};
 use limiter::Limiter;
-use look::Looker;
 use metrics::Metrics;
-use reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use watch::Feeder;
 use writer::Writer;
 

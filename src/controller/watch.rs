@@ -21,10 +21,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use super::cache::{Change, Event, Watch};
 use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::condition::CriticalComponentClass;
+use crate::engine::cache::{Change, Event, Watch};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::limiter::Limiter;
 use super::metrics::Metrics;
-use super::patch;
 use crate::causes::with_causes;
 use crate::client;
 use crate::engine::Pauses;
+use crate::engine::patch;
 use crate::object::{
     MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Unreadable,
     Version,

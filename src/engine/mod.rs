@@ -14,23 +14,27 @@
 //! | `repetitions` | which of many equal complaints are told |
 //! | `retries` | whose turn it is to try again what has been refused |
 
-mod backoff;
+mod announce;
+pub mod cache;
 mod certainty;
 mod clock;
-mod contention;
+mod conditions;
+mod disruption;
 pub mod election;
-mod limits;
-mod outage;
-mod refusals;
-mod repetitions;
-mod retries;
+pub mod look;
+mod node_writes;
+mod nodes;
+pub mod patch;
+pub mod reconcile;
+mod repairs;
+mod rules;
+mod status;
+mod survey;
+mod turns;
+mod unreadable;
 
-pub use backoff::{Backoff, Pauses};
 pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
-pub use contention::{Contention, Undone};
-pub use limits::{Limits, Rate, Turn};
-pub use outage::Outage;
-pub use refusals::Refusals;
-pub use repetitions::Repetitions;
-pub use retries::Retries;
+pub use turns::{
+    Backoff, Contention, Limits, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
+};

@@ -47,7 +47,7 @@ impl<'a> Ownership<'a> {
     }
 
     /// Whether this is what a rule would say that has added the taint.
-    pub(super) fn is_as_of(&self, rule: &Rule, spec: &CompiledSpec, joining: bool) -> bool {
+    pub(crate) fn is_as_of(&self, rule: &Rule, spec: &CompiledSpec, joining: bool) -> bool {
         *self.rule_uid == *rule.uid
             && *self.rule_name == *rule.name
             && self.is_of(&spec.taint.key, spec.effect)
@@ -75,12 +75,12 @@ impl<'a> Ownership<'a> {
 }
 
 /// Key of the annotation that says that this rule added its taint.
-pub(super) fn owner_key(rule_uid: &str) -> String {
+pub(crate) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
 }
 
 /// Value of the annotation that says that this rule added its taint, and whether to a node that is still joining.
-pub(super) fn owner_value(rule: &Rule, spec: &CompiledSpec, joining: bool) -> String {
+pub(crate) fn owner_value(rule: &Rule, spec: &CompiledSpec, joining: bool) -> String {
     let value = OwnershipValue {
         rule_name: &rule.name,
         taint_key: &spec.taint.key,
@@ -92,13 +92,13 @@ pub(super) fn owner_value(rule: &Rule, spec: &CompiledSpec, joining: bool) -> St
 
 /// Keys under which a completed bootstrap may be on record: by UID, which is written, and by name, which older
 /// releases of the upstream project wrote.
-pub(super) fn completion_keys(rule: &Rule) -> [String; 2] {
+pub(crate) fn completion_keys(rule: &Rule) -> [String; 2] {
     [&rule.uid, &rule.name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}"))
 }
 
 /// Whether a node's bootstrap under a rule is on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Completion<'a> {
+pub(crate) enum Completion<'a> {
     /// It is not.
     No,
     /// It is, and counts.
@@ -123,7 +123,7 @@ struct CompletionValue<'a> {
 
 impl<'a> Completion<'a> {
     /// What is on record about this node's bootstrap under the rule.
-    pub(super) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
+    pub(crate) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
         let mut on_record = [&rule.uid, &rule.name]
             .into_iter()
             .filter_map(|id| node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id));
@@ -144,12 +144,12 @@ impl<'a> Completion<'a> {
     }
 
     /// Whether the node is not to be gated again.
-    pub(super) fn counts(self) -> bool {
+    pub(crate) fn counts(self) -> bool {
         matches!(self, Self::Done | Self::Unstamped)
     }
 
     /// The boot on record, where the node is in another one.
-    pub(super) fn last_boot(self) -> Option<&'a str> {
+    pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
             Self::No | Self::Done | Self::Unstamped => None,
@@ -158,7 +158,7 @@ impl<'a> Completion<'a> {
 }
 
 /// Value of the completion annotation for the boot that the node is in.
-pub(super) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
+pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
     let boot_id = if spec.regate_on_reboot {
         &node.boot_id
     } else {

@@ -1,87 +1,11 @@
-//! What rules make of a node, in tables of named cases, and the laws that every plan keeps.
+//! How rules are compiled, and which of them are in conflict.
 
-mod adoption;
-mod bootstrap;
 mod compile;
 mod conflict;
-mod deadlines;
-mod doubts;
-mod evaluation;
-mod foreign;
-mod forgery;
-mod joining;
-mod laws;
-mod left_behind;
-mod orphans;
-mod parts;
-mod plan;
-mod publishing;
-mod time;
 
-use crate::object::Taint;
-use crate::testing::{GATE, NodeBuilder, RuleBuilder, World, node, rule, world};
+use crate::testing::{RuleBuilder, rule};
 
-/// The condition that the rules of these tests wait for, if they do not say otherwise.
-const NETWORK: &str = "NetworkReady";
-
-/// A node that does not report the condition.
-fn unmet() -> NodeBuilder {
-    node("worker-1")
-}
-
-/// A node that reports the condition as `True`.
-fn met() -> NodeBuilder {
-    unmet().condition(NETWORK, "True")
-}
-
-/// A node with the gate's taint.
-fn gated(node: NodeBuilder) -> NodeBuilder {
-    node.taint(GATE, "NoSchedule")
-}
-
-/// A node with the gate's taint, which the rule of this name added.
-fn gated_by(node: NodeBuilder, rule: &str) -> NodeBuilder {
-    node.dated_taint(GATE, "NoSchedule")
-        .owned_by(rule, GATE, "NoSchedule")
-}
-
-/// A rule that waits for the condition.
+/// A rule that waits for a condition.
 fn gate(name: &str) -> RuleBuilder {
-    rule(name).waits_for(NETWORK)
-}
-
-/// What the plan writes to the node: `+` for what it adds or changes, `-` for what it takes away.
-fn writes(world: &World) -> Vec<String> {
-    let plan = world.plan();
-    let before = &world.node.taints;
-    let after = plan.taints.as_ref().unwrap_or(before);
-    let short = |key: &str| {
-        key.rsplit('/')
-            .next()
-            .map(str::to_owned)
-            .unwrap_or_default()
-    };
-    let missing = |from: &[Taint], other: &[Taint], sign: char| {
-        from.iter()
-            .filter(|taint| !other.contains(taint))
-            .map(|taint| format!("{sign}{}:{}", short(&taint.key), taint.effect))
-            .collect::<Vec<_>>()
-    };
-    let mut lines = missing(after, before, '+');
-    lines.extend(missing(before, after, '-'));
-    lines.extend(plan.annotations.iter().map(|(key, value)| {
-        let sign = if value.is_some() { '+' } else { '-' };
-        format!("{sign}{}", short(key))
-    }));
-    lines
-}
-
-fn assert_writes(name: &str, node: &NodeBuilder, rules: &[RuleBuilder], expected: &[&str]) {
-    let world = world(node).with_rules(rules);
-    assert_eq!(writes(&world), expected, "{name}");
-    assert_eq!(
-        world.plan().writes_node(),
-        !expected.is_empty(),
-        "{name}: writes"
-    );
+    rule(name).waits_for("NetworkReady")
 }

@@ -1,0 +1,269 @@
+//! The patches that carry plans out. Each one tests what it was computed from, so that it can neither clobber
+//! another writer's change nor hit an object created again under the same name.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};
+use serde_json::{Value, json};
+
+use crate::api::NodeReadinessRuleStatus;
+use crate::object::karpenter::TERMINATION_TIMESTAMP;
+use crate::object::{Node, NodeClaim};
+use crate::plan::{ConditionChanges, NodePlan, Urgency};
+
+/// A JSON patch in the making.
+struct Operations(Vec<PatchOperation>);
+
+impl Operations {
+    /// Starts with a test that the object is the one that was looked at.
+    fn on(uid: &str) -> Self {
+        Self(Vec::new()).test(&["metadata", "uid"], json!(uid))
+    }
+
+    fn test(mut self, path: &[&str], value: Value) -> Self {
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Test(TestOperation { path, value }));
+        self
+    }
+
+    fn add(mut self, path: &[&str], value: Value) -> Self {
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Add(AddOperation { path, value }));
+        self
+    }
+
+    fn remove(mut self, path: &[&str]) -> Self {
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0
+            .push(PatchOperation::Remove(RemoveOperation { path }));
+        self
+    }
+
+    /// Replaces a list that is absent when it is empty, testing that it is what it was.
+    fn replace_list<T: serde::Serialize>(self, path: &[&str], old: &[T], new: &[T]) -> Self {
+        let tested = self.test(
+            path,
+            if old.is_empty() {
+                Value::Null
+            } else {
+                json!(old)
+            },
+        );
+        match (old.is_empty(), new.is_empty()) {
+            (true, true) => tested,
+            (false, true) => tested.remove(path),
+            (_, false) => tested.add(path, json!(new)),
+        }
+    }
+}
+
+/// Carries out what a plan wants of the Node object: its taints and annotations.
+pub fn node(node: &Node, plan: &NodePlan<'_>) -> Patch {
+    const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
+    let mut operations = Operations::on(&node.uid);
+    let annotations = &plan.annotations;
+    if let Some(taints) = &plan.taints {
+        operations = operations.replace_list(&["spec", "taints"], &node.taints, taints);
+    }
+    if node.annotations.is_none() && !annotations.is_empty() {
+        let added: BTreeMap<_, _> = annotations
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.as_ref()?)))
+            .collect();
+        operations = operations
+            .test(&ANNOTATIONS, Value::Null)
+            .add(&ANNOTATIONS, json!(added));
+    } else {
+        for key in &plan.relied_on {
+            let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
+            operations = operations.test(&path, json!(node.annotation(key)));
+        }
+        for (key, value) in annotations {
+            let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
+            operations = match value {
+                Some(value) => operations.add(&path, json!(value)),
+                None => operations.remove(&path),
+            };
+        }
+    }
+    Patch(operations.0)
+}
+
+/// Changes a node's published conditions: a strategic merge patch of the status, in which the kubelet's and other
+/// reporters' conditions do not appear.
+pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
+    let now = now.strftime("%FT%TZ").to_string();
+    let set = changes.set.iter().map(|condition| {
+        let transition = condition
+            .transition
+            .filter(|_| condition.urgency == Urgency::Detail)
+            .map_or(now.clone(), |transition| {
+                transition.strftime("%FT%TZ").to_string()
+            });
+        json!({
+            "type": condition.kind,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": transition,
+        })
+    });
+    let withdrawn = changes
+        .withdraw
+        .iter()
+        .map(|kind| json!({ "$patch": "delete", "type": kind }));
+    json!({
+        "metadata": { "uid": &*node.uid },
+        "status": { "conditions": set.chain(withdrawn).collect::<Vec<_>>() },
+    })
+}
+
+/// Has Karpenter not wait for the pods of a claim's node beyond `now`; nothing where it is not to wait that long anyway,
+/// so that a termination is never put off. A merge patch that names UID and version is refused for any other state.
+pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
+    let known: Option<Timestamp> = claim
+        .termination
+        .as_ref()
+        .and_then(|time| time.parse().ok());
+    if known.is_some_and(|known| known <= now) {
+        return None;
+    }
+    Some(json!({
+        "metadata": {
+            "uid": &*claim.uid,
+            "resourceVersion": claim.version.to_string(),
+            "annotations": { TERMINATION_TIMESTAMP: now.strftime("%FT%TZ").to_string() },
+        },
+    }))
+}
+
+/// Replaces the finalizers of a rule.
+pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
+    Patch(
+        Operations::on(rule_uid)
+            .replace_list(&["metadata", "finalizers"], old, new)
+            .0,
+    )
+}
+
+/// Replaces the whole status of a rule.
+pub fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
+    Patch(Operations::on(rule_uid).add(&["status"], json!(status)).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::TaintEffect;
+    use crate::object::Taint;
+
+    fn taint(key: &str) -> Taint {
+        Taint::new(key, "", TaintEffect::NoSchedule)
+    }
+
+    fn tainted(taints: &[&str], annotations: Option<&[&str]>) -> Node {
+        Node {
+            uid: "u".into(),
+            taints: taints.iter().map(|key| taint(key)).collect(),
+            annotations: annotations.map(|keys| {
+                keys.iter()
+                    .map(|key| ((*key).to_owned(), String::new()))
+                    .collect()
+            }),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn a_node_patch_tests_what_it_replaces() {
+        let set = |key: &str| BTreeMap::from([(key.to_owned(), Some("v".to_owned()))]);
+        let drop = |key: &str| BTreeMap::from([(key.to_owned(), None)]);
+        let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
+        let a = json!([{"key": "a", "effect": "NoSchedule"}]);
+        for (name, node_before, taints, annotations, expected) in [
+            (
+                "first taint, first annotation",
+                tainted(&[], None),
+                Some(vec![taint("a")]),
+                set("n/k"),
+                json!([uid, {"op": "test", "path": "/spec/taints", "value": null},
+                       {"op": "add", "path": "/spec/taints", "value": a},
+                       {"op": "test", "path": "/metadata/annotations", "value": null},
+                       {"op": "add", "path": "/metadata/annotations", "value": {"n/k": "v"}}]),
+            ),
+            (
+                "last taint goes",
+                tainted(&["a"], Some(&["n/k"])),
+                Some(vec![]),
+                drop("n/k"),
+                json!([uid, {"op": "test", "path": "/spec/taints", "value": a},
+                       {"op": "remove", "path": "/spec/taints"},
+                       {"op": "remove", "path": "/metadata/annotations/n~1k"}]),
+            ),
+            (
+                "annotation alone",
+                tainted(&["a"], Some(&[])),
+                None,
+                set("n/k"),
+                json!([uid, {"op": "add", "path": "/metadata/annotations/n~1k", "value": "v"}]),
+            ),
+        ] {
+            let plan = NodePlan {
+                taints,
+                annotations,
+                ..NodePlan::default()
+            };
+            assert_eq!(json!(node(&node_before, &plan)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_not_gated_over_a_completion_that_was_not_seen() {
+        let plan = NodePlan {
+            annotations: BTreeMap::from([("n/owner".to_owned(), Some("v".to_owned()))]),
+            relied_on: vec!["n/completed".to_owned()],
+            ..NodePlan::default()
+        };
+        let test = |path: &str| json!({"op": "test", "path": path, "value": null});
+        let some = json!(node(&tainted(&[], Some(&[])), &plan));
+        assert_eq!(some[1], test("/metadata/annotations/n~1completed"));
+        let none = json!(node(&tainted(&[], None), &plan));
+        assert_eq!(none[1], test("/metadata/annotations"));
+    }
+
+    #[test]
+    fn a_termination_is_brought_forward_and_never_put_off() {
+        let now = Timestamp::from_second(1_767_225_600).unwrap();
+        for (name, known, is_written) in [
+            ("none", None, true),
+            ("earlier", Some("2025-12-31T23:00:00Z"), false),
+            ("the same", Some("2026-01-01T00:00:00Z"), false),
+            (
+                "earlier in another zone",
+                Some("2026-01-01T00:30:00+01:00"),
+                false,
+            ),
+            ("later", Some("2026-01-01T01:00:00Z"), true),
+            ("unreadable", Some("soon"), true),
+        ] {
+            let claim = NodeClaim {
+                uid: "u".into(),
+                version: 7,
+                termination: known.map(str::to_owned),
+                ..NodeClaim::default()
+            };
+            let expected = json!({"metadata": {
+                "uid": "u",
+                "resourceVersion": "7",
+                "annotations": {"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:00:00Z"},
+            }});
+            let patch = claim_termination(&claim, now);
+            assert_eq!(patch, is_written.then_some(expected), "{name}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A rule's status: exact counts, lists with a bound, and nothing rewritten that has not changed.
+//!
+//! Pure: what the controller found is put in, the status to be written comes out.
+
+mod conditions;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod written;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::repairs::Prospects;
+use crate::api::{
+    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
+    NodeReadinessRuleStatus, TaintStatus,
+};
+use crate::guard::Report;
+use crate::plan::{Decision, Held, PassedOver};
+use crate::rule::{CompiledSpec, Rule};
+use conditions::conditions;
+pub use conditions::{PASSED_OVER, passed_over_message};
+use tally::Role;
+pub use tally::{Failure, Record, Tally};
+pub use written::Written;
+
+/// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
+const LIST_BUDGET: usize = 40_000;
+/// The longest failure message that is kept, in bytes.
+const MAX_MESSAGE: usize = 256;
+
+/// What goes into a rule's status besides the tally.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// The labelled `DaemonSet`s that the rule does not wait for.
+    pub passed_over: &'a [PassedOver],
+    /// What the rule would do about nodes that are not ready in time, if it is a dry run.
+    pub prospects: Prospects,
+    /// What keeps the rule from repairing any node at all.
+    pub obstacle: Option<&'a str>,
+    /// How the zones of the rule's nodes do, where it has a disruption guard.
+    pub disruption: Option<&'a Report>,
+    /// The rules that come before this one on any node that both select.
+    pub governors: &'a [Arc<str>],
+    /// How many nodes each list may name.
+    pub node_limit: usize,
+    /// The status that was written last, from which times are kept where nothing else changed.
+    pub previous: &'a NodeReadinessRuleStatus,
+    /// The time for what did change.
+    pub now: Timestamp,
+}
+
+/// The status that follows.
+pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
+    let rule = about.rule;
+    let mut status = NodeReadinessRuleStatus {
+        observed_generation: Some(rule.generation.max(1)),
+        conditions: conditions(tally, about),
+        ..NodeReadinessRuleStatus::default()
+    };
+    let held = tally
+        .nodes
+        .iter()
+        .filter(|(name, (record, _))| tally.is_held(name, record))
+        .count();
+    let lingering = tally.lingering();
+    if rule.spec.is_ok() || lingering > 0 {
+        status.matched_nodes = Some(count(tally.nodes.len() + lingering));
+        status.held_nodes = Some(count(held + lingering));
+        status.released_nodes = Some(count(tally.nodes.len() - held));
+        status.failed_node_count = Some(count(tally.failures.len()));
+    }
+    let mut budget = Budget(LIST_BUDGET);
+    list_failures(&mut status, &mut budget, tally, about);
+    if let Ok(spec) = &rule.spec {
+        if spec.dry_run {
+            status.dry_run_results = Some(dry_run_results(tally, about));
+        }
+        list_nodes(&mut status, &mut budget, spec, tally, about);
+    }
+    status
+}
+
+/// How many bytes the lists of a status may still take.
+struct Budget(usize);
+
+impl Budget {
+    /// Takes so many bytes, or, where there are not so many, all that are left; answers whether there were.
+    fn spend(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.0;
+        self.0 = if fits { self.0 - bytes } else { 0 };
+        fits
+    }
+}
+
+/// Lists the nodes on which the rule could not be carried out, until a bound is met.
+fn list_failures(
+    status: &mut NodeReadinessRuleStatus,
+    budget: &mut Budget,
+    tally: &Tally,
+    about: About<'_>,
+) {
+    for (name, (failure, at)) in tally.failures.iter().take(about.node_limit) {
+        let previous = about
+            .previous
+            .failed_nodes
+            .iter()
+            .find(|known| known.node_name == **name);
+        let mut failed = NodeFailure {
+            node_name: name.to_string(),
+            reason: Some(failure.reason.into()),
+            message: Some(shortened(&failure.message)),
+            last_evaluation_time: Time(whole_second(*at)),
+        };
+        if let Some(previous) = previous
+            && previous.reason == failed.reason
+            && previous.message == failed.message
+        {
+            failed.last_evaluation_time = previous.last_evaluation_time.clone();
+        }
+        if !budget.spend(2 * (name.len() + 80) + failure.message.len().min(MAX_MESSAGE)) {
+            break;
+        }
+        status.failed_nodes.push(failed);
+    }
+}
+
+/// Lists the nodes that the rule selects, those that are held first, until a bound is met.
+fn list_nodes(
+    status: &mut NodeReadinessRuleStatus,
+    budget: &mut Budget,
+    spec: &CompiledSpec,
+    tally: &Tally,
+    about: About<'_>,
+) {
+    let previous: BTreeMap<&str, &NodeEvaluation> = about
+        .previous
+        .node_evaluations
+        .iter()
+        .map(|evaluation| (evaluation.node_name.as_str(), evaluation))
+        .collect();
+    let per_node: usize = spec
+        .conditions
+        .iter()
+        .map(|condition| 2 * (condition.kind.len() + 130))
+        .sum();
+    let of = |held: bool| {
+        tally
+            .nodes
+            .iter()
+            .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
+    };
+    for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
+        if !budget.spend(per_node + 4 * name.len() + 260) {
+            break;
+        }
+        if matches!(record.role, Role::Governs { .. }) && !tally.failures.contains_key(name) {
+            status.applied_nodes.push(name.to_string());
+        }
+        let mut evaluation = evaluation(name, spec, record, *at);
+        if let Some(previous) = previous.get(&**name)
+            && previous.condition_results == evaluation.condition_results
+            && previous.taint_status == evaluation.taint_status
+        {
+            evaluation.last_evaluation_time = previous.last_evaluation_time.clone();
+        }
+        status.node_evaluations.push(evaluation);
+    }
+}
+
+fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -> NodeEvaluation {
+    NodeEvaluation {
+        node_name: name.into(),
+        condition_results: spec
+            .conditions
+            .iter()
+            .zip(&record.statuses)
+            .map(|(requirement, observed)| ConditionResult {
+                type_: requirement.kind.to_string(),
+                current_status: observed.unwrap_or(ConditionStatus::Unknown),
+                required_status: requirement.required,
+                default_status: Some(requirement.status_if_missing()),
+            })
+            .collect(),
+        taint_status: if record.tainted {
+            TaintStatus::Present
+        } else {
+            TaintStatus::Absent
+        },
+        last_evaluation_time: Time(whole_second(at)),
+    }
+}
+
+fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
+    let About {
+        disruption,
+        prospects,
+        ..
+    } = about;
+    let counting = |decides: fn(Decision) -> bool| {
+        let matches =
+            |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
+        tally
+            .nodes
+            .values()
+            .filter(|(record, _)| matches(record))
+            .count()
+    };
+    let adds =
+        counting(|decision| matches!(decision, Decision::Gate | Decision::Wait(Held::Disruption)));
+    let in_grace = counting(|decision| matches!(decision, Decision::Wait(Held::Grace { .. })));
+    let held_back = disruption.filter(|report| report.waiting > 0);
+    let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
+    let risky = tally
+        .nodes
+        .values()
+        .filter(|(record, _)| record.misses_a_condition)
+        .count();
+    let parts: Vec<_> = [
+        (adds, format!("would add {adds} taints")),
+        (
+            held_back.map_or(0, |report| report.waiting),
+            held_back.map_or_else(String::new, Report::to_string),
+        ),
+        (
+            in_grace,
+            format!("{in_grace} nodes are within their grace period"),
+        ),
+        (removes, format!("would remove {removes} taints")),
+        (risky, format!("{risky} nodes have missing conditions")),
+        (
+            prospects.repaired,
+            format!("would repair {} nodes", prospects.repaired),
+        ),
+        (
+            prospects.blocked,
+            format!(
+                "would not repair {} nodes while so many are unhealthy",
+                prospects.blocked
+            ),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(number, text)| (number > 0).then_some(text))
+    .collect();
+    DryRunResults {
+        affected_nodes: Some(count(tally.nodes.len())),
+        taints_to_add: Some(count(adds)),
+        taints_to_remove: Some(count(removes)),
+        risky_operations: Some(count(risky)),
+        summary: if parts.is_empty() {
+            "No changes needed".into()
+        } else {
+            parts.join(", ")
+        },
+    }
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The API writes times in whole seconds, so that is what is compared.
+fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+fn shortened(message: &str) -> String {
+    let end = (0..=MAX_MESSAGE.min(message.len()))
+        .rev()
+        .find(|end| message.is_char_boundary(*end));
+    message[..end.unwrap_or_default()].to_owned()
+}

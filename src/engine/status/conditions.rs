@@ -1,0 +1,185 @@
+//! The conditions of a rule itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::tally::Role;
+use super::{About, Tally, whole_second};
+use crate::plan::{PassedOver, WhyPassedOver};
+use crate::rule::CompiledSpec;
+
+/// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
+/// something to say.
+pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
+    let rule = about.rule;
+    let condition = |kind: &str, holds: bool, reason: &str, message: String| {
+        let status = if holds { "True" } else { "False" };
+        let previous = about
+            .previous
+            .conditions
+            .iter()
+            .find(|known| known.type_ == kind && known.status == status);
+        Condition {
+            type_: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message,
+            observed_generation: Some(rule.generation),
+            last_transition_time: previous.map_or(Time(whole_second(about.now)), |known| {
+                known.last_transition_time.clone()
+            }),
+        }
+    };
+    let spec = match &rule.spec {
+        Ok(spec) => spec,
+        Err(rejection) => {
+            return vec![condition(
+                "Accepted",
+                false,
+                "Invalid",
+                rejection.to_string(),
+            )];
+        }
+    };
+    let mut conditions = vec![condition(
+        "Accepted",
+        true,
+        "Valid",
+        "the rule is in force".into(),
+    )];
+
+    conditions.push(match conflict(tally, spec, about.governors) {
+        Some((reason, message)) => condition("Conflicted", true, reason, message),
+        None => condition(
+            "Conflicted",
+            false,
+            "NoConflict",
+            "no other rule governs the same taint".into(),
+        ),
+    });
+    if let Some(obstacle) = about.obstacle {
+        let message = format!("no node can be repaired: {obstacle}");
+        conditions.push(condition(
+            "RepairUnavailable",
+            true,
+            "NoNodeClaims",
+            message,
+        ));
+    }
+    if let Some(report) = about.disruption {
+        let limits = report.waiting > 0;
+        let reason = match limits {
+            true if report.all_zones_disrupted => "AllZonesDisrupted",
+            true => "NodesHeldBack",
+            false => "NoNodeHeldBack",
+        };
+        conditions.push(condition(
+            "DisruptionLimited",
+            limits,
+            reason,
+            report.to_string(),
+        ));
+    }
+    for (why, kind, reason) in PASSED_OVER {
+        if let Some(message) = passed_over_message(spec, about.passed_over, why) {
+            conditions.push(condition(kind, true, reason, message));
+        }
+    }
+    conditions
+}
+
+/// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:
+/// as reason and message.
+fn conflict(
+    tally: &Tally,
+    spec: &CompiledSpec,
+    governors: &[Arc<str>],
+) -> Option<(&'static str, String)> {
+    let governed: Vec<&Arc<str>> = tally
+        .nodes
+        .values()
+        .filter_map(|(record, _)| match &record.role {
+            Role::Conflicted { with } => Some(with),
+            _ => None,
+        })
+        .collect();
+    let (key, effect) = (&spec.taint.key, spec.effect);
+    let quoted = |name: &Arc<str>| format!("'{name}'");
+    if !governed.is_empty() {
+        let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
+        let message = format!(
+            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            governed.len(),
+            tally.nodes.len(),
+            enumerated(names.into_iter().map(quoted)),
+        );
+        Some(("TaintGovernedByAnotherRule", message))
+    } else if !governors.is_empty() {
+        let message = format!(
+            "an earlier rule governs taint {key}:{effect} on every node that both select, though there is none now: {}",
+            enumerated(governors.iter().map(quoted)),
+        );
+        Some(("SelectorsOverlap", message))
+    } else {
+        None
+    }
+}
+
+/// Why labelled `DaemonSet`s are not waited for, the condition (and the event) that says so, and its reason.
+pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
+    (
+        WhyPassedOver::ShutOut,
+        "DaemonSetsShutOut",
+        "TaintNotTolerated",
+    ),
+    (
+        WhyPassedOver::OutsideNamespaces,
+        "DaemonSetsOutsideNamespaces",
+        "NamespaceNotCovered",
+    ),
+];
+
+/// Says which labelled `DaemonSet`s a rule does not wait for, and what to do about it; `None` where there are none.
+pub fn passed_over_message(
+    spec: &CompiledSpec,
+    passed_over: &[PassedOver],
+    why: WhyPassedOver,
+) -> Option<String> {
+    let meant: Vec<&PassedOver> = passed_over.iter().filter(|it| it.why == why).collect();
+    if meant.is_empty() {
+        return None;
+    }
+    let names = meant.iter().map(|it| it.daemon_set.to_string());
+    Some(match why {
+        WhyPassedOver::ShutOut => format!(
+            "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
+            spec.taint.key,
+            spec.effect,
+            enumerated(names),
+        ),
+        WhyPassedOver::OutsideNamespaces => {
+            let classes: BTreeSet<String> =
+                meant.iter().map(|it| format!("'{}'", it.class)).collect();
+            format!(
+                "not waited for, because their namespaces are not among those of class {}: DaemonSet {} (add the namespaces to \
+                 the class in the configuration file, or take the label off)",
+                enumerated(classes.into_iter()),
+                enumerated(names),
+            )
+        }
+    })
+}
+
+/// The first few of some names, and how many more there are.
+fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
+    const SHOWN: usize = 5;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        format!("{shown} (+{more} more)")
+    } else {
+        shown
+    }
+}

@@ -1,0 +1,86 @@
+//! When the time of a node is up that a rule gates and has never opened, as it is or ought to be on record.
+
+use jiff::Timestamp;
+
+use super::Standing;
+use super::draft::{Claim, Draft};
+use crate::api::{EnforcementMode, RepairAction};
+use crate::plan::Decision;
+use crate::repair::{Deadline, NoTtl, ReadinessTtl, has_been_open, in_force};
+use crate::rule::CompiledSpec;
+
+impl<'a> Draft<'a> {
+    /// When the time of a node is up that the rule gates and has never opened: what is on record, or what is to be.
+    pub(super) fn deadline(
+        &self,
+        Claim { rule, spec }: Claim<'a>,
+        decision: Decision,
+        now: Timestamp,
+    ) -> Option<Result<Deadline, NoTtl>> {
+        let repair = spec.repair.as_ref().filter(|_| {
+            spec.mode == EnforcementMode::BootstrapOnly
+                && decision.holds()
+                && !has_been_open(self.node, rule)
+        })?;
+        let recorded = Deadline::recorded(self.node, &rule.uid);
+        // A node that is open has lost the taint since, while the rule was a dry run perhaps: what is on record was for
+        // another time.
+        let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
+        let joined = self.node.created.max(rule.created);
+        let ttl = || in_force(repair, self.node, self.state.karpenter);
+        if let Some(recorded) = recorded {
+            // Who can annotate the node must not be able to open it by that before its time.
+            let is_bounded = repair.action == RepairAction::Release;
+            let soonest = joined.filter(|_| is_bounded).map(|joined| {
+                let rules_own = ReadinessTtl::For(repair.readiness_ttl.as_std());
+                Deadline::of(joined, ttl().unwrap_or(rules_own))
+            });
+            return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
+        }
+        // Who takes a deadline off the node wants it to have the whole time anew.
+        let has_had_one = self.state.sightings.has_had_deadline(&rule.uid);
+        let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
+        Some(ttl().map(|ttl| match ttl {
+            // A dry run leaves nothing on record, so that it counts from the same moment each time.
+            ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
+            ttl => Deadline::first(first_gated, self.state.watching_since, now, ttl),
+        }))
+    }
+
+    /// Drops the deadline under the rule with this UID, if one is on record.
+    pub(super) fn forget_deadline(&mut self, uid: &str) {
+        if Deadline::rules(self.node).any(|recorded| recorded == uid) {
+            self.remove_annotation(Deadline::key(uid));
+        }
+    }
+
+    /// Drops the deadlines that mean nothing any more: their rule is gone, or is about other nodes now, or repairs
+    /// none, or another one governs. A rule that may not act yet, or is a dry run, keeps them.
+    pub(super) fn forget_deadlines(&mut self) {
+        let rules = self.cluster.rules.rules();
+        let is_kept = |uid: &str| {
+            let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
+                return false;
+            };
+            let rule = &rules[index];
+            let may_act = |spec: &CompiledSpec| {
+                let mut outcomes = self.plan.outcomes.iter();
+                let is_governed_by_another = outcomes.any(|outcome| {
+                    outcome.rule.uid == rule.uid
+                        && matches!(outcome.standing, Standing::Conflicted { .. })
+                });
+                spec.repair.is_some()
+                    && self.state.selecting.contains(&index)
+                    && !is_governed_by_another
+            };
+            !rule.deleting && rule.active().is_none_or(may_act)
+        };
+        let meaningless: Vec<String> = Deadline::rules(self.node)
+            .filter(|uid| !is_kept(uid))
+            .map(Deadline::key)
+            .collect();
+        for key in meaningless {
+            self.remove_annotation(key);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Holds a rule's conditions against what is known about a node.
+
+use jiff::Timestamp;
+
+use super::few::Few;
+use crate::api::{ConditionPolicy, ConditionStatus};
+use crate::condition::{Condition, Facts};
+use crate::rule::{CompiledSpec, Requirement};
+
+/// A rule's conditions on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluation<'a> {
+    /// Whether the conditions, taken together, are met.
+    pub met: bool,
+    /// Each condition, in the rule's order.
+    pub results: Few<ConditionResult<'a>>,
+}
+
+/// One condition of a rule on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionResult<'a> {
+    /// What the rule asks for.
+    pub requirement: &'a Requirement,
+    /// The status that counts: the node's, else the rule's default, else `Unknown`.
+    pub current: ConditionStatus,
+    /// The condition, where the node has one.
+    pub condition: Option<Condition<'a>>,
+}
+
+impl ConditionResult<'_> {
+    /// Whether the status is the one that the rule asks for.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.current == self.requirement.required
+    }
+
+    /// The status that the node has; none, where it has no such condition.
+    #[must_use]
+    pub fn observed(&self) -> Option<ConditionStatus> {
+        self.condition.as_ref().map(|condition| condition.status)
+    }
+
+    /// What is amiss, in words that stand alone.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let kind = &self.requirement.kind;
+        let (current, required) = (self.current, self.requirement.required);
+        match &self.condition {
+            None => format!("{kind} is not reported (counts as {current}, must be {required})"),
+            // What is missing says enough, unless it is missing that was asked for.
+            Some(condition)
+                if self.requirement.source.is_synthesized()
+                    && required == ConditionStatus::True =>
+            {
+                condition.detail.to_string()
+            }
+            Some(condition) => {
+                let (reason, message) = (condition.detail.reason(), condition.detail.to_string());
+                let why = match (reason, message.as_str()) {
+                    ("", "") => String::new(),
+                    (text, "") | ("", text) => format!(": {text}"),
+                    (reason, message) => format!(": {reason}: {message}"),
+                };
+                format!("{kind} is {current}, must be {required}{why}")
+            }
+        }
+    }
+}
+
+impl<'a> Evaluation<'a> {
+    /// The conditions that are not as the rule asks.
+    pub fn unmet(&self) -> impl Iterator<Item = &ConditionResult<'a>> {
+        self.results.iter().filter(|result| !result.is_met())
+    }
+
+    /// Whether the node lacks one of the conditions entirely.
+    #[must_use]
+    pub fn misses_a_condition(&self) -> bool {
+        self.results.iter().any(|result| result.condition.is_none())
+    }
+
+    /// When to look again even if nothing happens.
+    #[must_use]
+    pub fn recheck(&self) -> Option<Timestamp> {
+        self.results
+            .iter()
+            .filter_map(|result| result.condition.as_ref()?.recheck)
+            .min()
+    }
+
+    /// The latest time at which one of the conditions changed, as their reporters say.
+    #[must_use]
+    pub fn latest_transition(&self) -> Option<Timestamp> {
+        self.results
+            .iter()
+            .filter_map(|result| result.condition.as_ref()?.transition)
+            .max()
+    }
+}
+
+/// Evaluates a rule's conditions on a node. Whether the rule selects the node is not asked here.
+#[must_use]
+pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
+    let results: Few<_> = spec
+        .conditions
+        .iter()
+        .map(|requirement| {
+            let condition = facts.condition(&requirement.kind, &requirement.source);
+            ConditionResult {
+                requirement,
+                current: condition
+                    .as_ref()
+                    .map_or(requirement.status_if_missing(), |condition| {
+                        condition.status
+                    }),
+                condition,
+            }
+        })
+        .collect();
+    Evaluation {
+        met: match spec.policy {
+            ConditionPolicy::AllOf => results.iter().all(ConditionResult::is_met),
+            ConditionPolicy::AnyOf => results.iter().any(ConditionResult::is_met),
+        },
+        results,
+    }
+}

@@ -1,0 +1,288 @@
+//! When a node that does not meet a rule's conditions may be closed: at once while it is still joining, otherwise after
+//! the grace period, and when the disruption guard lets it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Outcome;
+use super::decision::Held;
+use super::evaluate::Evaluation;
+use super::few::Few;
+use crate::api::{ConditionPolicy, EnforcementMode};
+use crate::rule::Ownership;
+use crate::rule::{CompiledSpec, Rule};
+
+/// How soon after it came a node has to be evaluated to count as one that runs nothing yet. Until the kubelet has started and
+/// the scheduler has been round it takes about as long.
+const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
+
+/// What this process remembers of one rule on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// UID of the rule.
+    pub rule: Arc<str>,
+    /// Whether the conditions have been seen to be met.
+    pub was_met: bool,
+    /// Whether the node had never been open, as it was seen last.
+    pub joining: bool,
+    /// Whether the node had the taint when it was seen last.
+    pub tainted: bool,
+    /// Since when the conditions have been unmet; `None` while they are met.
+    pub unmet_since: Option<Timestamp>,
+}
+
+impl Memory {
+    /// What is remembered after these outcomes; `None` where that is nothing new.
+    #[must_use]
+    pub fn after(outcomes: &Few<Outcome<'_>>, memories: &[Self]) -> Option<Vec<Self>> {
+        let remembered = || {
+            outcomes.iter().filter_map(|outcome| {
+                let spec = outcome.rule.active()?;
+                let before = memories
+                    .iter()
+                    .find(|memory| memory.rule == outcome.rule.uid);
+                (spec.mode == EnforcementMode::Continuous).then(|| Self {
+                    rule: outcome.rule.uid.clone(),
+                    was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
+                    joining: outcome.joining,
+                    tainted: outcome.tainted,
+                    unmet_since: outcome.unmet_since,
+                })
+            })
+        };
+        (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
+    }
+}
+
+/// Whether a node has come only just now, by this process's own sight of it, so that it runs nothing yet.
+#[must_use]
+pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
+    joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
+}
+
+/// What there is to go by when it is asked whether a node has ever been open under a continuous rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Past<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// When the node was created.
+    pub created: Option<Timestamp>,
+    /// When the node came, where this process saw it come.
+    pub joined: Option<Timestamp>,
+    /// What is remembered of the rule on the node.
+    pub memory: Option<&'a Memory>,
+    /// Whether the node has the taint.
+    pub tainted: bool,
+    /// Who has put it there, as far as that is on record.
+    pub owners: &'a [Ownership<'a>],
+    /// Whether the conditions are met.
+    pub met: bool,
+}
+
+impl Past<'_> {
+    /// Whether the node has never been open under the rule, so that closing it takes nothing away: the rule was in force
+    /// and saw the node promptly after it came, or the node has had the taint for as long as anybody knows, and the
+    /// conditions have never been met.
+    #[must_use]
+    pub fn is_joining(&self, now: Timestamp) -> bool {
+        if self.tainted && !self.owners.is_empty() {
+            return self.owners.iter().any(|owner| owner.joining);
+        }
+        let was_in_force = self.was_in_force();
+        !self.met
+            && match self.memory {
+                // Whoever has lifted the taint has opened the node.
+                Some(memory) => {
+                    memory.joining
+                        && !memory.was_met
+                        && (self.tainted || (was_in_force && !memory.tainted))
+                }
+                None => self.tainted || (was_in_force && is_new(self.joined, now)),
+            }
+    }
+
+    /// Whether the rule was in force when the node came. Which of the two is seen first does not tell, so soon after: the
+    /// API server's own times do.
+    fn was_in_force(&self) -> bool {
+        let (Some(since), Some(joined)) = (self.rule.in_force_since, self.joined) else {
+            return false;
+        };
+        since <= joined
+            || (since.duration_since(joined) <= PROMPTLY && self.rule.created <= self.created)
+    }
+}
+
+/// Since when a rule's conditions have been unmet; `None` where they are met.
+///
+/// Where this process has seen that, it counts from then. Otherwise the times on the Node tell, so that a restart neither
+/// adds to a grace period nor takes from it; but never from before the rule was in force. `is_known`: the node has been
+/// evaluated before, so that a rule of which nothing is remembered has only now come to select it.
+#[must_use]
+pub fn unmet_since(
+    rule: &Rule,
+    spec: &CompiledSpec,
+    evaluation: &Evaluation<'_>,
+    memory: Option<&Memory>,
+    is_known: bool,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if evaluation.met {
+        return None;
+    }
+    let in_force = rule.in_force_since.max(rule.created);
+    let since = match memory {
+        Some(memory) => memory.unmet_since.unwrap_or(now),
+        None if is_known => now,
+        None => on_record(spec, evaluation).map_or(now, |on_record| on_record.min(now)),
+    };
+    Some(in_force.map_or(since, |in_force| since.max(in_force.min(now))))
+}
+
+/// Since when the conditions have been unmet, as the times on the Node tell.
+fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
+    let mut transitions = evaluation
+        .unmet()
+        .map(|result| result.condition.as_ref()?.transition);
+    match spec.policy {
+        // One is enough for the rule to be unmet, so it has been since the first of them turned.
+        ConditionPolicy::AllOf => transitions.flatten().min(),
+        // It takes all of them, so it has been since the last one turned.
+        ConditionPolicy::AnyOf => transitions
+            .try_fold(Timestamp::MIN, |last, at| Some(last.max(at?)))
+            .filter(|last| *last > Timestamp::MIN),
+    }
+}
+
+/// Why a node that was open and has been unmet since then is not closed yet; `None` where it may be.
+#[must_use]
+pub fn held_back(
+    spec: &CompiledSpec,
+    unmet_since: Timestamp,
+    may_close: bool,
+    now: Timestamp,
+) -> Option<Held> {
+    let grace = spec
+        .grace_period
+        .and_then(|period| unmet_since.checked_add(period.as_std()).ok());
+    match grace {
+        Some(until) if now < until => Some(Held::Grace { until }),
+        _ if spec.disruption.is_some() && !may_close => Some(Held::Disruption),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Builder, NodeBuilder, at, node, rule, world};
+    use serde_json::json;
+
+    fn condition(node: NodeBuilder, kind: &str, status: &str, since: i64) -> NodeBuilder {
+        node.condition_with(
+            json!({ "type": kind, "status": status, "lastTransitionTime": at(since) }),
+        )
+    }
+
+    fn remembers(was_met: bool, unmet_since: i64) -> Memory {
+        Memory {
+            rule: "r-uid".into(),
+            was_met,
+            joining: false,
+            tainted: false,
+            unmet_since: Some(at(unmet_since)),
+        }
+    }
+
+    #[test]
+    fn the_time_on_the_node_counts_where_this_process_has_not_seen_the_conditions_turn() {
+        let with = |conditions: &[(&str, &str, i64)]| {
+            conditions
+                .iter()
+                .fold(node("n"), |node, (kind, status, since)| {
+                    condition(node, kind, status, *since)
+                })
+        };
+        let now = 1000;
+        for (name, policy, conditions, memory, expected) in [
+            (
+                "met",
+                "allOf",
+                &[("A", "True", 5), ("B", "True", 9)][..],
+                None,
+                None,
+            ),
+            (
+                "by the node",
+                "allOf",
+                &[("A", "False", 5), ("B", "True", 9)],
+                None,
+                Some(5),
+            ),
+            (
+                "the first that turned",
+                "allOf",
+                &[("A", "False", 5), ("B", "False", 9)],
+                None,
+                Some(5),
+            ),
+            (
+                "any: the last that turned",
+                "anyOf",
+                &[("A", "False", 5), ("B", "False", 9)],
+                None,
+                Some(9),
+            ),
+            (
+                "any: one with no time",
+                "anyOf",
+                &[("A", "False", 5)],
+                None,
+                Some(now),
+            ),
+            ("never reported", "allOf", &[], None, Some(now)),
+            (
+                "never reported, remembered",
+                "allOf",
+                &[],
+                Some(remembers(false, 700)),
+                Some(700),
+            ),
+            (
+                "seen to turn",
+                "allOf",
+                &[("A", "False", 5), ("B", "True", 9)],
+                Some(remembers(true, 600)),
+                Some(600),
+            ),
+            (
+                "unmet for longer than either condition",
+                "allOf",
+                &[("A", "False", 800), ("B", "True", 900)],
+                Some(remembers(false, 300)),
+                Some(300),
+            ),
+            (
+                "a clock that is ahead",
+                "allOf",
+                &[("A", "False", 5000), ("B", "True", 9)],
+                None,
+                Some(now),
+            ),
+        ] {
+            let rule = rule("r")
+                .created(at(-9000))
+                .taint("readiness.k8s.io/gate", "NoSchedule")
+                .waits_for("A")
+                .waits_for("B")
+                .spec(&format!("conditionPolicy: {policy}"));
+            let world = world(&with(conditions)).rule(&rule).now(at(now));
+            let plan = world.plan();
+            let rule = &world.rules()[0];
+            let evaluation = &plan.outcomes[0].evaluation;
+            let spec = rule.live().unwrap();
+            let since = unmet_since(rule, spec, evaluation, memory.as_ref(), false, at(now));
+            assert_eq!(since, expected.map(at), "{name}");
+        }
+    }
+}

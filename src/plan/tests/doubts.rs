@@ -1,0 +1,169 @@
+//! What is done while what was seen may not be so any more: nothing that can hurt, until a last look has been had.
+
+use super::{NETWORK, gate, gated_by, met, unmet, writes};
+use crate::plan::Doubts;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, csi_node, rule, world};
+
+fn doubts(mark: impl Fn(&mut Doubts)) -> Doubts {
+    let mut doubts = Doubts::default();
+    mark(&mut doubts);
+    doubts
+}
+
+fn nodes() -> Doubts {
+    doubts(|it| it.nodes = true)
+}
+
+fn rules() -> Doubts {
+    doubts(|it| it.rules = true)
+}
+
+fn csi_nodes() -> Doubts {
+    doubts(|it| it.csi_nodes = true)
+}
+
+fn class() -> Doubts {
+    doubts(|it| it.add_class(0))
+}
+
+/// A rule that waits for this condition, under the name `r`.
+fn waits_for(kind: &str) -> RuleBuilder {
+    rule("r").waits_for(kind)
+}
+
+const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+const PODS: &str = "node.gardener.cloud/CriticalPodsReady";
+const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
+
+#[test]
+fn what_could_hurt_waits_for_a_look_and_nothing_else_does() {
+    let bootstrap = || gate("r").bootstrap_only();
+    for (name, node, rule, waits) in [
+        ("lift", gated_by(met(), "r"), gate("r"), true),
+        ("lift for good", gated_by(met(), "r"), bootstrap(), true),
+        ("record a completion", met(), bootstrap(), true),
+        ("close an open node", unmet(), gate("r"), true),
+        ("hold", gated_by(unmet(), "r"), gate("r"), false),
+        ("leave open", met(), gate("r"), false),
+        (
+            "clean up after a rule",
+            gated_by(unmet(), "r"),
+            gate("r").deleting(),
+            true,
+        ),
+        (
+            "clean up a node that was relabelled",
+            gated_by(unmet(), "r"),
+            gate("r").selects("pool", "other"),
+            true,
+        ),
+        (
+            "count for a dry run",
+            gated_by(met(), "r"),
+            gate("r").dry_run(),
+            false,
+        ),
+    ] {
+        let certain = world(&node).rule(&rule);
+        let in_doubt = certain.clone().doubting(Doubts::ALL);
+        assert_eq!(writes(&in_doubt), [""; 0], "{name}: in doubt");
+        assert_eq!(!in_doubt.plan().look.is_empty(), waits, "{name}: look");
+        let looked = in_doubt.having_looked(Doubts::ALL);
+        assert_eq!(writes(&looked), writes(&certain), "{name}: after the look");
+        assert!(looked.plan().look.is_empty(), "{name}: one look is enough");
+    }
+}
+
+#[test]
+fn a_node_that_has_only_just_come_is_closed_whatever_is_in_doubt() {
+    for rule in [gate("r"), gate("r").bootstrap_only()] {
+        let new = world(&unmet()).rule(&rule).joined(at(10));
+        let in_doubt = new.clone().doubting(Doubts::ALL);
+        assert_eq!(writes(&in_doubt), writes(&new));
+        assert!(in_doubt.plan().look.is_empty());
+        let later = in_doubt.now(at(16));
+        assert_eq!(writes(&later), [""; 0], "pods may have come by then");
+    }
+}
+
+#[test]
+fn only_what_the_rule_goes_by_is_read_again() {
+    let gated = |node: NodeBuilder| gated_by(node, "r");
+    let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
+    for (name, world, doubts, expected) in [
+        (
+            "the Node's own",
+            world(&gated(met())).rule(&gate("r")),
+            class().and(csi_nodes()),
+            Doubts::default(),
+        ),
+        (
+            "nodes",
+            world(&gated(met())).rule(&gate("r")),
+            nodes(),
+            nodes(),
+        ),
+        (
+            "rules",
+            world(&gated(met())).rule(&gate("r")),
+            rules(),
+            rules(),
+        ),
+        (
+            "a class",
+            world(&gated(unmet())).rule(&waits_for(COMPONENTS)),
+            Doubts::ALL.without(nodes()),
+            rules().and(csi_nodes()).and(class()),
+        ),
+        (
+            "a question that asks no CSINode",
+            world(&gated(unmet())).rule(&waits_for(PODS)),
+            class().and(csi_nodes()),
+            class(),
+        ),
+        (
+            "a driver",
+            world(&gated(unmet()))
+                .csi_node(&with_driver)
+                .rule(&waits_for(DRIVER)),
+            class().and(csi_nodes()),
+            csi_nodes(),
+        ),
+    ] {
+        assert_eq!(world.doubting(doubts).plan().look, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_silent_reporter_closes_a_node_only_after_a_look_at_it() {
+    let silent: World = world(&met().condition_with(serde_json::json!({
+        "type": "Other", "status": "True",
+    })))
+    .rule(&gate("r").spec("heartbeatTimeout: 10m"))
+    .now(at(600));
+    assert_eq!(
+        writes(&silent),
+        [""; 0],
+        "{NETWORK} has not been written for long"
+    );
+    assert_eq!(silent.plan().look, nodes());
+    let looked = silent.clone().having_looked(nodes());
+    assert_eq!(looked.plan().taints.map(|taints| taints.len()), Some(1));
+    let in_doubt = silent.doubting(nodes());
+    assert!(
+        in_doubt.plan().outcomes[0].evaluation.met,
+        "while nodes cannot be seen, nobody's silence means anything"
+    );
+}
+
+#[test]
+fn a_rule_is_not_let_go_while_a_clean_up_waits() {
+    let deleting = world(&gated_by(unmet(), "r"))
+        .rule(&gate("r").deleting())
+        .doubting(rules());
+    assert!(
+        deleting.plan().annotations.is_empty(),
+        "what says whose the taint is stays with it"
+    );
+    assert_eq!(deleting.plan().look, rules());
+}

@@ -1,0 +1,89 @@
+//! Other projects' startup taints, which they know by the key alone, whatever the effect.
+
+use super::{gate, met, unmet, writes};
+use crate::plan::ChangeKind;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, pod, rule, world};
+
+const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
+const EFFECTS: [&str; 3] = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
+
+/// A rule that lifts Gardener's taint.
+fn lifts(name: &str, effect: &str) -> RuleBuilder {
+    gate(name).taint(GARDENER, effect).remove_only()
+}
+
+#[test]
+fn a_startup_taint_is_held_and_lifted_whatever_its_effect() {
+    for effect in EFFECTS {
+        let shut = |node: NodeBuilder| node.taint(GARDENER, effect);
+        let held = world(&shut(unmet())).rule(&lifts("r", "NoSchedule"));
+        let plan = held.plan();
+        assert!(!plan.writes_node(), "{effect}");
+        assert!(plan.outcomes[0].tainted, "{effect}");
+
+        let ready = world(&shut(met())).rule(&lifts("r", "NoSchedule"));
+        let lifted = format!("-critical-components-not-ready:{effect}");
+        assert_eq!(writes(&ready), [lifted], "{effect}");
+        let plan = ready.plan();
+        let [change] = plan.changes.as_slice() else {
+            panic!("{:?}", plan.changes);
+        };
+        assert_eq!(change.kind, ChangeKind::Removed);
+        assert_eq!(change.effect.as_str(), effect);
+    }
+    let all = EFFECTS
+        .iter()
+        .fold(met(), |node, effect| node.taint(GARDENER, effect));
+    let world = world(&all).rule(&lifts("r", "NoSchedule"));
+    assert_eq!(world.carried_out().node.taints, []);
+    assert!(!world.carried_out().plan().writes_node());
+}
+
+#[test]
+fn an_effect_that_another_rule_names_is_left_to_that_rule() {
+    let node = EFFECTS
+        .iter()
+        .fold(met(), |node, effect| node.taint(GARDENER, effect));
+    let waits = rule("s")
+        .waits_for("Other")
+        .taint(GARDENER, "NoExecute")
+        .remove_only()
+        .created(at(1));
+    let both = world(&node).with_rules(&[lifts("r", "NoSchedule"), waits.clone()]);
+    let left = both.carried_out().node.taints;
+    let effects: Vec<_> = left.iter().map(|taint| taint.effect.as_str()).collect();
+    assert_eq!(effects, ["NoExecute"]);
+    let elsewhere = waits.selects("pool", "other");
+    let alone = world(&node).with_rules(&[lifts("r", "NoSchedule"), elsewhere]);
+    assert_eq!(alone.carried_out().node.taints, []);
+}
+
+#[test]
+fn a_daemon_set_is_meant_for_a_node_whatever_the_effect_of_the_startup_taint() {
+    let key = "example.com/starting";
+    let tolerant = daemon_set("kube-system/cni")
+        .critical()
+        .toleration(&format!("{{key: {key}, operator: Exists}}"));
+    let of_one_effect = daemon_set("kube-system/csi")
+        .critical()
+        .toleration(&format!(
+            "{{key: {key}, operator: Exists, effect: NoSchedule}}"
+        ));
+    let waits = rule("r")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .taint(key, "NoSchedule")
+        .remove_only();
+    let node = unmet().taint(key, "NoExecute");
+    let base = world(&node).rule(&waits);
+    let why = |world: &crate::testing::World| world.plan().waiting.map(|it| it.detail.to_string());
+    assert_eq!(
+        why(&base.clone().daemon_set(&tolerant)).as_deref(),
+        Some("DaemonSet kube-system/cni has no pod on this node")
+    );
+    // It could not come before the taint is gone, which would never be.
+    let opened = base
+        .daemon_set(&of_one_effect)
+        .daemon_set(&tolerant)
+        .pod(&pod("kube-system/cni-1").of(&tolerant).ready());
+    assert_eq!(writes(&opened), ["-starting:NoExecute"]);
+}

@@ -1,0 +1,208 @@
+//! Synthesized conditions on the Node.
+
+use super::{gate, met};
+use crate::api::ConditionStatus;
+use crate::plan::Urgency::{self, Detail, First, Status};
+use crate::testing::{Builder, NodeBuilder, World, at, daemon_set, node, rule, world};
+
+const READY: &str = "node.gardener.cloud/CriticalPodsReady";
+
+/// A world in which the condition is `False`, for want of a pod.
+fn lacking(node: &NodeBuilder) -> World {
+    let cni = daemon_set("kube-system/cni")
+        .critical()
+        .toleration("{operator: Exists}");
+    world(node).daemon_set(&cni)
+}
+
+fn published(status: &str, reason: &str, message: &str) -> NodeBuilder {
+    node("worker-1").condition_with(serde_json::json!({
+        "type": READY, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:05Z",
+    }))
+}
+
+fn as_it_is() -> NodeBuilder {
+    published(
+        "False",
+        "DaemonSetPodMissing",
+        "DaemonSet kube-system/cni has no pod on this node",
+    )
+}
+
+/// What the plan publishes: `+` a new status, `~` a new wording, `-` withdrawn.
+fn publishes(world: &World) -> Vec<String> {
+    let plan = world.plan();
+    let set = plan.conditions.set.iter().map(|condition| {
+        let sign = if condition.urgency == Urgency::Detail {
+            '~'
+        } else {
+            '+'
+        };
+        format!("{sign}{} {}", condition.kind, condition.status)
+    });
+    let withdraw = plan
+        .conditions
+        .withdraw
+        .iter()
+        .map(|kind| format!("-{kind}"));
+    set.chain(withdraw).collect()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn conditions_are_published_where_a_rule_asks_for_them() {
+    let asks = || rule("r").waits_for(READY);
+    let is_false = "+node.gardener.cloud/CriticalPodsReady False";
+    let withdrawn = "-node.gardener.cloud/CriticalPodsReady";
+    let foreign = published("True", "KubeletReady", "someone else's");
+    let bare = node("worker-1");
+    for (name, world, expected, urgency) in [
+        ("new", lacking(&bare).rule(&asks()), vec![is_false], First),
+        (
+            "as it is",
+            lacking(&as_it_is()).rule(&asks()),
+            vec![],
+            Detail,
+        ),
+        (
+            "another status",
+            lacking(&published("True", "PodsReady", "")).rule(&asks()),
+            vec![is_false],
+            Status,
+        ),
+        (
+            "another wording",
+            lacking(&published(
+                "False",
+                "DaemonSetPodMissing",
+                "DaemonSet a/b has no pod on this node",
+            ))
+            .rule(&asks()),
+            vec!["~node.gardener.cloud/CriticalPodsReady False"],
+            Detail,
+        ),
+        (
+            "another reason",
+            lacking(&published(
+                "False",
+                "PodNotReady",
+                "pod kube-system/cni-x is not Ready",
+            ))
+            .rule(&asks()),
+            vec!["~node.gardener.cloud/CriticalPodsReady False"],
+            Detail,
+        ),
+        (
+            "over someone else's",
+            lacking(&foreign).rule(&asks()),
+            vec![is_false],
+            Status,
+        ),
+        (
+            "never for a dry run",
+            lacking(&bare).rule(&asks().dry_run()),
+            vec![],
+            Detail,
+        ),
+        (
+            "withdrawn from under a dry run",
+            lacking(&as_it_is()).rule(&asks().dry_run()),
+            vec![withdrawn],
+            Status,
+        ),
+        (
+            "for a rule in force beside a dry run",
+            lacking(&bare)
+                .rule(&asks().dry_run())
+                .rule(&rule("s").waits_for(READY)),
+            vec![is_false],
+            First,
+        ),
+        (
+            "once for two rules",
+            lacking(&bare).rule(&asks()).rule(
+                &asks()
+                    .taint("readiness.k8s.io/b", "NoSchedule")
+                    .selects("kubernetes.io/os", "linux"),
+            ),
+            vec![is_false],
+            First,
+        ),
+        (
+            "no rule selects the node",
+            lacking(&bare).rule(&asks().selects("a", "b")),
+            vec![],
+            Detail,
+        ),
+        (
+            "no rule asks",
+            lacking(&bare).rule(&gate("r")),
+            vec![],
+            Detail,
+        ),
+        (
+            "no rule asks any more",
+            lacking(&as_it_is()).rule(&gate("r")),
+            vec![withdrawn],
+            Status,
+        ),
+        (
+            "the rule is being deleted",
+            lacking(&as_it_is()).rule(&asks().deleting()),
+            vec![withdrawn],
+            Status,
+        ),
+        (
+            "not ours to withdraw",
+            lacking(&foreign).rule(&gate("r")),
+            vec![],
+            Detail,
+        ),
+        (
+            "turned off",
+            lacking(&bare).rule(&asks()).without_publishing(),
+            vec![],
+            Detail,
+        ),
+        (
+            "turned off after a while",
+            lacking(&as_it_is()).rule(&asks()).without_publishing(),
+            vec![withdrawn],
+            Status,
+        ),
+        (
+            "the node is being deleted",
+            lacking(&as_it_is().deleting()).rule(&gate("r")),
+            vec![],
+            Detail,
+        ),
+    ] {
+        assert_eq!(publishes(&world), expected, "{name}");
+        let changes = world.plan().conditions;
+        assert_eq!(changes.urgency(), urgency, "{name}: urgency");
+        assert_eq!(changes.is_empty(), expected.is_empty(), "{name}: empty");
+        assert_eq!(publishes(&world.carried_out()), [""; 0], "{name}: once");
+    }
+}
+
+#[test]
+fn a_published_condition_says_why_and_since_when() {
+    let wording = published("False", "PodNotReady", "");
+    let world = lacking(&wording).rule(&rule("r").waits_for(READY));
+    let plan = world.plan();
+    let condition = &plan.conditions.set[0];
+    assert_eq!(condition.status, ConditionStatus::False);
+    assert_eq!(condition.reason, "DaemonSetPodMissing");
+    assert_eq!(
+        condition.message,
+        "DaemonSet kube-system/cni has no pod on this node"
+    );
+    assert_eq!(condition.transition, Some(at(5)));
+}
+
+#[test]
+fn conditions_that_the_node_reports_are_never_published() {
+    let world = world(&met()).rule(&gate("r").waits_for("node.gardener.cloud/Other"));
+    assert_eq!(publishes(&world), [""; 0]);
+}

@@ -1,0 +1,355 @@
+//! What time does to a node: reporters that fall silent, reboots, grace periods, and the disruption guard's wait.
+
+use serde_json::json;
+
+use super::{NETWORK, gate, gated_by, writes};
+use crate::plan::{ConditionResult, Decision, Doubts, Held, Standing};
+use crate::testing::{
+    Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
+};
+
+const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+const GATED: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
+const RELEASED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
+
+/// A node whose network has had this status since then, and whose reporter wrote last at that time.
+fn network(status: &str, since: i64, heartbeat: i64) -> NodeBuilder {
+    node("worker-1").condition_with(json!({
+        "type": NETWORK, "status": status, "lastTransitionTime": at(since), "lastHeartbeatTime": at(heartbeat),
+    }))
+}
+
+/// A world of this node and rule, to which the node was shown first [`at`]`(0)`.
+fn watched(node: &NodeBuilder, rule: &RuleBuilder) -> World {
+    world(node).rule(rule).sees(node, at(0))
+}
+
+fn why(world: &World) -> String {
+    let plan = world.plan();
+    let unmet = plan.outcomes[0].evaluation.unmet();
+    unmet
+        .map(ConditionResult::why)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn decision(world: &World) -> Decision {
+    match world.plan().outcomes[0].standing {
+        Standing::Governs(decision) | Standing::DryRun(decision) => decision,
+        Standing::Conflicted { .. } => panic!("there is one rule"),
+    }
+}
+
+#[test]
+fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
+    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let world = watched(&network("True", 0, 0), &rule);
+    let world = world.sees(&network("True", 0, 250), at(300));
+    let beating = world.clone().now(at(899));
+    assert_eq!(writes(&beating), [""; 0]);
+    assert_eq!(
+        beating.plan().recheck,
+        Some(at(900)),
+        "when it would go stale"
+    );
+    let silent = world.clone().now(at(900)).having_looked(Doubts::ALL);
+    assert_eq!(writes(&silent), GATED);
+    assert_eq!(
+        why(&silent),
+        "NetworkReady is Unknown, must be True: HeartbeatMissed: no heartbeat has been seen for 10m"
+    );
+    let again = world.sees(&network("True", 0, 880), at(950)).now(at(960));
+    assert_eq!(
+        writes(&again),
+        [""; 0],
+        "whatever the reporter's clock says"
+    );
+}
+
+#[test]
+fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_says() {
+    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let old = network("True", -9000, -9000);
+    let world = world(&old).rule(&rule).restarted(&old, at(1000));
+    assert_eq!(writes(&world.clone().now(at(1599))), [""; 0]);
+    let looked = world.now(at(1600)).having_looked(Doubts::ALL);
+    assert_eq!(writes(&looked), GATED);
+}
+
+#[test]
+fn a_synthesized_condition_has_no_heartbeat() {
+    let rule = crate::testing::rule("r")
+        .waits_for(COMPONENTS)
+        .spec("heartbeatTimeout: 10m");
+    let published = node("worker-1").condition(COMPONENTS, "True");
+    let world = watched(&published, &rule).now(at(86_400));
+    assert!(world.plan().outcomes[0].evaluation.met);
+}
+
+/// The evidence of a node: what its network says, written at that time.
+fn booted(id: &str, heartbeat: i64) -> NodeBuilder {
+    network("True", 0, heartbeat).boot_id(id)
+}
+
+#[test]
+fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
+    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    let completed = |boot: &str, node: NodeBuilder| {
+        let value = format!(r#"{{"rule-name":"r","boot-id":"{boot}"}}"#);
+        node.annotation("readiness.k8s.io/bootstrap-completed-r-uid", &value)
+    };
+    let opened = world(&booted("a", 5)).rule(&rule).now(at(20));
+    assert_eq!(
+        opened.plan().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
+        Some(r#"{"rule-name":"r","boot-id":"a"}"#)
+    );
+    let running = watched(&completed("a", booted("a", 5)), &rule);
+    assert_eq!(writes(&running), [""; 0]);
+
+    let rebooted = running
+        .sees(&completed("a", booted("b", 5)), at(100))
+        .now(at(101));
+    assert_eq!(writes(&rebooted), GATED);
+    assert_eq!(rebooted.plan().relied_on.len(), 2);
+    assert_eq!(
+        why(&rebooted),
+        "NetworkReady is Unknown, must be True: WrittenBeforeReboot: it has not been reported since the node rebooted"
+    );
+    assert_eq!(
+        rebooted.plan().recheck,
+        Some(at(460)),
+        "six minutes after: it may never be written again"
+    );
+
+    let gated = |node| gated_by(completed("a", node), "r");
+    let waiting = rebooted.sees(&gated(booted("b", 5)), at(102)).now(at(110));
+    assert_eq!(writes(&waiting), [""; 0]);
+    let release = [RELEASED[0], RELEASED[1], "+bootstrap-completed-r-uid"];
+    let renewed = waiting
+        .clone()
+        .sees(&gated(booted("b", 111)), at(111))
+        .now(at(111));
+    assert_eq!(writes(&renewed), release);
+    assert_eq!(writes(&waiting.clone().now(at(459))), [""; 0]);
+    let old_enough = waiting.now(at(460));
+    assert_eq!(writes(&old_enough), release);
+    assert_eq!(
+        old_enough.plan().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
+        Some(r#"{"rule-name":"r","boot-id":"b"}"#)
+    );
+
+    let plain = world(&completed("a", booted("b", 5))).rule(&gate("r").bootstrap_only());
+    assert_eq!(
+        writes(&plain),
+        [""; 0],
+        "unless the rule does not ask for it"
+    );
+}
+
+#[test]
+fn a_reboot_while_no_controller_ran_is_noticed() {
+    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    let node = booted("b", 5).annotation(
+        "readiness.k8s.io/bootstrap-completed-r-uid",
+        r#"{"rule-name":"r","boot-id":"a"}"#,
+    );
+    let world = world(&node)
+        .rule(&rule)
+        .restarted(&node, at(1000))
+        .now(at(1000));
+    assert_eq!(writes(&world), GATED);
+}
+
+#[test]
+fn a_completion_that_names_no_boot_counts_for_the_boot_in_which_it_is_found() {
+    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    for key in ["r-uid", "r"] {
+        let node = network("False", 0, 0).boot_id("a").completed(key);
+        let world = world(&node).rule(&rule);
+        assert_eq!(writes(&world), ["+bootstrap-completed-r-uid"]);
+        let stamped = world.carried_out();
+        assert_eq!(writes(&stamped), [""; 0]);
+        let rebooted = node.boot_id("b").annotation(
+            "readiness.k8s.io/bootstrap-completed-r-uid",
+            stamped
+                .node
+                .annotation("readiness.k8s.io/bootstrap-completed-r-uid")
+                .unwrap(),
+        );
+        assert_eq!(writes(&stamped.sees(&rebooted, at(50))), GATED, "{key}");
+    }
+}
+
+#[test]
+fn a_pod_that_has_been_ready_since_before_the_reboot_is_doubted_for_a_minute() {
+    let cni = daemon_set("kube-system/cni").critical();
+    let rule = crate::testing::rule("r")
+        .waits_for(COMPONENTS)
+        .bootstrap_only()
+        .spec("regateOnReboot: true");
+    let with_pod_ready_since = |seconds| {
+        let node = |boot: &str| node("worker-1").boot_id(boot);
+        world(&node("a"))
+            .rule(&rule)
+            .daemon_set(&cni)
+            .pod(&pod("kube-system/cni-1").of(&cni).ready_since(at(seconds)))
+            .sees(&node("b"), at(1000))
+    };
+    let old = with_pod_ready_since(500).now(at(1059));
+    assert_eq!(
+        why(&old),
+        "pod kube-system/cni-1 has been Ready since before this node rebooted"
+    );
+    assert_eq!(old.plan().recheck, Some(at(1060)));
+    assert_eq!(why(&old.now(at(1060))), "");
+    assert_eq!(why(&with_pod_ready_since(1000).now(at(1001))), "");
+}
+
+const CSI_DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
+
+/// A node that has rebooted [`at`]`(1000)`, with a driver in its `CSINode` that was registered before, under a rule that
+/// waits for this condition after each reboot. A pod of the driver's has been Ready since then.
+fn rebooted_with_a_driver(condition: &str, pod_ready_since: Option<i64>) -> World {
+    let rule = crate::testing::rule("r")
+        .waits_for(condition)
+        .bootstrap_only()
+        .spec("regateOnReboot: true");
+    let node = |boot: &str| node("worker-1").boot_id(boot);
+    let registered = csi_node("worker-1").driver("disk.example.com");
+    let mut world = world(&node("a")).rule(&rule).csi_node(&registered);
+    if let Some(since) = pod_ready_since {
+        let driver = pod("kube-system/disk").critical();
+        let driver = driver.waits_for_driver("disk.example.com");
+        world = world.pod(&driver.ready_since(at(since)));
+    }
+    world.sees(&node("b"), at(1000))
+}
+
+#[test]
+fn a_driver_that_was_registered_before_the_reboot_is_believed_once_there_is_new_evidence() {
+    const DOUBT: &str = "CSI driver disk.example.com was registered before this node rebooted";
+    let without_a_pod = rebooted_with_a_driver(CSI_DRIVER, None);
+    assert_eq!(why(&without_a_pod.clone().now(at(1001))), DOUBT);
+    let bound = at(1360);
+    assert_eq!(
+        without_a_pod.clone().now(at(1001)).plan().recheck,
+        Some(bound)
+    );
+    assert_eq!(why(&without_a_pod.clone().now(at(1359))), DOUBT);
+    assert_eq!(why(&without_a_pod.clone().now(bound)), "");
+
+    let gone = without_a_pod.now(at(1002)).csi_node(&csi_node("worker-1"));
+    assert_eq!(
+        why(&gone),
+        "CSI driver disk.example.com is not registered on this node"
+    );
+    let again = gone.csi_node(&csi_node("worker-1").driver("disk.example.com"));
+    assert_eq!(why(&again), "", "it was seen to be registered");
+}
+
+#[test]
+fn a_driver_whose_own_pod_is_ready_since_the_reboot_is_believed() {
+    const CLASS: &str = "node.gardener.cloud/CSIDriversRegistered";
+    const DOUBT: &str = "CSI driver disk.example.com was registered before this node rebooted";
+    for kind in [CSI_DRIVER, CLASS] {
+        let ready = rebooted_with_a_driver(kind, Some(1003)).now(at(1004));
+        assert_eq!(why(&ready), "", "{kind}");
+        let old = rebooted_with_a_driver(kind, Some(500)).now(at(1059));
+        assert_eq!(why(&old), DOUBT, "{kind}");
+        assert_eq!(old.plan().recheck, Some(at(1060)), "as the pod is");
+        assert_eq!(why(&old.now(at(1060))), "", "{kind}");
+    }
+    let not_ready = |seconds| {
+        let driver = pod("kube-system/disk").critical();
+        rebooted_with_a_driver(CSI_DRIVER, None)
+            .pod(&driver.waits_for_driver("disk.example.com"))
+            .now(at(seconds))
+    };
+    assert_eq!(why(&not_ready(1359)), DOUBT, "also after a minute");
+    assert_eq!(why(&not_ready(1360)), "");
+}
+
+#[test]
+fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_period() {
+    let rule = gate("r").spec("gracePeriod: 2m");
+    let open = world(&network("True", 0, 0)).rule(&rule).evaluated(at(100));
+    let unmet = open
+        .sees(&network("False", 195, 195), at(200))
+        .evaluated(at(200));
+    let until = at(320);
+    assert_eq!(
+        decision(&unmet),
+        Decision::Wait(Held::Grace { until }),
+        "from when it was seen to turn"
+    );
+    assert_eq!(unmet.plan().recheck, Some(until));
+    assert_eq!(writes(&unmet.clone().now(at(319))), [""; 0]);
+    let closed = unmet.clone().now(until);
+    assert_eq!(writes(&closed), GATED);
+
+    let restarted = unmet
+        .clone()
+        .restarted(&network("False", 195, 195), at(250));
+    let by_the_node = Decision::Wait(Held::Grace { until: at(315) });
+    assert_eq!(
+        decision(&restarted.now(at(250))),
+        by_the_node,
+        "a restart neither adds nor loses time"
+    );
+
+    let met_between = unmet
+        .sees(&network("True", 300, 300), at(300))
+        .evaluated(at(300))
+        .sees(&network("False", 310, 310), at(310))
+        .evaluated(at(310));
+    let until = at(430);
+    assert_eq!(
+        decision(&met_between.now(at(400))),
+        Decision::Wait(Held::Grace { until }),
+        "a node that flaps starts anew"
+    );
+}
+
+#[test]
+fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
+    let careful = || gate("r").spec("{gracePeriod: 2m, disruption: {}}");
+    let unmet = network("False", 0, 0);
+    let joining = world(&unmet).rule(&careful()).joined(at(5));
+    assert_eq!(writes(&joining), GATED);
+    assert!(joining.plan().outcomes[0].joining);
+
+    let gated = joining.carried_out();
+    assert!(gated.plan().outcomes[0].joining, "while it is gated");
+    let open = gated
+        .evaluated(at(10))
+        .sees(&network("True", 20, 20), at(20));
+    let open = open
+        .evaluated(at(20))
+        .sees(&unmet, at(30))
+        .evaluated(at(30));
+    assert!(!open.plan().outcomes[0].joining, "not once it was open");
+    assert!(matches!(decision(&open), Decision::Wait(_)));
+
+    let before_our_time = world(&unmet).rule(&careful());
+    assert!(
+        !before_our_time.plan().outcomes[0].joining,
+        "what nobody has gated may have run something"
+    );
+    let registered = world(&unmet.taint(GATE, "NoSchedule"));
+    assert!(registered.rule(&careful()).plan().outcomes[0].joining);
+}
+
+#[test]
+fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
+    let careful = gate("r").spec("{gracePeriod: 2m, disruption: {}}");
+    let world = world(&network("False", 0, 0)).rule(&careful);
+    assert!(matches!(
+        decision(&world.clone().may_close("r").now(at(119))),
+        Decision::Wait(Held::Grace { .. })
+    ));
+    assert_eq!(
+        decision(&world.clone().now(at(120))),
+        Decision::Wait(Held::Disruption)
+    );
+    assert_eq!(decision(&world.may_close("r").now(at(120))), Decision::Gate);
+}
