@@ -53,3 +53,4 @@ mod shutdown;
 #[cfg(test)]
 mod testing;
 pub mod webhook;
+mod wording;

@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::limiter::Limiter;
-use super::writer::WriteError;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::client;
+use crate::engine::RequestError;
 use crate::rule::Rule;
 
 /// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
@@ -221,8 +221,8 @@ async fn post_all(
             let event = notice.into_event(instance, sequence as u64);
             let made = limiter.turn_for_event().await;
             let created = tokio::time::timeout(DEADLINE, create(client, &event)).await;
-            let result = created.map_or(Err(WriteError::TimedOut(DEADLINE)), |created| {
-                created.map_err(WriteError::from)
+            let result = created.map_or(Err(RequestError::TimedOut(DEADLINE)), |created| {
+                created.map_err(RequestError::from)
             });
             limiter.answered(made, result.as_ref().err());
             result.map_err(|error| error.to_string())

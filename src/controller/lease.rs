@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::health::Readiness;
-use super::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::election::{Attempt, Claim, LEASE_DURATION, Loss, Reading, Term, may_stand};
 
 /// The Lease's name, which the Node Readiness Controller uses too, so that the two never write at the same time.
@@ -91,7 +91,7 @@ impl Election {
                     }
                 }
                 // Another instance was faster.
-                Err(WriteError::Conflict) => {}
+                Err(RequestError::Conflict) => {}
                 Err(error) => {
                     let error = error.to_string();
                     if problem.as_ref() != Some(&error) {
@@ -147,7 +147,7 @@ impl Election {
             match self.try_release().await {
                 Ok(true) => info!(lease = LEASE_NAME, "released"),
                 Ok(false) => {}
-                Err(WriteError::Conflict) => continue,
+                Err(RequestError::Conflict) => continue,
                 Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
             }
             return;
@@ -155,7 +155,7 @@ impl Election {
     }
 
     /// Answers whether it was ours to release.
-    async fn try_release(&mut self) -> Result<bool, WriteError> {
+    async fn try_release(&mut self) -> Result<bool, RequestError> {
         // A renewal may have been under way: what was seen last may not be how the Lease is.
         self.look().await?;
         let Some((lease, _)) = &self.seen else {
@@ -177,7 +177,7 @@ impl Election {
     }
 
     /// Takes or renews the lease if that is allowed; answers whether this instance holds it now.
-    async fn try_hold(&mut self) -> Result<bool, WriteError> {
+    async fn try_hold(&mut self) -> Result<bool, RequestError> {
         // What was seen last is good enough to renew what is ours: if it is stale, the write is refused.
         if self.holder().as_ref() != Some(&self.identity) {
             self.look().await?;
@@ -198,7 +198,7 @@ impl Election {
     }
 
     /// Takes in the answer to a write of the Lease.
-    fn hold(&mut self, answer: Result<Lease, WriteError>) -> Result<bool, WriteError> {
+    fn hold(&mut self, answer: Result<Lease, RequestError>) -> Result<bool, RequestError> {
         match answer {
             Ok(lease) => {
                 self.seen = Some((lease, Instant::now()));
@@ -213,7 +213,7 @@ impl Election {
     }
 
     /// Reads the Lease, noting since when it has been as it is.
-    async fn look(&mut self) -> Result<(), WriteError> {
+    async fn look(&mut self) -> Result<(), RequestError> {
         match within_timeout(self.api.get_opt(LEASE_NAME)).await? {
             None => self.seen = None,
             Some(lease) => {
@@ -230,7 +230,7 @@ impl Election {
         Ok(())
     }
 
-    async fn replace(&self, lease: &Lease) -> Result<Lease, WriteError> {
+    async fn replace(&self, lease: &Lease) -> Result<Lease, RequestError> {
         within_timeout(self.api.replace(LEASE_NAME, &PostParams::default(), lease)).await
     }
 
@@ -275,10 +275,10 @@ fn reading(lease: &Lease, since: Instant) -> Reading<'_> {
 
 async fn within_timeout<T>(
     request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, WriteError> {
+) -> Result<T, RequestError> {
     match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(result) => result.map_err(WriteError::from),
-        Err(_) => Err(WriteError::Failed(
+        Ok(result) => result.map_err(RequestError::from),
+        Err(_) => Err(RequestError::Failed(
             "the API server did not answer in time".into(),
         )),
     }

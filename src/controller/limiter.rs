@@ -6,7 +6,7 @@ use std::time::Instant;
 use prometheus::IntGauge;
 
 use super::metrics::{Metrics, gauge};
-use super::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::{Limits, Rate, Turn};
 
 /// How many requests that change something the API server is asked for.
@@ -90,16 +90,17 @@ impl Limiter {
     }
 
     /// Takes in the answer to a write that was made at this time.
-    pub fn answered(&self, made: Instant, error: Option<&WriteError>) {
+    pub fn answered(&self, made: Instant, error: Option<&RequestError>) {
         self.with(|limits| {
             match error {
                 Some(
-                    WriteError::Throttled { come_again, .. }
-                    | WriteError::Broken { come_again, .. },
+                    RequestError::Throttled { come_again, .. }
+                    | RequestError::Broken { come_again, .. },
                 ) => limits.overloaded(made, *come_again, Instant::now()),
-                Some(WriteError::TimedOut(_)) => limits.overloaded(made, None, Instant::now()),
-                Some(WriteError::Unreachable(_)) => {}
-                None | Some(WriteError::Conflict | WriteError::Gone | WriteError::Failed(_)) => {
+                Some(RequestError::TimedOut(_)) => limits.overloaded(made, None, Instant::now()),
+                Some(RequestError::Unreachable(_)) => {}
+                None
+                | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
                     limits.dealt_with(made);
                 }
             }

@@ -13,7 +13,7 @@ use super::limiter::Limiter;
 use super::metrics::Metrics;
 use crate::causes::with_causes;
 use crate::client;
-use crate::engine::Pauses;
+use crate::engine::RequestError;
 use crate::engine::patch;
 use crate::object::{
     MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Unreadable,
@@ -45,70 +45,15 @@ const BROKEN: &str = "broken";
 const TIMED_OUT: &str = "timed_out";
 const REFUSED: &str = "refused";
 
-/// Why a write did not happen, or may not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
-    /// The object is not any more what the patch was computed from.
-    #[error("the object has changed in the meantime")]
-    Conflict,
-    /// The object is gone.
-    #[error("the object is gone")]
-    Gone,
-    /// Nothing listens where the API server should be, or the connection broke.
-    #[error("cannot reach the API server: {0}")]
-    Unreachable(String),
-    /// The API server asks for fewer requests.
-    #[error("the API server has too much to do: {message}")]
-    Throttled {
-        /// What it says.
-        message: String,
-        /// When to come again, where it says so.
-        come_again: Option<Duration>,
-    },
-    /// The API server, or what it asks, has failed.
-    #[error("{message}")]
-    Broken {
-        /// What it says.
-        message: String,
-        /// When to come again, where it says so.
-        come_again: Option<Duration>,
-    },
-    /// There was no answer in time.
-    #[error("the API server did not answer within {} s", .0.as_secs())]
-    TimedOut(Duration),
-    /// The API server refused.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl WriteError {
-    /// The pauses after which to try again what has met this.
-    pub fn pauses(&self) -> Pauses {
-        match self {
-            Self::Unreachable(_) => Pauses::UNREACHABLE,
-            _ => Pauses::REFUSED,
-        }
-    }
-
-    /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
-    /// the object or of the connection.
-    pub fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Broken { .. } | Self::TimedOut(_) | Self::Failed(_)
-        )
-    }
-
-    /// What metrics call it; `None` for what is in the nature of concurrent writes.
-    fn reason(&self) -> Option<&'static str> {
-        match self {
-            Self::Conflict | Self::Gone => None,
-            Self::Unreachable(_) => Some(UNREACHABLE),
-            Self::Throttled { .. } => Some(THROTTLED),
-            Self::Broken { .. } => Some(BROKEN),
-            Self::TimedOut(_) => Some(TIMED_OUT),
-            Self::Failed(_) => Some(REFUSED),
-        }
+/// What metrics call it; `None` for what is in the nature of concurrent writes.
+fn reason(error: &RequestError) -> Option<&'static str> {
+    match error {
+        RequestError::Conflict | RequestError::Gone => None,
+        RequestError::Unreachable(_) => Some(UNREACHABLE),
+        RequestError::Throttled { .. } => Some(THROTTLED),
+        RequestError::Broken { .. } => Some(BROKEN),
+        RequestError::TimedOut(_) => Some(TIMED_OUT),
+        RequestError::Failed(_) => Some(REFUSED),
     }
 }
 
@@ -125,7 +70,7 @@ fn with_remedy(message: String) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
-impl From<kube::Error> for WriteError {
+impl From<kube::Error> for RequestError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
@@ -166,15 +111,6 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// What was written is there; but what has become of the object is anybody's guess until a watch shows it.
-impl From<Unreadable> for WriteError {
-    fn from(why: Unreadable) -> Self {
-        Self::Failed(format!(
-            "the answer to the write cannot be understood: {why}"
-        ))
-    }
-}
-
 /// Writes to nodes, rules and `NodeClaim`s.
 #[derive(Clone)]
 pub struct Writer {
@@ -207,18 +143,18 @@ impl Writer {
         &self,
         object: &str,
         request: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, WriteError> {
+    ) -> Result<T, RequestError> {
         let started = Instant::now();
         let result = within_deadline(request).await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
         match &result {
-            Err(WriteError::Conflict) => {
+            Err(RequestError::Conflict) => {
                 let conflicts = self.metrics.write_conflicts.with_label_values(&[object]);
                 conflicts.inc();
             }
             Err(error) => {
-                if let Some(reason) = error.reason() {
+                if let Some(reason) = reason(error) {
                     let labels = [object, reason];
                     self.metrics.write_failures.with_label_values(&labels).inc();
                 }
@@ -233,13 +169,13 @@ impl Writer {
         &self,
         name: &str,
         patch: JsonPatch,
-    ) -> Result<NodeMetadata, WriteError> {
+    ) -> Result<NodeMetadata, RequestError> {
         let request = Request::new(NodeObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
         let request = request.patch(name, &params(), &patch);
         self.counted(NODE, client::write::<MetadataObject>(&self.client, request))
             .await
-            .and_then(|object| NodeMetadata::try_from(object).map_err(WriteError::from))
+            .and_then(|object| NodeMetadata::try_from(object).map_err(RequestError::from))
     }
 
     /// Patches a node's conditions; answers the node as it is then.
@@ -247,7 +183,7 @@ impl Writer {
         &self,
         name: &str,
         patch: Value,
-    ) -> Result<NodeObject, WriteError> {
+    ) -> Result<NodeObject, RequestError> {
         let request = Request::new(NodeObject::url_path(&(), None));
         let patch = Patch::Strategic(patch);
         let request = request.patch_subresource("status", name, &params(), &patch);
@@ -256,12 +192,16 @@ impl Writer {
     }
 
     /// Reads a node.
-    pub async fn read_node(&self, name: &str) -> Result<NodeObject, WriteError> {
+    pub async fn read_node(&self, name: &str) -> Result<NodeObject, RequestError> {
         within_deadline(self.nodes.get(name)).await
     }
 
     /// Patches a rule's metadata; answers the rule as it is then.
-    pub async fn patch_rule(&self, name: &str, patch: JsonPatch) -> Result<RuleObject, WriteError> {
+    pub async fn patch_rule(
+        &self,
+        name: &str,
+        patch: JsonPatch,
+    ) -> Result<RuleObject, RequestError> {
         let request = Request::new(RuleObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
         let request = request.patch(name, &params(), &patch);
@@ -274,7 +214,7 @@ impl Writer {
         &self,
         name: &str,
         patch: JsonPatch,
-    ) -> Result<Version, WriteError> {
+    ) -> Result<Version, RequestError> {
         let request = Request::new(RuleObject::url_path(&(), None));
         let patch = Patch::Json::<()>(patch);
         let request = request.patch_subresource("status", name, &params(), &patch);
@@ -288,7 +228,11 @@ impl Writer {
 
     /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the
     /// claim is exactly what was looked at: another one of its name, or one that has changed, is left alone.
-    pub async fn delete_claim(&self, claim: &NodeClaim, now: Timestamp) -> Result<(), WriteError> {
+    pub async fn delete_claim(
+        &self,
+        claim: &NodeClaim,
+        now: Timestamp,
+    ) -> Result<(), RequestError> {
         let claims = || Request::new(NodeClaimObject::url_path(&(), None));
         let mut version = claim.version;
         if let Some(patch) = patch::claim_termination(claim, now) {
@@ -320,10 +264,10 @@ fn params() -> PatchParams {
 
 async fn within_deadline<T>(
     request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, WriteError> {
+) -> Result<T, RequestError> {
     match tokio::time::timeout(DEADLINE, request).await {
-        Ok(result) => result.map_err(WriteError::from),
-        Err(_) => Err(WriteError::TimedOut(DEADLINE)),
+        Ok(result) => result.map_err(RequestError::from),
+        Err(_) => Err(RequestError::TimedOut(DEADLINE)),
     }
 }
 
@@ -359,16 +303,16 @@ mod tests {
             })
         };
         for (error, expected) in [
-            (status(422, None), WriteError::Conflict),
+            (status(422, None), RequestError::Conflict),
             (
                 status(422, invalid("spec.taints")),
-                WriteError::Failed("message".into()),
+                RequestError::Failed("message".into()),
             ),
-            (status(422, invalid("metadata.uid")), WriteError::Conflict),
-            (status(409, None), WriteError::Conflict),
-            (status(404, None), WriteError::Gone),
+            (status(422, invalid("metadata.uid")), RequestError::Conflict),
+            (status(409, None), RequestError::Conflict),
+            (status(404, None), RequestError::Gone),
         ] {
-            assert_eq!(WriteError::from(error), expected);
+            assert_eq!(RequestError::from(error), expected);
         }
     }
 }

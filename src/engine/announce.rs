@@ -78,19 +78,19 @@ pub(super) fn announce(
         since: now,
         told: None,
     });
-    if wait.told == Some(waiting.reason) {
+    if wait.told == Some(waiting.for_what.reason()) {
         return None;
     }
     let settled = wait.since + SETTLING;
     if now < settled {
         return Some(settled);
     }
-    wait.told = Some(waiting.reason);
+    wait.told = Some(waiting.for_what.reason());
     events.send(Notice::on_node(
         &node.name,
         &node.uid,
         Tone::Warning,
-        waiting.reason,
+        waiting.for_what.reason(),
         "WaitForCriticalComponents",
         waiting.detail.to_string(),
     ));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::announce::SETTLING;
 use super::patch;
 use super::reconcile::{Done, Reconciler};
-use crate::controller::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::{Backoff, Pauses};
 use crate::object::NodeObject;
 use crate::plan::{self, ConditionChanges, Urgency};
@@ -106,7 +106,7 @@ impl Reconciler {
     pub(super) fn finish_conditions(
         &mut self,
         name: &Arc<str>,
-        result: Result<NodeObject, WriteError>,
+        result: Result<NodeObject, RequestError>,
     ) {
         let Some(work) = self.nodes.get_mut(name) else {
             return;
@@ -125,8 +125,8 @@ impl Reconciler {
                 self.cache.update_node(node, Timestamp::now());
             }
             // All wait for these together.
-            Err(WriteError::Unreachable(_) | WriteError::Throttled { .. }) => {}
-            Err(WriteError::Conflict | WriteError::Gone) => {
+            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => {}
+            Err(RequestError::Conflict | RequestError::Gone) => {
                 conditions.retry.failed(Pauses::REFUSED, clock);
             }
             Err(error) => {

@@ -19,7 +19,7 @@ use super::cache::{ClusterEvidence, List, NodeEvidence};
 use super::reconcile::{Done, Reconciler};
 use crate::condition::CriticalComponentClass;
 use crate::controller::metrics::Metrics;
-use crate::controller::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::{Backoff, Pauses};
 use crate::object::{self, CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject};
 use crate::plan::Doubts;
@@ -106,7 +106,7 @@ impl Looker {
     }
 
     /// Reads these kinds, of this node.
-    async fn look(&self, name: &str, kinds: Doubts) -> Result<Seen, WriteError> {
+    async fn look(&self, name: &str, kinds: Doubts) -> Result<Seen, RequestError> {
         let asked = Instant::now();
         let reads = async {
             Ok(Seen {
@@ -122,13 +122,13 @@ impl Looker {
         };
         let seen = tokio::time::timeout(DEADLINE, reads)
             .await
-            .unwrap_or(Err(WriteError::TimedOut(DEADLINE)));
+            .unwrap_or(Err(RequestError::TimedOut(DEADLINE)));
         let result = if seen.is_ok() { "answered" } else { "failed" };
         self.metrics.last_looks.with_label_values(&[result]).inc();
         seen
     }
 
-    async fn node(&self, name: &str, kinds: Doubts) -> Result<NodeEvidence, WriteError> {
+    async fn node(&self, name: &str, kinds: Doubts) -> Result<NodeEvidence, RequestError> {
         let mut evidence = NodeEvidence::default();
         if kinds.nodes {
             let nodes: Api<NodeObject> = Api::all(self.client.clone());
@@ -155,7 +155,7 @@ impl Looker {
     }
 
     /// What is the same for all nodes, as it was when this was asked for or a moment before.
-    async fn cluster(&self, asked: Instant) -> Result<Arc<ClusterEvidence>, WriteError> {
+    async fn cluster(&self, asked: Instant) -> Result<Arc<ClusterEvidence>, RequestError> {
         let mut shared = self.shared.lock().await;
         if let Some(known) = &*shared
             && known.asked + SHARED >= asked
@@ -179,7 +179,7 @@ impl Looker {
     }
 }
 
-async fn list<K>(api: Api<K>, params: ListParams) -> Result<List<K>, WriteError>
+async fn list<K>(api: Api<K>, params: ListParams) -> Result<List<K>, RequestError>
 where
     K: Clone + DeserializeOwned + Debug,
 {
@@ -220,7 +220,7 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn finish_look(&mut self, name: &Arc<str>, mut result: Result<Seen, WriteError>) {
+    pub(super) fn finish_look(&mut self, name: &Arc<str>, mut result: Result<Seen, RequestError>) {
         self.looks -= 1;
         if let Some(next) = self.look_queue.pop_first() {
             self.cache.mark(&next);

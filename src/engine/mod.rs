@@ -21,9 +21,12 @@ mod clock;
 mod conditions;
 mod disruption;
 pub mod election;
+mod error;
+pub mod io;
 pub mod look;
 mod node_writes;
 mod nodes;
+pub mod notice;
 pub mod patch;
 pub mod reconcile;
 mod repairs;
@@ -35,6 +38,7 @@ mod unreadable;
 
 pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
+pub use error::RequestError;
 pub use turns::{
     Backoff, Contention, Limits, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
 };

@@ -14,7 +14,7 @@ use super::status::Failure;
 use crate::controller::metrics::{
     ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR, seconds_between,
 };
-use crate::controller::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::{Backoff, Pauses, Refusals, Retries};
 use crate::object::{Node, NodeMetadata, NodeObject, Taint};
 use crate::plan::{
@@ -170,7 +170,7 @@ impl Reconciler {
         self.start(async move {
             let result = writer.patch_node(&write.name, patch).await;
             let fresh = match result {
-                Err(WriteError::Conflict) => writer.read_node(&write.name).await.ok(),
+                Err(RequestError::Conflict) => writer.read_node(&write.name).await.ok(),
                 _ => None,
             };
             Done::Node {
@@ -204,7 +204,7 @@ impl Reconciler {
     pub(super) fn finish_node(
         &mut self,
         write: NodeWrite,
-        result: Result<NodeMetadata, WriteError>,
+        result: Result<NodeMetadata, RequestError>,
         fresh: Option<NodeObject>,
     ) {
         self.node_writes -= 1;
@@ -258,7 +258,7 @@ impl Reconciler {
                 }
                 self.cache.patched_node(node, taints);
             }
-            Err(WriteError::Conflict) => {
+            Err(RequestError::Conflict) => {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
                 work.conflicts += 1;
                 if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
@@ -268,12 +268,12 @@ impl Reconciler {
                     self.cache.update_node(node, now);
                 }
             }
-            Err(WriteError::Gone) => {
+            Err(RequestError::Gone) => {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
                 work.retry.failed(Pauses::REFUSED, Instant::now());
             }
             // All wait for these together.
-            Err(WriteError::Unreachable(_) | WriteError::Throttled { .. }) => {}
+            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => {}
             Err(error) => match subject {
                 // Who knows for the sake of what.
                 Subject::Several => work.refusals.split(),

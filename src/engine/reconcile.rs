@@ -21,7 +21,8 @@ use super::rules::RuleWork;
 use crate::controller::events::EventSink;
 use crate::controller::health::Readiness;
 use crate::controller::metrics::Metrics;
-use crate::controller::writer::{WriteError, Writer};
+use crate::controller::writer::Writer;
+use crate::engine::RequestError;
 use crate::engine::{Clock, Outage, Repetitions, Retries};
 use crate::guard::Limits;
 use crate::object::{NodeMetadata, NodeObject, RuleObject, Version};
@@ -163,42 +164,42 @@ pub(super) enum Done {
     /// A node's taints or annotations.
     Node {
         write: NodeWrite,
-        result: Result<NodeMetadata, WriteError>,
+        result: Result<NodeMetadata, RequestError>,
         /// The node as it was read after a conflict.
         fresh: Option<NodeObject>,
     },
     /// A node's conditions.
     Conditions {
         name: Arc<str>,
-        result: Result<NodeObject, WriteError>,
+        result: Result<NodeObject, RequestError>,
     },
     /// A last look at a node.
     Look {
         name: Arc<str>,
-        result: Result<Seen, WriteError>,
+        result: Result<Seen, RequestError>,
     },
     /// A node's `NodeClaim`.
     Claim {
         deletion: ClaimDeletion,
-        result: Result<(), WriteError>,
+        result: Result<(), RequestError>,
         /// The node as it was read, where it is not what was judged.
         fresh: Option<NodeObject>,
     },
     /// A rule's finalizers.
     Finalizers {
         uid: Arc<str>,
-        result: Result<RuleObject, WriteError>,
+        result: Result<RuleObject, RequestError>,
     },
     /// A rule's status.
     Status {
         uid: Arc<str>,
-        result: Result<Version, WriteError>,
+        result: Result<Version, RequestError>,
     },
 }
 
 impl Done {
     /// What kept it from succeeding.
-    fn error(&self) -> Option<&WriteError> {
+    fn error(&self) -> Option<&RequestError> {
         match self {
             Self::Node { result, .. } => result.as_ref().err(),
             Self::Conditions { result, .. } => result.as_ref().err(),

@@ -14,8 +14,8 @@ use super::status::Tally;
 use crate::api::RepairAction;
 use crate::controller::events::{EventSink, Notice, Tone};
 use crate::controller::metrics::Metrics;
-use crate::controller::writer::WriteError;
 use crate::engine::Backoff;
+use crate::engine::RequestError;
 use crate::object::{Node, NodeClaim, NodeObject};
 use crate::plan::{NodePlan, NodeState, Outcome, Standing};
 use crate::repair::{Case, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
@@ -339,7 +339,7 @@ impl Reconciler {
                 }
                 Ok(now) => {
                     fresh = Some(now);
-                    Err(WriteError::Conflict)
+                    Err(RequestError::Conflict)
                 }
                 Err(error) => Err(error),
             };
@@ -356,7 +356,7 @@ impl Reconciler {
     pub(super) fn finish_claim(
         &mut self,
         deletion: &ClaimDeletion,
-        result: Result<(), WriteError>,
+        result: Result<(), RequestError>,
         fresh: Option<NodeObject>,
     ) {
         let ClaimDeletion {

@@ -18,8 +18,8 @@ use super::status::{Record, Tally};
 use crate::api::names::FINALIZER;
 use crate::controller::events::{Notice, Tone};
 use crate::controller::metrics::{Metrics, gauge};
-use crate::controller::writer::WriteError;
 use crate::engine::Backoff;
+use crate::engine::RequestError;
 use crate::object::{Node, RuleObject};
 use crate::plan::{Outcome, PassedOver};
 use crate::rule::Rule;
@@ -253,7 +253,7 @@ impl Reconciler {
     pub(super) fn finish_finalizers(
         &mut self,
         uid: &Arc<str>,
-        result: Result<RuleObject, WriteError>,
+        result: Result<RuleObject, RequestError>,
     ) {
         let Some(work) = self.rules.get_mut(uid) else {
             return;

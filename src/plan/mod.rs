@@ -239,26 +239,47 @@ pub enum ChangeKind {
 /// Which of Gardener's questions about critical components is not answered with yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting<'a> {
-    /// The event reason that Gardener's controller has for it.
-    pub reason: &'static str,
+    /// What it is about.
+    pub for_what: Component,
     /// What is missing.
     pub detail: Detail<'a>,
 }
 
+/// What kind of thing is missing of a critical component. Gardener's controller has an event reason for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// The pod of a `DaemonSet`.
+    DaemonSet,
+    /// A pod's readiness.
+    Pod,
+    /// A CSI driver's registration.
+    CsiDriver,
+}
+
+impl Component {
+    /// The reason.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "UnscheduledNodeCriticalDaemonSets",
+            Self::Pod => "UnreadyNodeCriticalPods",
+            Self::CsiDriver => "UnreadyRequiredCSIDrivers",
+        }
+    }
+}
+
 impl<'a> Waiting<'a> {
     fn of(detail: &Detail<'a>) -> Option<Self> {
-        let reason = match detail {
-            Detail::DaemonSetPodMissing { .. } => "UnscheduledNodeCriticalDaemonSets",
-            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => {
-                "UnreadyNodeCriticalPods"
-            }
+        let for_what = match detail {
+            Detail::DaemonSetPodMissing { .. } => Component::DaemonSet,
+            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => Component::Pod,
             Detail::CsiDriverMissing { .. } | Detail::CsiDriverWithoutCount { .. } => {
-                "UnreadyRequiredCSIDrivers"
+                Component::CsiDriver
             }
             _ => return None,
         };
         Some(Self {
-            reason,
+            for_what,
             detail: detail.clone(),
         })
     }

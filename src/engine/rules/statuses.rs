@@ -9,8 +9,8 @@ use tracing::{debug, info, warn};
 
 use super::{RuleWork, Write};
 use crate::controller::events::{EventSink, Notice, Tone};
-use crate::controller::writer::WriteError;
 use crate::engine::Backoff;
+use crate::engine::RequestError;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::reconcile::{Done, Reconciler, Timer, Timers};
 use crate::engine::status::{self, About, Written};
@@ -173,7 +173,7 @@ impl Reconciler {
     pub(in crate::engine) fn finish_status(
         &mut self,
         uid: &Arc<str>,
-        result: Result<Version, WriteError>,
+        result: Result<Version, RequestError>,
     ) {
         let Some(work) = self.rules.get_mut(uid) else {
             return;
@@ -201,7 +201,7 @@ impl Reconciler {
             Err(error) => {
                 work.status.written.failed();
                 let retry = &mut work.status.write.retry;
-                if error.is_refusal() || error == WriteError::Conflict {
+                if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
                 let now = Instant::now();

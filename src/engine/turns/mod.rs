@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tracing::{info, warn};
 
-use crate::controller::writer::WriteError;
+use crate::engine::RequestError;
 use crate::engine::reconcile::{Done, Reconciler};
 pub use backoff::{Backoff, Pauses};
 pub use contention::{Contention, Undone};
@@ -78,22 +78,22 @@ impl Reconciler {
     }
 
     /// Notes what the answer to a write that was made at this time says about the API server.
-    pub(super) fn note_answer(&mut self, made: Instant, error: Option<&WriteError>) {
+    pub(super) fn note_answer(&mut self, made: Instant, error: Option<&RequestError>) {
         match error {
-            Some(error @ WriteError::Unreachable(_)) => {
+            Some(error @ RequestError::Unreachable(_)) => {
                 if self.outage.unreachable(Instant::now()) {
                     warn!("{error}; waiting for it with all writes");
                 }
             }
             // That says neither.
-            Some(WriteError::TimedOut(_)) => {}
+            Some(RequestError::TimedOut(_)) => {}
             _ => {
                 if self.outage.answered() {
                     info!("the API server can be reached again");
                 }
             }
         }
-        if let Some(error @ WriteError::Throttled { .. }) = error
+        if let Some(error @ RequestError::Throttled { .. }) = error
             && let Some(more) = self.complaints.tell(THROTTLED, Instant::now())
         {
             warn!(more, "{error}; fewer writes at a time");
@@ -102,7 +102,7 @@ impl Reconciler {
     }
 
     /// Logs why something about a node cannot be written, unless the same has just been said of another node.
-    pub(super) fn complain(&mut self, what: &str, node: &str, error: &WriteError) {
+    pub(super) fn complain(&mut self, what: &str, node: &str, error: &RequestError) {
         let complaint = format!("{what}: {error}");
         let cause = complaint.replace(node, "");
         if let Some(more) = self.complaints.tell(&cause, Instant::now()) {

@@ -1,0 +1,278 @@
+//! What goes into the engine and what comes out of it: values, all of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use json_patch::Patch as JsonPatch;
+use serde_json::Value;
+
+use super::cache::{ClusterEvidence, NodeEvidence, Watch};
+use super::error::RequestError;
+use super::notice::Notice;
+use crate::object::{
+    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
+    PodObject, RuleObject, Version,
+};
+use crate::plan::{Doubts, TaintChange};
+
+/// The time, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// What objects are dated by. It may be set at any time.
+    pub wall: Timestamp,
+    /// What every duration is measured by. It goes at an even pace, but not while the machine is suspended.
+    pub monotonic: Instant,
+}
+
+/// Something that the engine is told.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "what a watch shows is the most frequent, and boxing it would cost an allocation for each event"
+)]
+pub enum Input {
+    /// What a watch has shown.
+    Seen(Seen),
+    /// The answer to the request of this number, or what kept it from being given.
+    Answered(RequestId, Result<Answer, RequestError>),
+    /// This instance leads, or goes on to lead: the lease has been taken or renewed just now. Where there is no election,
+    /// it is told once.
+    Leads,
+    /// Nothing is to be begun any more. What is under way may end, and what has been done is told.
+    Stop,
+}
+
+/// What a watch shows of its kind.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
+)]
+pub enum Seen {
+    /// A list of all objects begins: what is not put before it is complete is gone.
+    Listing(Watch),
+    /// An object is there, new or changed.
+    Put(Object),
+    /// An object is gone; this is the last that was known of it.
+    Gone(Object),
+    /// The list is complete.
+    Synced(Watch),
+    /// The cluster has no resource of this kind.
+    NotInstalled(Watch),
+    /// The watch of this kind has failed, ended before its time, or brought no sign of life when one was due: from some
+    /// moment before this on, things may have happened that have not been shown.
+    Interrupted(Watch),
+    /// Everything of this kind that happened before the confirmation of this number was asked for has been shown, and
+    /// since then everything but what is under way.
+    Confirmed(Watch, u64),
+}
+
+/// An object as it is on the wire.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
+)]
+pub enum Object {
+    /// A node.
+    Node(NodeObject),
+    /// A `CSINode`.
+    CsiNode(CsiNodeObject),
+    /// A pod of the class with this index.
+    Pod(usize, PodObject),
+    /// A `DaemonSet` of the class with this index.
+    DaemonSet(usize, DaemonSetObject),
+    /// A rule.
+    Rule(RuleObject),
+    /// A Karpenter `NodeClaim`.
+    NodeClaim(NodeClaimObject),
+    /// A Karpenter `NodePool`.
+    NodePool(NodePoolObject),
+}
+
+/// What tells a request from all others of this process.
+pub type RequestId = u64;
+
+/// Something that is to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// A request to the API server, to be made at once and answered by [`Input::Answered`], in time or by an error.
+    Request(RequestId, Request),
+    /// Every watch is to find out at once whether it has shown all there is, and to tell by this number.
+    Confirm(u64),
+    /// Something to be counted.
+    Count(Count),
+}
+
+/// A request to the API server. None may be made twice on its own: the engine sees to that.
+#[derive(Debug)]
+pub enum Request {
+    /// Patches a node's metadata and spec; answered by [`Answer::NodeMetadata`].
+    PatchNode {
+        /// The node.
+        name: Arc<str>,
+        /// What is tested and changed.
+        patch: JsonPatch,
+    },
+    /// Patches a node's conditions by a strategic merge patch of its status; answered by [`Answer::Node`].
+    PatchNodeStatus {
+        /// The node.
+        name: Arc<str>,
+        /// What is changed.
+        patch: Value,
+    },
+    /// Reads a node; answered by [`Answer::Node`].
+    ReadNode {
+        /// The node.
+        name: Arc<str>,
+    },
+    /// Patches a rule's metadata; answered by [`Answer::Rule`].
+    PatchRule {
+        /// The rule.
+        name: Arc<str>,
+        /// What is tested and changed.
+        patch: JsonPatch,
+    },
+    /// Patches a rule's status; answered by [`Answer::Version`].
+    PatchRuleStatus {
+        /// The rule.
+        name: Arc<str>,
+        /// What is tested and changed.
+        patch: JsonPatch,
+    },
+    /// Patches a `NodeClaim`'s metadata by a merge patch; answered by [`Answer::NodeClaim`].
+    PatchNodeClaim {
+        /// The claim.
+        name: Arc<str>,
+        /// What is changed, with the UID and the version that the claim has to have.
+        patch: Value,
+    },
+    /// Deletes a `NodeClaim`, if it is just this one; answered by [`Answer::Done`].
+    DeleteNodeClaim {
+        /// The claim.
+        name: Arc<str>,
+        /// The UID that it has to have.
+        uid: Arc<str>,
+        /// The version that it has to have.
+        version: Version,
+    },
+    /// Reads what there is of one node, of the kinds that are in doubt; answered by [`Answer::NodeEvidence`].
+    LookAtNode {
+        /// The node.
+        name: Arc<str>,
+        /// What is read.
+        kinds: Doubts,
+    },
+    /// Reads what is the same for all nodes: the rules, and the `DaemonSet`s of each class; answered by
+    /// [`Answer::ClusterEvidence`].
+    LookAtCluster,
+    /// Posts an Event; answered by [`Answer::Done`].
+    PostEvent {
+        /// What it says.
+        notice: Box<Notice>,
+        /// When that happened.
+        at: Timestamp,
+        /// Its number among all of this process.
+        number: u64,
+    },
+}
+
+/// What the API server has answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// A node's metadata as they are now, and nothing else of it.
+    NodeMetadata(NodeMetadata),
+    /// A node as it is now.
+    Node(Box<NodeObject>),
+    /// A rule as it is now.
+    Rule(Box<RuleObject>),
+    /// The version that the object has now.
+    Version(Version),
+    /// A claim as it is now.
+    NodeClaim(Box<NodeClaimObject>),
+    /// What was read of a node.
+    NodeEvidence(NodeEvidence),
+    /// What was read of the cluster.
+    ClusterEvidence(ClusterEvidence),
+    /// It has been done.
+    Done,
+}
+
+/// Something that has happened once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Count {
+    /// A rule is there from now on.
+    RuleCame {
+        /// Its name.
+        rule: Arc<str>,
+    },
+    /// A rule is gone, with all that was counted of it.
+    RuleWent {
+        /// Its name.
+        rule: Arc<str>,
+        /// The types of the conditions that it named.
+        conditions: Vec<Arc<str>>,
+    },
+    /// A rule was evaluated on a node.
+    Evaluated {
+        /// Its name.
+        rule: Arc<str>,
+    },
+    /// A condition of a rule was found to have turned unmet on a node.
+    TurnedUnmet {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// The condition's type.
+        condition: Arc<str>,
+    },
+    /// A taint has been put on or lifted.
+    Changed(Box<TaintChange>),
+    /// A taint could not be put on or lifted, for this reason.
+    Failed {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// One word.
+        reason: &'static str,
+    },
+    /// A taint change has been undone by somebody else.
+    Undone {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+    /// A node's bootstrap has been completed.
+    BootstrapCompleted {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// Since when it was under way, where that is known.
+        since: Option<Timestamp>,
+    },
+    /// Something was done about a node that was not ready in time.
+    Repaired {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// What was done.
+        action: &'static str,
+    },
+    /// Too many unhealthy nodes have held a repair back.
+    RepairBlocked {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+    /// The API server has refused a repair.
+    RepairFailed {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+    /// A look was answered, or was not.
+    Looked {
+        /// Whether it was answered.
+        answered: bool,
+    },
+    /// A rule's status was not written, because nothing had changed.
+    StatusSpared,
+    /// A change of a rule's status went out together with others.
+    StatusCoalesced,
+    /// An Event was dropped, or refused.
+    EventDropped,
+}

@@ -1,0 +1,324 @@
+//! Every notice: what people are told by Kubernetes Events, with reason, action, tone and wording.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cache::Broken;
+use crate::api::names::{GROUP, KIND, VERSION};
+use crate::guard::Report;
+use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
+use crate::rule::{CompiledSpec, Rule, is_foreign};
+use crate::wording::cut;
+
+/// The longest note that the API server takes, in bytes.
+const MAX_NOTE: usize = 1024;
+
+/// Whether a notice is good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Things are as they should be.
+    Normal,
+    /// Somebody may want to look.
+    Warning,
+}
+
+impl Tone {
+    /// The type of such an Event.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// What notices of one kind have in common.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// What is done, in one word.
+    pub action: &'static str,
+    /// Good or bad news.
+    pub tone: Tone,
+    /// The kind of the object that it is about.
+    pub on: &'static str,
+    /// When it is posted, for the reference.
+    pub when: &'static str,
+}
+
+/// A table of topics.
+macro_rules! topics {
+    ($($name:ident: $tone:ident $reason:literal $action:literal on $on:literal, $when:literal;)*) => {
+        $(const $name: Topic = Topic {
+            reason: $reason,
+            action: $action,
+            tone: Tone::$tone,
+            on: $on,
+            when: $when,
+        };)*
+
+        /// Every topic there is.
+        pub const TOPICS: &[&Topic] = &[$(&$name),*];
+    };
+}
+
+topics! {
+    TAINT_ADDED: Normal "TaintAdded" "AddTaint" on "Node",
+        "A rule's taint has been put on the node.";
+    TAINT_REMOVED: Normal "TaintRemoved" "RemoveTaint" on "Node",
+        "A rule's taint has been lifted.";
+    COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
+        "The same, of another project's taint whose rule waits for critical components; in Gardener's words.";
+    RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
+        "The node has been opened though it is not ready: its time was up, and the rule's `repair.action` is `Release`.";
+    TAINT_ADOPTED: Normal "TaintAdopted" "AdoptTaint" on "Node",
+        "A rule manages a taint from now on that it did not add.";
+    TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
+        "Somebody else keeps undoing what a rule does to its taint.";
+    DAEMON_SETS_UNSCHEDULED: Warning "UnscheduledNodeCriticalDaemonSets" "WaitForCriticalComponents" on "Node",
+        "A critical `DaemonSet` that is meant for the node has no pod there for a second or more.";
+    PODS_UNREADY: Warning "UnreadyNodeCriticalPods" "WaitForCriticalComponents" on "Node",
+        "A critical pod on the node has not been Ready for a second or more.";
+    DRIVERS_UNREADY: Warning "UnreadyRequiredCSIDrivers" "WaitForCriticalComponents" on "Node",
+        "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
+    LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
+        "The node's time is up, and the rule asks for nothing else.";
+    REPAIR_IMPOSSIBLE: Warning "NodeRepairImpossible" "RepairNode" on "Node",
+        "The node's time is up, and nothing can be done.";
+    REPAIR_BLOCKED: Warning "NodeRepairBlocked" "RepairNode" on "Node",
+        "The node's time is up, and too many nodes are unhealthy for it to be repaired. Told again every 5 minutes.";
+    CLAIM_DELETED: Warning "NodeClaimDeleted" "RepairNode" on "Node",
+        "The node's `NodeClaim` has been deleted, so that Karpenter replaces it.";
+    NODE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "Node",
+        "Something about the node cannot be understood: it is left as it is.";
+    RULE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeReadinessRule",
+        "The rule, or a `DaemonSet` that it waits for, cannot be understood.";
+    KARPENTER_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeClaim, NodePool",
+        "The object cannot be understood: no repair goes by it.";
+    RULE_REJECTED: Warning "RuleRejected" "Compile" on "NodeReadinessRule",
+        "The rule cannot be used as it is.";
+    DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
+        "The rule's disruption guard keeps nodes open that are to be closed.";
+    SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
+        "Labelled `DaemonSet`s do not tolerate the rule's taint: the rule does not wait for them.";
+    OUTSIDE_NAMESPACES: Warning "DaemonSetsOutsideNamespaces" "Evaluate" on "NodeReadinessRule",
+        "Labelled `DaemonSet`s are in namespaces that their class does not cover.";
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The object's API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its UID.
+    pub uid: Option<Arc<str>>,
+}
+
+impl About {
+    /// A node.
+    #[must_use]
+    pub fn node(name: &Arc<str>, uid: &Arc<str>) -> Self {
+        Self {
+            api_version: "v1".into(),
+            kind: "Node",
+            name: name.clone(),
+            uid: Some(uid.clone()),
+        }
+    }
+
+    /// A rule.
+    #[must_use]
+    pub fn rule(rule: &Rule) -> Self {
+        Self {
+            api_version: format!("{GROUP}/{VERSION}"),
+            kind: KIND,
+            name: rule.name.clone(),
+            uid: Some(rule.uid.clone()),
+        }
+    }
+}
+
+/// Something that people are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The object that it is about.
+    pub about: About,
+    /// What it has in common with others of its kind.
+    pub topic: &'static Topic,
+    /// What there is to say, within the length that the API server takes.
+    pub note: String,
+}
+
+impl Notice {
+    fn new(about: About, topic: &'static Topic, note: String) -> Self {
+        Self {
+            about,
+            topic,
+            note: cut(note, MAX_NOTE),
+        }
+    }
+
+    /// A taint change that has been made. A second notice tells that the node was not ready for it.
+    pub fn of_change(node: &About, change: &TaintChange) -> Vec<Self> {
+        let TaintChange {
+            rule_name,
+            key,
+            effect,
+            why,
+            ..
+        } = change;
+        let (topic, what) = match change.kind {
+            ChangeKind::Added => (&TAINT_ADDED, "added"),
+            ChangeKind::Removed => (&TAINT_REMOVED, "removed"),
+        };
+        let (topic, note) = if change.components_ready && is_foreign(key) {
+            let note = "every critical component is ready on this node";
+            (&COMPONENTS_READY, note.into())
+        } else {
+            let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
+            (topic, note)
+        };
+        let mut notices = vec![Self::new(node.clone(), topic, note)];
+        if change.gave_up {
+            let note =
+                format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
+            notices.push(Self::new(node.clone(), &RELEASED_UNREADY, note));
+        }
+        notices
+    }
+
+    /// A taint that a rule did not add and manages from now on.
+    pub fn of_adoption(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
+        let note = format!(
+            "Taint '{}:{}' is now managed by rule '{}'",
+            spec.taint.key, spec.effect, rule.name
+        );
+        Self::new(node, &TAINT_ADOPTED, note)
+    }
+
+    /// Critical components that have been missing for a while.
+    pub fn of_waiting(node: About, waiting: &Waiting<'_>) -> Self {
+        let topic = match waiting.for_what {
+            Component::DaemonSet => &DAEMON_SETS_UNSCHEDULED,
+            Component::Pod => &PODS_UNREADY,
+            Component::CsiDriver => &DRIVERS_UNREADY,
+        };
+        Self::new(node, topic, waiting.detail.to_string())
+    }
+
+    /// Somebody who has undone a change so often that it is left undone for a while.
+    pub fn of_contention(
+        node: About,
+        change: &TaintChange,
+        times: u32,
+        within: Duration,
+        pause: Duration,
+    ) -> Self {
+        let (they, we) = match change.kind {
+            ChangeKind::Added => ("taking off", "puts on"),
+            ChangeKind::Removed => ("putting back", "lifts"),
+        };
+        let note = format!(
+            "Somebody keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. It is left so for {} s, and \
+             longer each time, until they stop. The API server's audit log says who it is; let only one of the two manage \
+             this taint",
+            change.taint(),
+            change.rule_name,
+            within.as_secs().max(1),
+            pause.as_secs().max(1),
+        );
+        Self::new(node, &TAINT_CONTENDED, note)
+    }
+
+    /// A node whose time is up, and for which nothing else is to be done.
+    pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
+        Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
+    }
+
+    /// A node that cannot be repaired.
+    pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
+        let note = format!("Rule '{rule}' cannot repair this node: {why}");
+        Self::new(node, &REPAIR_IMPOSSIBLE, note)
+    }
+
+    /// A node that is not repaired, because too many others are unhealthy.
+    pub fn of_blocked_repair(node: About, rule: &str, why: &str) -> Self {
+        let note = format!("Rule '{rule}' does not repair this node: {why}");
+        Self::new(node, &REPAIR_BLOCKED, note)
+    }
+
+    /// A claim that has been deleted.
+    pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
+        let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
+        Self::new(node, &CLAIM_DELETED, note)
+    }
+
+    /// A node that is left as it is because something about it cannot be understood.
+    pub fn of_unreadable_node(node: About, broken: &Broken) -> Self {
+        let note = format!("This node is left as it is: {broken}");
+        Self::new(node, &NODE_UNREADABLE, note)
+    }
+
+    /// A `DaemonSet` that cannot be understood, told on a rule that waits for its class.
+    pub fn of_unreadable_daemon_set(rule: &Rule, broken: &Broken) -> Self {
+        let note = format!("{broken}; it is taken as it was last, if ever");
+        Self::new(About::rule(rule), &RULE_UNREADABLE, note)
+    }
+
+    /// Another object that cannot be understood, told on itself.
+    pub fn of_unreadable(object: About, broken: &Broken) -> Self {
+        let topic = if object.kind == KIND {
+            &RULE_UNREADABLE
+        } else {
+            &KARPENTER_UNREADABLE
+        };
+        Self::new(object, topic, broken.to_string())
+    }
+
+    /// A rule that cannot be used as it is.
+    pub fn of_rejection(rule: &Rule, why: &str) -> Self {
+        Self::new(About::rule(rule), &RULE_REJECTED, why.into())
+    }
+
+    /// A guard that keeps nodes open.
+    pub fn of_guard(rule: &Rule, report: &Report) -> Self {
+        Self::new(About::rule(rule), &DISRUPTION_LIMITED, report.to_string())
+    }
+
+    /// Labelled `DaemonSet`s that a rule does not wait for.
+    pub fn of_passed_over(rule: &Rule, why: WhyPassedOver, note: String) -> Self {
+        let topic = match why {
+            WhyPassedOver::ShutOut => &SHUT_OUT,
+            WhyPassedOver::OutsideNamespaces => &OUTSIDE_NAMESPACES,
+        };
+        Self::new(About::rule(rule), topic, note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_as_long_as_the_api_server_takes() {
+        let about = About::node(&"n".into(), &"uid".into());
+        let notice = Notice::of_lateness(about, "r", &"é".repeat(MAX_NOTE));
+        assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
+        assert!(notice.note.ends_with("..."), "{}", notice.note);
+    }
+
+    #[test]
+    fn each_topic_is_one_of_its_own() {
+        for (index, topic) in TOPICS.iter().enumerate() {
+            let others = &TOPICS[..index];
+            let is_same = |other: &&&Topic| (other.reason, other.on) == (topic.reason, topic.on);
+            assert_eq!(others.iter().find(is_same), None);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! How texts and lists are cut off that are longer than they may be: in one way everywhere.
+
+/// The text, of at most so many bytes: where it is longer, it is cut at a character and ends in three dots.
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most.saturating_sub(3))
+            .rev()
+            .find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push_str("...");
+    }
+    text
+}
+
+/// The first few of some names, and how many more there are.
+pub fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
+    const SHOWN: usize = 5;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        format!("{shown} (+{more} more)")
+    } else {
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_a_character() {
+        assert_eq!(cut("short".into(), 5), "short");
+        assert_eq!(cut("éééé".into(), 7), "éé...");
+    }
+
+    #[test]
+    fn a_long_list_is_cut_off() {
+        let names = |count: usize| (0..count).map(|it| it.to_string());
+        assert_eq!(
+            enumerated(names(5).collect::<Vec<_>>().into_iter()),
+            "0, 1, 2, 3, 4"
+        );
+        assert_eq!(
+            enumerated(names(7).collect::<Vec<_>>().into_iter()),
+            "0, 1, 2, 3, 4 (+2 more)"
+        );
+    }
+}
