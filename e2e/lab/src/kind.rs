@@ -17,6 +17,8 @@ pub enum Kind {
     NodeReadinessRule,
     /// Karpenter's request for a node.
     NodeClaim,
+    /// What Karpenter makes requests for nodes from.
+    NodePool,
     /// A lease, such as the leader's.
     Lease,
     /// An event, in the group `events.k8s.io`.
@@ -69,13 +71,14 @@ impl fmt::Display for Key {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Node,
         Self::Pod,
         Self::DaemonSet,
         Self::CsiNode,
         Self::NodeReadinessRule,
         Self::NodeClaim,
+        Self::NodePool,
         Self::Lease,
         Self::Event,
     ];
@@ -90,6 +93,7 @@ impl Kind {
             Self::CsiNode => "CSINode",
             Self::NodeReadinessRule => "NodeReadinessRule",
             Self::NodeClaim => "NodeClaim",
+            Self::NodePool => "NodePool",
             Self::Lease => "Lease",
             Self::Event => "Event",
         }
@@ -103,7 +107,7 @@ impl Kind {
             Self::DaemonSet => "apps/v1",
             Self::CsiNode => "storage.k8s.io/v1",
             Self::NodeReadinessRule => "readiness.node.x-k8s.io/v1alpha1",
-            Self::NodeClaim => "karpenter.sh/v1",
+            Self::NodeClaim | Self::NodePool => "karpenter.sh/v1",
             Self::Lease => "coordination.k8s.io/v1",
             Self::Event => "events.k8s.io/v1",
         }
@@ -119,6 +123,7 @@ impl Kind {
             Self::CsiNode => "csinodes",
             Self::NodeReadinessRule => "nodereadinessrules",
             Self::NodeClaim => "nodeclaims",
+            Self::NodePool => "nodepools",
             Self::Lease => "leases",
             Self::Event => "events",
         }
@@ -136,7 +141,10 @@ impl Kind {
     /// Whether a `CustomResourceDefinition` defines it.
     #[must_use]
     pub fn is_custom(self) -> bool {
-        matches!(self, Self::NodeReadinessRule | Self::NodeClaim)
+        matches!(
+            self,
+            Self::NodeReadinessRule | Self::NodeClaim | Self::NodePool
+        )
     }
 
     /// Whether its status is written by a subresource of its own, and by nothing else.

@@ -13,10 +13,11 @@
 //! watch      what a watch shows of the changes since a revision
 //! normal     an object as the API server would write it
 //! uid        UIDs out of a seed
+//! sim        a whole cluster in one process, around the engine, where things happen and go wrong
 //! ```
 //!
-//! Nothing here knows a clock, a network or chance: time comes with each request, and UIDs follow from a seed. Nothing goes
-//! wrong here either: who carries a [`Request`] to [`Server::answer`] decides whether it arrives and whether its answer
+//! But for `sim`, nothing here knows a clock, a network or chance: time comes with each request, and UIDs follow from a seed.
+//! Nothing goes wrong here either: who carries a [`Request`] to [`Server::answer`] decides whether it arrives and whether its answer
 //! comes back, and who reads [`Server::events`] decides what of it is seen, and when.
 //!
 //! Not modelled: validation beyond what Nodegate's own writes can offend against, generated names, server-side apply,
@@ -31,6 +32,7 @@ mod patch;
 pub mod request;
 pub mod selector;
 mod server;
+pub mod sim;
 mod uid;
 pub mod watch;
 mod write;

@@ -102,14 +102,31 @@ impl Server {
         if since < self.compacted {
             return Err(Refusal::expired(since, self.compacted));
         }
-        let first = self.log.partition_point(|change| change.revision <= since);
         Ok(self
-            .log
-            .range(first..)
+            .changes(since)
             .filter(|change| change.key.kind == kind)
             .filter(|change| namespace.is_none_or(|it| it == change.key.namespace))
             .filter_map(|change| change.seen_through(selector))
             .collect())
+    }
+
+    /// The changes after a revision that are not forgotten.
+    pub fn changes(&self, since: u64) -> impl Iterator<Item = &Change> {
+        let first = self.log.partition_point(|change| change.revision <= since);
+        self.log.range(first..)
+    }
+
+    /// An object as it is.
+    #[must_use]
+    pub fn object(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.objects.get(key)
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
+        self.objects
+            .range(Key::cluster(kind, "")..)
+            .take_while(move |(key, _)| key.kind == kind)
     }
 
     /// The bookmark of a watch that has shown all there is.
@@ -144,9 +161,7 @@ impl Server {
             .check(kind)
             .map_err(|error| Refusal::bad_request(error.to_string()))?;
         let items = self
-            .objects
-            .range(Key::cluster(kind, "")..)
-            .take_while(|(key, _)| key.kind == kind)
+            .objects(kind)
             .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
             .filter(|(key, object)| selector.matches(key, object))
             .map(|(_, object)| object.clone())

@@ -9,7 +9,7 @@ use crate::selector::Selector;
 
 /// A change of one object, at one revision.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub struct Change {
     /// The revision that it made.
     pub revision: u64,
     /// The object.
@@ -57,6 +57,7 @@ impl EventType {
 
 impl Change {
     /// What a watch with this selector shows of it.
+    #[must_use]
     pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
         let in_view =
             |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(&self.key, it));

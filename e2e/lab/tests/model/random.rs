@@ -21,6 +21,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         Kind::CsiNode,
         Kind::NodeReadinessRule,
         Kind::NodeClaim,
+        Kind::NodePool,
         Kind::Lease,
     ];
     vec(select(kinds), 1..3).prop_flat_map(|kinds| {
@@ -110,6 +111,7 @@ pub fn bodies(kind: Kind) -> Vec<Value> {
         Kind::CsiNode => json!({"spec": {"drivers": [{"name": "a.example.com", "nodeID": "n"}]}}),
         Kind::NodeReadinessRule => rule(),
         Kind::NodeClaim => claim(),
+        Kind::NodePool => pool(),
         Kind::Lease => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
         Kind::Event => event(),
     };
@@ -132,7 +134,7 @@ pub fn bodies(kind: Kind) -> Vec<Value> {
             json!({"spec": {"taints": [taint("twice"), taint("twice")]}}),
         ]),
         Kind::Pod => bodies.extend([pod(Some("w1")), pod(Some("w1")), pod(Some("w2"))]),
-        Kind::NodeReadinessRule | Kind::NodeClaim => {
+        Kind::NodeReadinessRule | Kind::NodeClaim | Kind::NodePool => {
             bodies.push(with(json!({"status": {}})));
         }
         _ => {}
@@ -196,6 +198,10 @@ fn edits(kind: Kind) -> Vec<Value> {
         Kind::NodeClaim => vec![
             json!({"status": {"nodeName": "w1"}}),
             json!({"status": {"nodeName": "w2", "providerID": "p"}}),
+        ],
+        Kind::NodePool => vec![
+            json!({"spec": {"weight": 1}}),
+            json!({"spec": {"weight": 2}, "status": {"resources": {"nodes": "1"}}}),
         ],
         Kind::Lease => vec![
             json!({"spec": {"holderIdentity": "a", "leaseTransitions": 1}}),
@@ -320,6 +326,10 @@ pub fn rule() -> Value {
 pub fn claim() -> Value {
     let class = json!({"group": "karpenter.test", "kind": "TestNodeClass", "name": "default"});
     json!({"spec": {"nodeClassRef": class, "requirements": []}})
+}
+
+fn pool() -> Value {
+    json!({"spec": {"template": claim()}})
 }
 
 pub fn event() -> Value {

@@ -1,0 +1,1 @@
+//! Those who act in the cluster beside Nodegate, one a file.

@@ -1,0 +1,307 @@
+//! The API server, what time it is, and a log of all that has happened: who has written what and when, and every state of
+//! every object.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::time::{Time, wall};
+use crate::{Answer, Key, Kind, Request, Server};
+
+/// Who asks for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Who {
+    /// The actor of this name.
+    Actor(&'static str),
+    /// The instance of Nodegate with this number.
+    Nodegate(usize),
+}
+
+/// A request that could change something, whether it has or not.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// When it was carried out.
+    pub at: Time,
+    /// Who has asked for it.
+    pub who: Who,
+    /// What was asked for.
+    pub request: Request,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// What it has changed, as indices into [`Cluster::changes`]: often nothing, at most two changes.
+    pub changes: Range<usize>,
+}
+
+/// A change of one object.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The revision that it made.
+    pub revision: u64,
+    /// When.
+    pub at: Time,
+    /// Who made it.
+    pub who: Who,
+    /// The object.
+    pub key: Key,
+    /// What it was, unless it was not there.
+    pub before: Option<Arc<Value>>,
+    /// What it is, unless it is gone.
+    pub after: Option<Arc<Value>>,
+}
+
+/// What an object was from one revision to its next one.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The revision from which it was so.
+    pub revision: u64,
+    /// When that was made.
+    pub at: Time,
+    /// The object; `None` where it was not there.
+    pub object: Option<Arc<Value>>,
+}
+
+/// The cluster as it is, and as it was.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    server: Server,
+    now: Time,
+    writes: Vec<Write>,
+    changes: Vec<Change>,
+    history: BTreeMap<Key, Vec<State>>,
+}
+
+impl Cluster {
+    /// An empty one, whose UIDs follow from this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            server: Server::new(seed),
+            now: Time::ZERO,
+            writes: Vec::new(),
+            changes: Vec::new(),
+            history: BTreeMap::new(),
+        }
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What the cluster's clock shows.
+    #[must_use]
+    pub fn wall(&self) -> Timestamp {
+        wall(self.now)
+    }
+
+    /// Lets time pass, until then.
+    pub fn advance(&mut self, to: Time) {
+        self.now = self.now.max(to);
+    }
+
+    /// The API server itself.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The API server itself, to set it up: namespaces, compaction.
+    pub fn server_mut(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// Carries out a request at once.
+    ///
+    /// # Errors
+    /// When it is refused; nothing has changed then.
+    pub fn request(&mut self, who: Who, request: &Request) -> Answer {
+        let before = self.server.revision();
+        let answer = self.server.answer(request, wall(self.now));
+        if matches!(request, Request::Get { .. } | Request::List { .. }) {
+            return answer;
+        }
+        let first = self.changes.len();
+        for change in self.server.changes(before) {
+            let state = State {
+                revision: change.revision,
+                at: self.now,
+                object: change.after.clone(),
+            };
+            match self.history.get_mut(&change.key) {
+                Some(states) => states.push(state),
+                None => {
+                    self.history.insert(change.key.clone(), vec![state]);
+                }
+            }
+            self.changes.push(Change {
+                revision: change.revision,
+                at: self.now,
+                who,
+                key: change.key.clone(),
+                before: change.before.clone(),
+                after: change.after.clone(),
+            });
+        }
+        self.writes.push(Write {
+            at: self.now,
+            who,
+            request: request.clone(),
+            code: match &answer {
+                Ok(success) => success.code(),
+                Err(refusal) => refusal.code,
+            },
+            changes: first..self.changes.len(),
+        });
+        answer
+    }
+
+    /// The revision of the last change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.server.revision()
+    }
+
+    /// An object as it is.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.server.object(key)
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
+        self.server.objects(kind)
+    }
+
+    /// All requests that could change something, in their order.
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// All changes, in their order.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Every state of an object of this name, in their order, with those in which it was not there.
+    #[must_use]
+    pub fn history(&self, key: &Key) -> &[State] {
+        self.history.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The cluster as it was at the end of this moment.
+    #[must_use]
+    pub fn at(&self, time: Time) -> View<'_> {
+        let end = self.changes.partition_point(|change| change.at <= time);
+        let last = end.checked_sub(1).map(|last| self.changes[last].revision);
+        self.as_of(last.unwrap_or_default())
+    }
+
+    /// The cluster as it was at this revision.
+    #[must_use]
+    pub fn as_of(&self, revision: u64) -> View<'_> {
+        View {
+            cluster: self,
+            revision,
+        }
+    }
+}
+
+/// The cluster as it was at one revision.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    cluster: &'a Cluster,
+    revision: u64,
+}
+
+impl<'a> View<'a> {
+    /// The revision.
+    #[must_use]
+    pub fn revision(self) -> u64 {
+        self.revision
+    }
+
+    /// An object as it was.
+    #[must_use]
+    pub fn get(self, key: &Key) -> Option<&'a Arc<Value>> {
+        self.state(self.cluster.history.get(key)?)
+    }
+
+    /// All objects of a kind as they were, by namespace and name.
+    pub fn objects(self, kind: Kind) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+        self.cluster
+            .history
+            .range(Key::cluster(kind, "")..)
+            .take_while(move |(key, _)| key.kind == kind)
+            .filter_map(move |(key, states)| Some((key, self.state(states)?)))
+    }
+
+    fn state(self, states: &'a [State]) -> Option<&'a Arc<Value>> {
+        let end = states.partition_point(|state| state.revision <= self.revision);
+        states[..end].last()?.object.as_ref()
+    }
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "View({})", self.revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Part, Patch, Preconditions};
+    use serde_json::json;
+
+    const KUBELET: Who = Who::Actor("kubelet");
+
+    #[test]
+    fn the_cluster_is_known_as_it_was_at_any_time() {
+        let mut cluster = Cluster::new(1);
+        let key = Key::cluster(Kind::Node, "a");
+        let create = Request::Create {
+            key: key.clone(),
+            object: json!({}),
+        };
+        cluster.advance(Time::from_secs(1));
+        assert!(cluster.request(KUBELET, &create).is_ok());
+        cluster.advance(Time::from_secs(2));
+        let label = Request::Patch {
+            key: key.clone(),
+            part: Part::Main,
+            patch: Patch::Merge(json!({"metadata": {"labels": {"pool": "a"}}})),
+        };
+        assert!(cluster.request(KUBELET, &label).is_ok());
+        cluster.advance(Time::from_secs(3));
+        let delete = Request::Delete {
+            key: key.clone(),
+            preconditions: Preconditions::default(),
+            grace: None,
+        };
+        assert!(cluster.request(KUBELET, &delete).is_ok());
+        let pool = |seconds| {
+            let node = cluster.at(Time::from_secs(seconds)).get(&key);
+            node.map(|node| node["metadata"]["labels"]["pool"].clone())
+        };
+        assert_eq!(pool(0), None);
+        assert_eq!(pool(1), Some(Value::Null));
+        assert_eq!(pool(2), Some(json!("a")));
+        assert_eq!(pool(3), None);
+        assert_eq!(cluster.objects(Kind::Node).count(), 0);
+        assert_eq!(
+            cluster.at(Time::from_secs(2)).objects(Kind::Node).count(),
+            1
+        );
+        assert_eq!(cluster.history(&key).len(), 3);
+        let writes = cluster.writes().iter();
+        let writes: Vec<_> = writes.map(|it| (it.code, it.changes.clone())).collect();
+        assert_eq!(writes, [(201, 0..1), (200, 1..2), (200, 2..3)]);
+    }
+}

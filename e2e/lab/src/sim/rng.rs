@@ -1,0 +1,53 @@
+//! Chance out of a seed: the same seed, the same chance.
+
+use super::time::Time;
+
+/// A source of numbers that are the same for the same seed (`SplitMix64`).
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A source with this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Another source, for a part of its own: what that part draws changes nothing for the others.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    /// The next number.
+    #[allow(clippy::should_implement_trait, reason = "it never ends")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    /// A number below this one, which is above 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
+        usize::try_from(self.next() % end).unwrap_or_default()
+    }
+
+    /// Whether something happens that happens so many times out of a hundred.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// A time from the first to the last, in whole milliseconds.
+    pub fn between(&mut self, first: Time, last: Time) -> Time {
+        let span = u64::try_from(last.saturating_sub(first).as_millis()).unwrap_or_default();
+        first + Time::from_millis(self.next() % (span + 1))
+    }
+
+    /// One of these, which are at least one.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}

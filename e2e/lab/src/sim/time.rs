@@ -1,0 +1,98 @@
+//! What time it is: by the cluster's clock, and by the two clocks of a process, which can part from it.
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use nodegate::engine::io::Now;
+
+/// How long ago the schedule began.
+pub type Time = Duration;
+
+/// So many seconds.
+#[must_use]
+pub const fn s(seconds: u64) -> Time {
+    Duration::from_secs(seconds)
+}
+
+/// So many milliseconds.
+#[must_use]
+pub const fn ms(milliseconds: u64) -> Time {
+    Duration::from_millis(milliseconds)
+}
+
+/// What the cluster's clock shows then. It never goes wrong: it is what the API server and the actors date objects by.
+#[must_use]
+pub fn wall(time: Time) -> Timestamp {
+    // 2026-01-01T00:00:00Z
+    const BEGINNING: i64 = 1_767_225_600;
+    let beginning = Timestamp::from_second(BEGINNING).unwrap_or_default();
+    let since = SignedDuration::try_from(time).unwrap_or_default();
+    beginning.checked_add(since).unwrap_or(Timestamp::MAX)
+}
+
+/// The two clocks of a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Clocks {
+    /// The monotonic clock at the beginning of the schedule. Only differences to it matter.
+    base: Instant,
+    /// How far the wall clock is ahead of the cluster's.
+    step: SignedDuration,
+    /// For how long the monotonic clock has stood still.
+    slept: Duration,
+}
+
+impl Clocks {
+    /// Two clocks that are right.
+    #[must_use]
+    pub fn new(base: Instant) -> Self {
+        Self {
+            base,
+            step: SignedDuration::ZERO,
+            slept: Duration::ZERO,
+        }
+    }
+
+    /// What they show then.
+    #[must_use]
+    pub fn now(&self, time: Time) -> Now {
+        Now {
+            wall: wall(time).checked_add(self.step).unwrap_or(Timestamp::MAX),
+            monotonic: self.base + time.saturating_sub(self.slept),
+        }
+    }
+
+    /// When the monotonic clock will show this.
+    #[must_use]
+    pub fn when(&self, monotonic: Instant) -> Time {
+        monotonic.saturating_duration_since(self.base) + self.slept
+    }
+
+    /// Sets the wall clock forward, or back.
+    pub fn step(&mut self, by: SignedDuration) {
+        self.step = self.step.saturating_add(by);
+    }
+
+    /// Notes that the machine was suspended for so long.
+    pub fn suspended(&mut self, lasted: Duration) {
+        self.slept += lasted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_clocks_of_a_process_can_part_from_the_clusters() {
+        let base = Instant::now();
+        let mut clocks = Clocks::new(base);
+        assert_eq!(clocks.now(s(5)).wall, wall(s(5)));
+        assert_eq!(clocks.now(s(5)).monotonic, base + s(5));
+        clocks.step(SignedDuration::from_secs(-3600));
+        clocks.suspended(s(10));
+        let now = clocks.now(s(20));
+        assert_eq!(wall(s(20)).duration_since(now.wall).as_secs(), 3600);
+        assert_eq!(now.monotonic, base + s(10));
+        assert_eq!(clocks.when(base + s(10)), s(20));
+    }
+}
