@@ -20,6 +20,8 @@ pub enum Success {
     List(List),
     /// The object is gone.
     Deleted,
+    /// The pod is bound.
+    Bound,
 }
 
 /// The objects of a kind, as they were at one revision.
@@ -50,7 +52,7 @@ impl Success {
     #[must_use]
     pub fn code(&self) -> u16 {
         match self {
-            Self::Created(_) => 201,
+            Self::Created(_) | Self::Bound => 201,
             Self::Object(_) | Self::List(_) | Self::Deleted => 200,
         }
     }

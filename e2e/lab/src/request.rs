@@ -47,6 +47,13 @@ pub enum Request {
         /// The object as it is to be.
         object: Value,
     },
+    /// Let a pod run on this node: what a scheduler asks for.
+    Bind {
+        /// Which pod.
+        key: Key,
+        /// The node.
+        node: String,
+    },
     /// Delete one object.
     Delete {
         /// Which.

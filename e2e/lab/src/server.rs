@@ -79,6 +79,7 @@ impl Server {
                 self.replace(key, *part, &old, new)
             }
             Request::Update { key, part, object } => self.update(key, *part, object.clone(), now),
+            Request::Bind { key, node } => self.bind(key, node, now),
             Request::Delete {
                 key,
                 preconditions,
@@ -209,6 +210,16 @@ impl Server {
             return Ok(Success::Object(Arc::new(new)));
         }
         Ok(Success::Object(self.put(key, new)))
+    }
+
+    fn bind(&mut self, key: &Key, node: &str, now: Timestamp) -> Answer {
+        if key.kind != Kind::Pod {
+            return Err(Refusal::no_subresource(key));
+        }
+        let old = self.find(key)?;
+        let bound = write::bound(key, &old, node, now)?;
+        self.put(key, bound);
+        Ok(Success::Bound)
     }
 
     fn delete(

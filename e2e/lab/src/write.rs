@@ -89,6 +89,31 @@ pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Val
     Ok(new)
 }
 
+/// A pod as it is once it is bound to this node.
+pub fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Result<Value, Refusal> {
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        return Err(Refusal::conflict(key, "it is being deleted"));
+    }
+    if !pod["spec"]["nodeName"].is_null() {
+        return Err(Refusal::conflict(key, "it is bound"));
+    }
+    let mut bound = pod.clone();
+    bound["spec"]["nodeName"] = json!(node);
+    let scheduled = json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastTransitionTime": wire(now),
+    });
+    match bound["status"]["conditions"].as_array_mut() {
+        Some(conditions) => {
+            conditions.retain(|condition| condition["type"] != scheduled["type"]);
+            conditions.push(scheduled);
+        }
+        None => bound["status"]["conditions"] = json!([scheduled]),
+    }
+    Ok(bound)
+}
+
 /// Refuses what was made of another revision, or says of none though it has to.
 fn check_version(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();

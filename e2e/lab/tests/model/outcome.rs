@@ -39,7 +39,7 @@ impl Outcome {
                 let items = list.items.iter().map(|item| (**item).clone());
                 outcome.items = Some(items.collect());
             }
-            Ok(Success::Deleted) => {}
+            Ok(Success::Deleted | Success::Bound) => {}
             Err(refusal) => {
                 refusal.reason.clone_into(&mut outcome.reason);
                 outcome.names_fields = !refusal.fields.is_empty();
@@ -115,6 +115,16 @@ pub fn comparable(kind: Kind, object: &Value) -> Value {
             if let Some(time) = metadata.get_mut(field).filter(|time| !time.is_null()) {
                 *time = json!("set");
             }
+        }
+    }
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if condition["type"] == "PodScheduled" {
+            condition["lastTransitionTime"] = json!("set");
         }
     }
     for pointer in defaults(kind) {

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// A watch that runs all along: the kind, labels and fields, and an object that ends a sequence for it.
 type Watched = (Kind, &'static str, &'static str, fn() -> Value);
 
-const WATCHES: [Watched; 11] = [
+const WATCHES: [Watched; 12] = [
     (Kind::Node, "", "", || json!({})),
     (Kind::Node, "pool=a", "", || labelled("a")),
     (Kind::Node, "pool in (a,b)", "", || labelled("b")),
@@ -39,6 +39,7 @@ const WATCHES: [Watched; 11] = [
     (Kind::CsiNode, "", "", || json!({"spec": {"drivers": []}})),
     (Kind::NodeReadinessRule, "", "", random::rule),
     (Kind::NodeClaim, "", "", random::claim),
+    (Kind::NodePool, "", "", random::pool),
 ];
 
 fn labelled(pool: &str) -> Value {

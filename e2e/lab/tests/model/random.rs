@@ -62,8 +62,10 @@ fn step(slot: Slot) -> BoxedStrategy<Step> {
         "pool",
         "!pool",
     ];
+    let binds = u32::from(kind == Kind::Pod) * 2;
     prop_oneof![
         4 => create(slot),
+        binds => select(vec!["w1", "w2"]).prop_map(move |node| Step::Bind(slot, node)),
         1 => Just(Step::Get(slot)),
         1 => (select(namespaces), select(labels.to_vec()), select(fields(kind)))
             .prop_map(move |(namespace, labels, fields)| Step::List(kind, namespace, labels, fields)),
@@ -328,7 +330,7 @@ pub fn claim() -> Value {
     json!({"spec": {"nodeClassRef": class, "requirements": []}})
 }
 
-fn pool() -> Value {
+pub fn pool() -> Value {
     json!({"spec": {"template": claim()}})
 }
 

@@ -54,6 +54,17 @@ impl Real {
                 self.send("PUT", &path, "application/json", Some(&object))
                     .await?
             }
+            Request::Bind { key, node } => {
+                let body = json!({
+                    "apiVersion": "v1",
+                    "kind": "Binding",
+                    "metadata": {"name": key.name},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                });
+                let path = format!("{}/binding", path(key));
+                self.send("POST", &path, "application/json", Some(&body))
+                    .await?
+            }
             Request::Delete {
                 key,
                 preconditions,

@@ -35,6 +35,7 @@ pub fn all() -> Vec<(&'static str, Vec<Step>)> {
         ("an object goes with its last finalizer", finalizers()),
         ("a claim is deleted only as it was looked at", claim()),
         ("a pod has its time to end", pods()),
+        ("a pod is bound once", binding()),
         (
             "a bare lease is made by an update, and held by its revision",
             lease(),
@@ -307,6 +308,30 @@ fn claim() -> Vec<Step> {
         Step::Delete(CLAIM, exactly, None),
         Step::Merge(CLAIM, Part::Main, json!({"metadata": {"finalizers": null}})),
         Step::Delete(CLAIM, json!({"uid": "<uid>"}), None),
+    ]
+}
+
+fn binding() -> Vec<Step> {
+    vec![
+        Step::Bind(POD, "w1"),
+        Step::Bind(NODE, "w1"),
+        Step::Create(POD, pod(None)),
+        Step::Bind(POD, "w1"),
+        Step::Get(POD),
+        Step::Bind(POD, "w1"),
+        Step::Bind(POD, "w2"),
+        Step::Delete(POD, json!({}), None),
+        Step::Bind(POD, "w1"),
+        Step::Delete(POD, json!({}), Some(0)),
+        Step::Create(POD, pod(None)),
+        Step::Merge(
+            POD,
+            Part::Main,
+            json!({"metadata": {"finalizers": ["example.com/f"]}}),
+        ),
+        Step::Delete(POD, json!({}), None),
+        Step::Bind(POD, "w1"),
+        Step::Merge(POD, Part::Main, json!({"metadata": {"finalizers": null}})),
     ]
 }
 

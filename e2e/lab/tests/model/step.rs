@@ -24,6 +24,8 @@ pub enum Step {
     Update(Slot, Part, Value),
     /// The same, as it was first shown.
     Stale(Slot, Part, Value),
+    /// To this node.
+    Bind(Slot, &'static str),
     /// With preconditions and grace period.
     Delete(Slot, Value, Option<i64>),
 }
@@ -39,6 +41,7 @@ impl Step {
             | Self::Strategic(slot, ..)
             | Self::Update(slot, ..)
             | Self::Stale(slot, ..)
+            | Self::Bind(slot, _)
             | Self::Delete(slot, ..) => Some(*slot),
             Self::List(..) => None,
         }
@@ -110,6 +113,10 @@ impl Sight {
                 let shown = self.shown.get(slot).and_then(|shown| shown.first());
                 self.update(*slot, *part, shown, edit)
             }
+            Step::Bind(slot, node) => Request::Bind {
+                key: self.key(*slot),
+                node: (*node).to_owned(),
+            },
             Step::Delete(slot, preconditions, grace) => {
                 let preconditions = self.fill(*slot, preconditions);
                 let text = |name: &str| preconditions[name].as_str().map(str::to_owned);
