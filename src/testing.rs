@@ -20,7 +20,7 @@ use crate::object::{
     Pod, PodObject, RuleObject,
 };
 use crate::plan::{ClusterState, Doubts, Memory, NodePlan, NodeState, Part, parts, plan};
-use crate::repair::Karpenter;
+use crate::repair::{Census, Karpenter, Situation, pool_name};
 use crate::rule::{Rule, RuleSet};
 
 /// The taint key of rules that do not name another.
@@ -418,7 +418,10 @@ pub struct World {
     looked: Doubts,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
-    given_up_by: Vec<Arc<str>>,
+    neighbours: Vec<Node>,
+    census: Census,
+    in_doubt: bool,
+    settles_at: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -457,7 +460,10 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         looked: Doubts::default(),
         memories: Vec::new(),
         may_close: Vec::new(),
-        given_up_by: Vec::new(),
+        neighbours: Vec::new(),
+        census: Census::default(),
+        in_doubt: false,
+        settles_at: None,
         now: at(3600),
     }
     .with_rules(&[])
@@ -532,12 +538,12 @@ impl World {
         self.rules = RuleSet::new(rules, self.passing_taints.clone());
         self.selecting = self.rules.selecting(&self.node.labels);
         self.sightings.follow(self.rules.followed(), at(0));
-        self
+        self.counted()
     }
 
     pub fn now(mut self, now: Timestamp) -> Self {
         self.now = now;
-        self
+        self.counted()
     }
 
     /// The watch shows this state of the node. The first one is shown [`at`]`(0)`.
@@ -547,7 +553,7 @@ impl World {
         self.node = object.read().unwrap();
         self.sightings
             .see(&self.node, &written, self.rules.followed(), now);
-        self
+        self.counted()
     }
 
     /// This process saw the node come at this time, and decides at once.
@@ -574,9 +580,29 @@ impl World {
         self
     }
 
-    /// The node's time is up, and this rule releases it.
-    pub fn given_up_by(mut self, rule: &str) -> Self {
-        self.given_up_by.push(format!("{rule}-uid").into());
+    /// Another node of the cluster.
+    pub fn neighbour(mut self, node: &NodeBuilder) -> Self {
+        self.neighbours.push(node.build());
+        self.counted()
+    }
+
+    /// Something is in doubt, so that nobody is repaired.
+    pub fn in_doubt(mut self) -> Self {
+        self.in_doubt = true;
+        self
+    }
+
+    /// Nobody is repaired before this time, because something could not be seen.
+    pub fn settling_until(mut self, time: Timestamp) -> Self {
+        self.settles_at = Some(time);
+        self
+    }
+
+    /// Counts all nodes anew.
+    fn counted(mut self) -> Self {
+        let nodes = self.neighbours.iter().chain([&self.node]);
+        let nodes = nodes.map(|node| (node, pool_name(node, None)));
+        self.census = Census::take(nodes, self.rules.rules(), |_| false, self.now);
         self
     }
 
@@ -621,6 +647,11 @@ impl World {
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
             doubts: self.doubts,
+            repair: Situation {
+                in_doubt: self.in_doubt,
+                settles_at: self.settles_at,
+                headcount: &self.census,
+            },
         }
     }
 
@@ -648,7 +679,6 @@ impl World {
             may_close: &self.may_close,
             karpenter: Karpenter::Disabled,
             watching_since: at(0),
-            given_up_by: &self.given_up_by,
         }
     }
 
@@ -683,10 +713,11 @@ impl World {
         let withdrawn = plan.conditions.withdraw;
         node.conditions
             .retain(|old| !withdrawn.contains(&old.kind.as_str()));
-        Self {
+        let carried_out = Self {
             node,
             ..self.clone()
-        }
+        };
+        carried_out.counted()
     }
 
     /// The node's condition of this type, as a dry run that asks for it sees it; `None` where the node has none.

@@ -11,6 +11,7 @@ use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
 use nodegate::plan::{ClusterState, Doubts, NodePlan, NodeState, plan};
+use nodegate::repair::{Census, Situation};
 use nodegate::rule::{Rule, RuleSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -43,6 +44,7 @@ pub struct World {
     pods: Vec<Vec<Pod>>,
     selecting: Vec<usize>,
     sightings: Sightings,
+    census: Census,
     now: Timestamp,
 }
 
@@ -77,6 +79,7 @@ impl World {
                 .expect("a pod")
         });
         let mut world = Self {
+            census: Census::default(),
             selecting: rules.selecting(&node.labels),
             daemon_sets: vec![daemon_sets.collect()],
             pods: vec![pods.collect()],
@@ -99,6 +102,11 @@ impl World {
             rules: &self.rules,
             publish_conditions: true,
             doubts: Doubts::default(),
+            repair: Situation {
+                in_doubt: false,
+                settles_at: None,
+                headcount: &self.census,
+            },
         };
         let state = NodeState {
             node: &self.node,
@@ -113,7 +121,6 @@ impl World {
             may_close: &[],
             karpenter: nodegate::repair::Karpenter::Disabled,
             watching_since: self.now,
-            given_up_by: &[],
         };
         plan(cluster, state, self.now)
     }

@@ -13,7 +13,7 @@ mod unreadable;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use crate::object::{
     Version,
 };
 use crate::plan::{ClusterState, Doubts, NodeState};
-use crate::repair::Settling;
+use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
 pub use change::{Change, Event, Watch};
 use dirty::Dirty;
@@ -124,6 +124,12 @@ pub struct Cache {
     doubts: Doubts,
     /// Whether anything at all was in doubt then.
     is_certain: bool,
+    /// Until when overdue nodes are left alone, as of then.
+    settles_at: Option<Timestamp>,
+    /// When that was.
+    weighed_at: Timestamp,
+    /// How the nodes were doing then, once somebody has asked.
+    census: OnceLock<Census>,
     /// The confirmation of the watches that counts; what they confirmed before it was asked for does not.
     confirmation: u64,
     /// The nodes for which something was not done because of a doubt.
@@ -184,6 +190,9 @@ impl Cache {
             looked_at: None,
             doubts: Doubts::ALL,
             is_certain: false,
+            settles_at: None,
+            weighed_at: Timestamp::MIN,
+            census: OnceLock::new(),
             confirmation: 0,
             withheld: HashSet::new(),
             settling: Settling::default(),
@@ -204,6 +213,11 @@ impl Cache {
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
             doubts: self.doubts,
+            repair: Situation {
+                in_doubt: !self.is_certain,
+                settles_at: self.settles_at,
+                headcount: self,
+            },
         }
     }
 
@@ -238,7 +252,6 @@ impl Cache {
             may_close: &[],
             karpenter: self.karpenter.of(node),
             watching_since: Timestamp::MAX,
-            given_up_by: &[],
         })
     }
 

@@ -13,13 +13,14 @@ use super::look::LookWork;
 use super::node_writes::{Choice, NodeWrite};
 use super::patch;
 use super::reconcile::{Reconciler, Timer, Timers};
-use super::repairs::{Told, Tools};
+use super::repairs::{Told, Tools, deletion, tell_of_repair};
 use super::rules::RuleWork;
 use super::status::Tally;
 use crate::controller::metrics::Metrics;
 use crate::engine::{Backoff, Contention, Refusals};
 use crate::object::Node;
 use crate::plan::{self, ChangeKind, Memory, NodePlan, NodeState, Outcome, TaintId};
+use crate::repair::Postponed;
 use crate::rule::RuleSet;
 
 /// What is under way for one node.
@@ -113,28 +114,17 @@ impl Reconciler {
         let evaluation_took = evaluation_started.elapsed();
         work.is_known = true;
         let tools = Tools {
-            cache: &self.cache,
             events: &self.events,
             metrics: &self.metrics,
         };
-        let follows = self
-            .repairs
-            .consequences(tools, state, &plan, &mut work.told, now);
-        let state = NodeState {
-            given_up_by: &follows.given_up_by,
-            ..state
-        };
-        let plan = if follows.given_up_by.is_empty() {
-            plan
-        } else {
-            plan::plan(self.cache.cluster(), state, now)
-        };
+        tell_of_repair(tools, state.node, &plan, &mut work.told);
+        let deletion = deletion(state.node, &plan);
+        let repair_is_in_doubt = plan.postponed == Some(Postponed::InDoubt);
         let (writes, look) = (plan.writes_node(), plan.look);
         debug!(node = %name, writes, outcomes = plan.outcomes.len(), "evaluated");
         let observed = Observed {
             node: state.node,
             plan: &plan,
-            would_repair: &follows.would_repair,
             now,
             took: evaluation_took,
         };
@@ -178,7 +168,13 @@ impl Reconciler {
         if !look.is_empty() {
             self.look_first(name, look);
         }
-        self.follow_up(name, follows);
+        if repair_is_in_doubt {
+            self.cache.withhold(name);
+        }
+        let turn = deletion.and_then(|deletion| self.delete_claim(deletion));
+        if let (Some(at), Some(work)) = (turn, self.nodes.get_mut(name)) {
+            work.wake_at(at, name, &mut self.timers);
+        }
     }
 
     /// Has what is remembered of times begin anew: the clock by which they were measured was set.
@@ -224,8 +220,6 @@ impl Reconciler {
 struct Observed<'a> {
     node: &'a Node,
     plan: &'a NodePlan<'a>,
-    /// UIDs of the dry-run rules that would repair the node.
-    would_repair: &'a [Arc<str>],
     now: Timestamp,
     took: Duration,
 }
@@ -241,7 +235,6 @@ fn record_outcomes(
     let Observed {
         node,
         plan,
-        would_repair,
         now,
         took,
     } = *observed;
@@ -266,8 +259,7 @@ fn record_outcomes(
         };
         rule.count_evaluation(took, now);
         count_turned_unmet(metrics, &rule.tally, name, outcome);
-        let would_repair = would_repair.contains(&outcome.rule.uid);
-        let is_news = rule.record(node, outcome, would_repair, now);
+        let is_news = rule.record(node, outcome, outcome.would_repair(), now);
         // What is refused for another rule is no failure of this one.
         let has_nothing_to_do = is_clean
             || (rule.tally.has_failed(name)

@@ -23,6 +23,7 @@ use crate::controller::health::Readiness;
 use crate::controller::metrics::Metrics;
 use crate::controller::writer::Writer;
 use crate::engine::RequestError;
+use crate::engine::io::Now;
 use crate::engine::{Clock, Outage, Repetitions, Retries};
 use crate::guard::Limits;
 use crate::object::{NodeMetadata, NodeObject, RuleObject, Version};
@@ -367,7 +368,10 @@ impl Reconciler {
         self.see_statuses();
         self.tell_unreadable();
         let now = self.now;
-        self.cache.weigh(Instant::now());
+        self.cache.weigh(Now {
+            wall: now,
+            monotonic: Instant::now(),
+        });
         let permitted = |usual: usize| self.outage.permits(usual, Instant::now());
         let allowed = permitted(self.settings.concurrency);
         let allowed_conditions = permitted(CONDITION_CONCURRENCY);

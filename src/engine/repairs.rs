@@ -17,12 +17,10 @@ use crate::controller::metrics::Metrics;
 use crate::engine::Backoff;
 use crate::engine::RequestError;
 use crate::object::{Node, NodeClaim, NodeObject};
-use crate::plan::{NodePlan, NodeState, Outcome, Standing};
-use crate::repair::{Case, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
+use crate::plan::{NodePlan, Outcome};
+use crate::repair::{BLOCKED_INTERVAL, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
 use crate::rule::Rule;
 
-/// When a repair that too many unhealthy nodes hold back is looked at again, and told of again.
-const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// How many `NodeClaim`s are deleted at a time.
 const CONCURRENCY: usize = 8;
 /// How long a deletion waits for its turn before it asks again.
@@ -36,8 +34,6 @@ pub(super) struct Repairs {
     claims: HashMap<Arc<str>, ClaimWork>,
     /// Deletions under way.
     writes: usize,
-    /// The last count of nodes, and the time that it is of.
-    census: Option<(Timestamp, Census)>,
 }
 
 /// What is under way for one `NodeClaim`.
@@ -80,143 +76,53 @@ pub(super) struct ClaimDeletion {
     why: String,
 }
 
-/// What follows for a node from the verdicts on it.
-#[derive(Debug, Default)]
-pub(super) struct Consequences {
-    /// UIDs of the rules that release the node now.
-    pub(super) given_up_by: Vec<Arc<str>>,
-    /// UIDs of the dry-run rules that would repair the node.
-    pub(super) would_repair: Vec<Arc<str>>,
-    /// The claim to delete.
-    pub(super) deletion: Option<ClaimDeletion>,
-    /// When to look again.
-    pub(super) look_again: Option<Instant>,
-    /// Whether to look again as soon as what is in doubt has been seen.
-    pub(super) in_doubt: bool,
-}
-
-/// Counts all nodes, with those that would be overdue if a rule were no dry run.
-fn census(cache: &Cache, would_be_overdue: impl Fn(&Node) -> bool, now: Timestamp) -> Census {
-    let nodes = cache
-        .nodes()
-        .map(|node| (node, cache.karpenter().pool_name(node)));
-    Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now)
-}
-
-/// Where to look up how nodes are doing, and where to tell.
+/// Where to tell.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
-    pub(super) cache: &'a Cache,
     pub(super) events: &'a EventSink,
     pub(super) metrics: &'a Metrics,
 }
 
-impl Repairs {
-    /// Sees what follows for a node from deadlines that have passed, and tells people what is not done and why.
-    pub(super) fn consequences(
-        &mut self,
-        tools: Tools<'_>,
-        state: NodeState<'_>,
-        plan: &NodePlan<'_>,
-        told: &mut Vec<Told>,
-        now: Timestamp,
-    ) -> Consequences {
-        let mut follows = Consequences::default();
-        let mut messages = Vec::new();
-        // Nobody is repaired over what may not be so any more, nor for an outage. What has been told stays told.
-        let may_be_repaired = |outcome: &Outcome<'_>| {
-            is_overdue(outcome, now) && matches!(outcome.standing, Standing::Governs(_))
-        };
-        if plan.outcomes.iter().any(may_be_repaired) {
-            follows.in_doubt = !tools.cache.is_certain();
-            follows.look_again = tools.cache.settles_at(Instant::now());
-            if follows.in_doubt || follows.look_again.is_some() {
-                return follows;
-            }
-        }
-        for outcome in &plan.outcomes {
-            let rule = outcome.rule;
-            let verdict = match &outcome.deadline {
-                None | Some(Err(NoTtl::Undecided)) => continue,
-                Some(Err(unreadable)) => {
-                    messages.push((rule, Message::Impossible(unreadable.to_string())));
-                    continue;
-                }
-                Some(Ok(deadline)) => match self.judge(tools.cache, state, outcome, *deadline, now)
-                {
-                    Some(verdict) => verdict,
-                    None => continue,
-                },
-            };
-            let is_dry_run = matches!(outcome.standing, Standing::DryRun(_));
-            match verdict {
-                Verdict::Early => {}
-                Verdict::Spare(Spared::NoClaim(why)) if why != NoClaim::Unseen => {
-                    messages.push((rule, Message::Impossible(why.to_string())));
-                }
-                Verdict::Spare(why) => {
-                    debug!(node = %state.node.name, rule = %rule.name, %why, "not repaired");
-                }
-                Verdict::Repair(Remedy::Report) => {
-                    messages.push((rule, Message::Late(late(outcome))));
-                }
-                Verdict::Blocked(_) | Verdict::Repair(_) if is_dry_run => {
-                    follows.would_repair.push(rule.uid.clone());
-                }
-                Verdict::Blocked(blocked) => {
-                    messages.push((rule, Message::Blocked(blocked.to_string())));
-                    follows.look_again = Some(Instant::now() + BLOCKED_INTERVAL);
-                }
-                Verdict::Repair(Remedy::Release) => follows.given_up_by.push(rule.uid.clone()),
-                Verdict::Repair(Remedy::DeleteNodeClaim(claim)) => {
-                    // One claim, one repair: the rule that comes first does it.
-                    follows.deletion.get_or_insert_with(|| ClaimDeletion {
-                        claim: claim.clone(),
-                        node: state.node.clone(),
-                        rule: rule.name.clone(),
-                        why: late(outcome),
-                    });
-                }
-            }
-        }
-        messages.retain(|(rule, _)| !rule.active().is_none_or(|spec| spec.dry_run));
-        tell(tools, state.node, &messages, told);
-        follows
+/// Tells people what is not done about a node whose time is up, and why.
+pub(super) fn tell_of_repair(
+    tools: Tools<'_>,
+    node: &Node,
+    plan: &NodePlan<'_>,
+    told: &mut Vec<Told>,
+) {
+    if plan.postponed.is_some() {
+        return;
     }
-
-    fn judge<'a>(
-        &mut self,
-        cache: &Cache,
-        state: NodeState<'a>,
-        outcome: &Outcome<'a>,
-        deadline: Deadline,
-        now: Timestamp,
-    ) -> Option<Verdict<'a>> {
-        if !is_overdue(outcome, now) {
-            return None;
-        }
-        if self.census.as_ref().is_none_or(|(at, _)| *at != now) {
-            self.census = Some((now, census(cache, |_| false, now)));
-        }
-        let (_, census) = self.census.as_ref()?;
-        let case = Case {
-            node: state.node,
-            rule: outcome.rule,
-            repair: outcome.rule.active()?.repair.as_ref()?,
-            deadline,
-            // What a dry run would do, it would do about nodes that it had gated.
-            is_gated: outcome.tainted || matches!(outcome.standing, Standing::DryRun(_)),
-            karpenter: state.karpenter,
-            now,
+    let mut messages = Vec::new();
+    for outcome in plan.outcomes.iter().filter(|it| !it.is_dry_run()) {
+        let rule = outcome.rule;
+        let message = match (&outcome.deadline, outcome.verdict) {
+            (Some(Err(why @ NoTtl::Unreadable { .. })), _) => Message::Impossible(why.to_string()),
+            (_, Some(Verdict::Spare(Spared::NoClaim(why)))) if why != NoClaim::Unseen => {
+                Message::Impossible(why.to_string())
+            }
+            (_, Some(Verdict::Spare(why))) => {
+                debug!(node = %node.name, rule = %rule.name, %why, "not repaired");
+                continue;
+            }
+            (_, Some(Verdict::Repair(Remedy::Report))) => Message::Late(late(outcome)),
+            (_, Some(Verdict::Blocked(blocked))) => Message::Blocked(blocked.to_string()),
+            _ => continue,
         };
-        Some(case.judge(census))
+        messages.push((rule, message));
     }
+    tell(tools, node, &messages, told);
 }
 
-/// Whether the node's time is up under a rule that governs there, or would.
-fn is_overdue(outcome: &Outcome<'_>, now: Timestamp) -> bool {
-    let is_conflicted = matches!(outcome.standing, Standing::Conflicted { .. });
-    matches!(&outcome.deadline, Some(Ok(deadline)) if deadline.has_passed(now)) && !is_conflicted
+/// The deletion of the node's claim, if its plan asks for that.
+pub(super) fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<ClaimDeletion> {
+    let (claim, outcome) = plan.deletion()?;
+    Some(ClaimDeletion {
+        claim: claim.clone(),
+        node: node.clone(),
+        rule: outcome.rule.name.clone(),
+        why: late(outcome),
+    })
 }
 
 /// Tells what has not been told yet. That a repair is held back is told again after a while.
@@ -283,21 +189,6 @@ fn late(outcome: &Outcome<'_>) -> String {
 }
 
 impl Reconciler {
-    /// Does what follows for a node beside the write of its plan.
-    pub(super) fn follow_up(&mut self, name: &Arc<str>, follows: Consequences) {
-        if follows.in_doubt {
-            self.cache.withhold(name);
-        }
-        let turn = follows
-            .deletion
-            .and_then(|deletion| self.delete_claim(deletion));
-        if let Some(at) = follows.look_again.into_iter().chain(turn).min()
-            && let Some(work) = self.nodes.get_mut(name)
-        {
-            work.wake_at(at, name, &mut self.timers);
-        }
-    }
-
     /// Starts the deletion of a node's claim; answers when to look again where it has to wait for its turn.
     pub(super) fn delete_claim(&mut self, deletion: ClaimDeletion) -> Option<Instant> {
         let karpenter = self.cache.karpenter();
@@ -433,9 +324,12 @@ pub(super) fn prospects(cache: &Cache, tally: &Tally, rule: &Rule, now: Timestam
     if !tally.would_repair_any() {
         return prospects;
     }
-    let census = census(cache, |node| tally.would_repair(&node.name), now);
+    let karpenter = cache.karpenter();
+    let nodes = cache.nodes().map(|node| (node, karpenter.pool_name(node)));
+    let would_be_overdue = |node: &Node| tally.would_repair(&node.name);
+    let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes().filter(|node| tally.would_repair(&node.name)) {
-        let group = cache.karpenter().group(node, rule);
+        let group = karpenter.group(node, rule);
         let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked
         } else {

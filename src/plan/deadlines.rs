@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 
 use super::Standing;
-use super::draft::{Claim, Draft};
+use super::draft::{Claim, Draft, earliest};
 use crate::api::{EnforcementMode, RepairAction};
 use crate::plan::Decision;
-use crate::repair::{Deadline, NoTtl, ReadinessTtl, has_been_open, in_force};
+use crate::repair::{
+    BLOCKED_INTERVAL, Case, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_open, in_force,
+};
 use crate::rule::CompiledSpec;
 
 impl<'a> Draft<'a> {
@@ -45,6 +47,53 @@ impl<'a> Draft<'a> {
             ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
             ttl => Deadline::first(first_gated, self.state.watching_since, now, ttl),
         }))
+    }
+
+    /// What is to be done about a node whose time may be up under a rule that governs, or would were it no dry run.
+    pub(super) fn verdict(
+        &mut self,
+        Claim { rule, spec }: Claim<'a>,
+        deadline: Option<&Result<Deadline, NoTtl>>,
+        governs: bool,
+        tainted: bool,
+    ) -> Option<Verdict<'a>> {
+        let deadline = *deadline?.as_ref().ok()?;
+        if !deadline.has_passed(self.now) || !(governs || spec.dry_run) {
+            return None;
+        }
+        if governs {
+            self.plan.postponed = self.cluster.repair.postponed();
+        }
+        if self.plan.postponed.is_some() {
+            return None;
+        }
+        let case = Case {
+            node: self.node,
+            rule,
+            repair: spec.repair.as_ref()?,
+            deadline,
+            // What a dry run would do, it would do about nodes that it had gated.
+            is_gated: tainted || spec.dry_run,
+            karpenter: self.state.karpenter,
+            now: self.now,
+        };
+        let verdict = case.judge(self.cluster.repair.headcount.census());
+        if governs && matches!(verdict, Verdict::Blocked(_)) {
+            let again = self.now.checked_add(BLOCKED_INTERVAL).ok();
+            self.plan.recheck = earliest(self.plan.recheck, again);
+        }
+        Some(verdict)
+    }
+
+    /// Takes back what dry runs would do while nobody is judged, and has the node evaluated when that ends.
+    pub(super) fn postpone(&mut self) {
+        if self.plan.postponed.is_none() {
+            return;
+        }
+        for outcome in self.plan.outcomes.iter_mut() {
+            outcome.verdict = None;
+        }
+        self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair.settles_at);
     }
 
     /// Drops the deadline under the rule with this UID, if one is on record.

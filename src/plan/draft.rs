@@ -13,7 +13,7 @@ use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::{Node, Taint};
 use crate::plan::Doubts;
-use crate::repair::{Deadline, has_been_open};
+use crate::repair::{Deadline, Remedy, Verdict, has_been_open};
 use crate::rule::is_foreign;
 use crate::rule::ownership::{
     Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
@@ -87,11 +87,6 @@ impl<'a> Draft<'a> {
                 completion.counts(),
                 patience.held,
             );
-            let decision = if self.state.given_up_by.contains(&rule.uid) {
-                decision.given_up()
-            } else {
-                decision
-            };
             // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
             let decision =
                 if spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced() {
@@ -101,6 +96,13 @@ impl<'a> Draft<'a> {
                 };
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
             let deadline = self.deadline(*claim, decision, facts.now);
+            let verdict = self.verdict(*claim, deadline.as_ref(), governs, tainted);
+            let is_given_up = governs && verdict == Some(Verdict::Repair(Remedy::Release));
+            let decision = if is_given_up {
+                decision.given_up()
+            } else {
+                decision
+            };
             let doubted = self
                 .first_look(spec, &evaluation, decision)
                 .filter(|_| governs);
@@ -126,7 +128,7 @@ impl<'a> Draft<'a> {
                 self.plan.recheck = earliest(self.plan.recheck, Some(at));
             }
             if governs {
-                if let Some(Ok(deadline)) = &deadline {
+                if let Some(Ok(deadline)) = deadline.as_ref().filter(|_| !is_given_up) {
                     self.set_annotation(Deadline::key(&rule.uid), deadline.value());
                 } else if doubted.is_none()
                     && (evaluation.met || !(tainted || has_been_open(self.node, rule)))
@@ -154,6 +156,7 @@ impl<'a> Draft<'a> {
                 unmet_since: patience.unmet_since,
                 rebooted,
                 deadline,
+                verdict,
             });
         }
         match decided {
@@ -387,6 +390,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
     a.into_iter().chain(b).min()
 }

@@ -31,6 +31,11 @@ impl<T> Few<T> {
         self.into_iter()
     }
 
+    /// The items, in order, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.first.iter_mut().chain(&mut self.others)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -35,8 +35,8 @@ use smallvec::SmallVec;
 
 use crate::api::TaintEffect;
 use crate::condition::{ClassFacts, CriticalComponentClass, Detail, Facts, Sightings, Trust};
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
-use crate::repair::{Deadline, Karpenter, NoTtl};
+use crate::object::{CsiNode, DaemonSet, Node, NodeClaim, ObjectKey, Pod, Taint};
+use crate::repair::{Deadline, Karpenter, NoTtl, Postponed, Remedy, Situation, Verdict};
 use crate::rule::ownership::{completion_keys, owner_key};
 use crate::rule::{Ownership, Rule, RuleSet};
 pub use decision::{Decision, Held, decide};
@@ -62,6 +62,8 @@ pub struct ClusterState<'a> {
     pub publish_conditions: bool,
     /// What was seen that may not be so any more.
     pub doubts: Doubts,
+    /// What a node's repair depends on besides the node.
+    pub repair: Situation<'a>,
 }
 
 /// What is known about one node.
@@ -91,8 +93,6 @@ pub struct NodeState<'a> {
     pub karpenter: Karpenter<'a>,
     /// Since when this process has been in charge of nodes.
     pub watching_since: Timestamp,
-    /// UIDs of the rules that release the node now although their conditions are not met: its time is up.
-    pub given_up_by: &'a [Arc<str>],
 }
 
 /// Some taints of a node.
@@ -119,9 +119,25 @@ pub struct NodePlan<'a> {
     pub recheck: Option<Timestamp>,
     /// What has to be read again before that is done which the plan leaves out, because it could hurt.
     pub look: Doubts,
+    /// Why nobody is judged though the node's time is up, if that is so. What has been told of its repair stays as it is.
+    pub postponed: Option<Postponed>,
 }
 
-impl NodePlan<'_> {
+impl<'a> NodePlan<'a> {
+    /// The claim to delete, so that a new node takes the place of this one, and what the rule found that has it deleted.
+    /// One claim, one repair: of several rules the first does it.
+    #[must_use]
+    pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
+        self.outcomes
+            .iter()
+            .find_map(|outcome| match (outcome.verdict, outcome.is_dry_run()) {
+                (Some(Verdict::Repair(Remedy::DeleteNodeClaim(claim))), false) => {
+                    Some((claim, outcome))
+                }
+                _ => None,
+            })
+    }
+
     /// Whether the Node object itself (taints or annotations) has to be written.
     #[must_use]
     pub fn writes_node(&self) -> bool {
@@ -177,6 +193,25 @@ pub struct Outcome<'a> {
     /// When the node's time is up, or why nobody can say, where the rule gates a node that has never been open and says
     /// what happens to it then.
     pub deadline: Option<Result<Deadline, NoTtl>>,
+    /// What is to be done about the node, or would be by a dry run, where its time is up under a rule that governs, or
+    /// would; none while nobody is judged.
+    pub verdict: Option<Verdict<'a>>,
+}
+
+impl Outcome<'_> {
+    /// Whether the rule is a dry run: nothing is done in its name.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        matches!(self.standing, Standing::DryRun(_))
+    }
+
+    /// Whether the rule is a dry run and would repair the node, or would but for how many others are unhealthy.
+    #[must_use]
+    pub fn would_repair(&self) -> bool {
+        let is_news = !matches!(self.verdict, Some(Verdict::Repair(Remedy::Report)));
+        let is_meant = matches!(self.verdict, Some(Verdict::Blocked(_) | Verdict::Repair(_)));
+        self.is_dry_run() && is_meant && is_news
+    }
 }
 
 /// What a rule may do on a node.
@@ -390,6 +425,7 @@ fn walk<'a>(
         draft.forget_deleted_rules();
     }
     draft.forget_deadlines();
+    draft.postpone();
     settled(&mut draft.plan, None);
     draft.publish();
     draft.plan

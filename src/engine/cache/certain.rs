@@ -1,19 +1,26 @@
 //! Whether what the watches have shown is certain, and what begins anew where it was not.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
 use super::{Cache, Watch};
+use crate::engine::io::Now;
 use crate::plan::Doubts;
+use crate::repair::{Census, Headcount};
 
 impl Cache {
-    /// Finds out what is in doubt at this time. Nothing is decided before that is known.
-    pub fn weigh(&mut self, now: Instant) {
+    /// Finds out what is in doubt at this time, and until when nobody is repaired. Nothing is decided before that is known.
+    pub fn weigh(&mut self, now: Now) {
+        self.settles_at = self.settling.not_before(now.monotonic).and_then(|at| {
+            let pause = at.saturating_duration_since(now.monotonic);
+            now.wall.checked_add(pause).ok()
+        });
+        self.weighed_at = now.wall;
+        self.census = OnceLock::new();
         let mut doubts = Doubts::default();
         self.is_certain = true;
-        for kind in self.certainty.in_doubt(now) {
+        for kind in self.certainty.in_doubt(now.monotonic) {
             self.is_certain = false;
             match kind {
                 Watch::Nodes => doubts.nodes = true,
@@ -27,13 +34,9 @@ impl Cache {
     }
 
     /// Whether nothing was in doubt when it was last asked, Karpenter's objects included.
+    #[cfg(test)]
     pub fn is_certain(&self) -> bool {
         self.is_certain
-    }
-
-    /// Until when overdue nodes are left alone at this time, because something could not be seen.
-    pub fn settles_at(&self, now: Instant) -> Option<Instant> {
-        self.settling.not_before(now)
     }
 
     /// Doubts everything until the watches give this confirmation.
@@ -65,5 +68,16 @@ impl Cache {
             entry.sightings.restart(now);
         }
         self.mark_all();
+    }
+}
+
+impl Headcount for Cache {
+    fn census(&self) -> &Census {
+        self.census.get_or_init(|| {
+            let nodes = self
+                .nodes()
+                .map(|node| (node, self.karpenter.pool_name(node)));
+            Census::take(nodes, self.rule_set.rules(), |_| false, self.weighed_at)
+        })
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::config::Config;
+use crate::engine::io::Now;
 use crate::object::{CsiNodeObject, MetadataObject, PodObject};
 use crate::plan::{Decision, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
@@ -28,9 +29,16 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
         cache.apply(change, at(0));
     }
     assert!(cache.has_synced());
-    cache.weigh(Instant::now());
+    cache.weigh(now_by_both());
     assert!(cache.is_certain());
     cache
+}
+
+fn now_by_both() -> Now {
+    Now {
+        wall: at(0),
+        monotonic: Instant::now(),
+    }
 }
 
 /// What the rule decides on the node `n`.
@@ -114,7 +122,7 @@ fn what_was_confirmed_before_everything_was_doubted_does_not_end_the_doubt() {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
             cache.apply(Change::Confirmed(watch, confirmation), at(60));
         }
-        cache.weigh(Instant::now());
+        cache.weigh(now_by_both());
         assert_eq!(cache.is_certain(), certain, "{confirmation}");
     }
 }
@@ -163,11 +171,11 @@ fn a_cluster_without_karpenter_is_certain_of_it() {
     for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
         cache.apply(Change::Confirmed(watch, 0), at(0));
     }
-    cache.weigh(Instant::now());
+    cache.weigh(now_by_both());
     assert!(!cache.is_certain(), "nobody knows yet");
     cache.apply(Change::NoNodeClaims, at(0));
     cache.apply(Change::NoNodePools, at(0));
-    cache.weigh(Instant::now());
+    cache.weigh(now_by_both());
     assert!(cache.is_certain());
 }
 

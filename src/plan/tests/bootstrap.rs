@@ -1,7 +1,7 @@
 //! When a bootstrap is complete.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
-use crate::testing::{Builder, NodeBuilder, daemon_set, rule, world};
+use crate::testing::{Builder, NodeBuilder, at, daemon_set, rule, world};
 
 /// The taints of a node of which the cloud provider or Karpenter has more to say.
 const INTRODUCTIONS: [(&str, &str); 2] = [
@@ -31,7 +31,8 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
             ),
             (
                 "given up: for good",
-                introduced(gated_by(unmet(), "r")),
+                introduced(gated_by(unmet(), "r"))
+                    .annotation("nodegate.dev/ready-deadline-r-uid", &at(900).to_string()),
                 &[
                     "-gate:NoSchedule",
                     "-taint-added-by-r-uid",
@@ -39,10 +40,13 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
                 ],
             ),
         ] {
-            let mut world = world(&node).rule(&rule);
-            if name.starts_with("given up") {
-                world = world.given_up_by("r");
-            }
+            let rule = if name.starts_with("given up") {
+                rule.clone()
+                    .spec("repair: {readinessTTL: 15m, action: Release}")
+            } else {
+                rule.clone()
+            };
+            let world = world(&node).rule(&rule);
             assert_eq!(writes(&world), expected, "{key}: {name}");
         }
         let lifts = world(&gated(introduced(met()))).rule(&rule.clone().remove_only());

@@ -1,9 +1,9 @@
 //! How long a node has to get ready, as it is put on record, and what becomes of a node that is given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
-use crate::plan::{Decision, Standing};
-use crate::repair::Deadline;
-use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, rule, world};
+use crate::plan::{Decision, Outcome, Standing};
+use crate::repair::{Deadline, Postponed, Remedy, Verdict};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, rule, world};
 
 fn repairing(name: &str) -> RuleBuilder {
     gate(name)
@@ -301,7 +301,7 @@ fn a_dry_run_counts_from_when_the_node_joined() {
 #[test]
 fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
     let node = due(gated_by(unmet(), "r"), 900);
-    let world = world(&node).rule(&repairing("r")).given_up_by("r");
+    let world = world(&node).rule(&repairing("r"));
     assert_eq!(
         writes(&world),
         [
@@ -338,7 +338,7 @@ fn a_node_that_was_given_up_is_past_its_time_until_it_is_ready() {
 #[test]
 fn only_a_taint_that_is_held_is_given_up() {
     let ready = due(gated_by(met(), "r"), 900);
-    let world_of = |node: &NodeBuilder| world(node).rule(&repairing("r")).given_up_by("r");
+    let world_of = |node: &NodeBuilder| world(node).rule(&repairing("r"));
     let plan = world_of(&ready);
     assert!(
         !plan.plan().changes[0].gave_up,
@@ -353,4 +353,88 @@ fn only_a_taint_that_is_held_is_given_up() {
         writes(&both).contains(&"+other:NoSchedule".to_owned()),
         "others' gates stay"
     );
+}
+
+#[test]
+fn nobody_is_given_up_before_all_is_certain_and_has_settled() {
+    let node = due(gated_by(unmet(), "r"), 900);
+    let world = world(&node).rule(&repairing("r"));
+    for (name, world, postponed, recheck) in [
+        (
+            "in doubt",
+            world.clone().in_doubt(),
+            Postponed::InDoubt,
+            None,
+        ),
+        (
+            "settling",
+            world.clone().settling_until(at(4000)),
+            Postponed::Settling(at(4000)),
+            Some(at(4000)),
+        ),
+        (
+            "both",
+            world.clone().in_doubt().settling_until(at(4000)),
+            Postponed::InDoubt,
+            Some(at(4000)),
+        ),
+    ] {
+        let plan = world.plan();
+        assert_eq!(plan.postponed, Some(postponed), "{name}");
+        assert_eq!(plan.recheck, recheck, "{name}");
+        assert_eq!(plan.outcomes[0].verdict, None, "{name}");
+        assert_eq!(writes(&world), [""; 0], "{name}");
+        assert!(world.parts().is_empty(), "{name}");
+        // Whose time is not up is not concerned.
+        let early = world.now(at(899));
+        let early = early.plan();
+        assert_eq!((early.postponed, early.recheck), (None, Some(at(900))));
+    }
+    let dry_run = |world: &World| {
+        let dry = repairing("dry")
+            .taint("readiness.k8s.io/a", "NoSchedule")
+            .dry_run();
+        let world = world.clone().rule(&dry);
+        world.plan().outcomes.iter().any(Outcome::would_repair)
+    };
+    assert!(dry_run(&world));
+    assert!(
+        !dry_run(&world.settling_until(at(4000))),
+        "what a dry run would do is not said meanwhile either"
+    );
+}
+
+#[test]
+fn too_many_unhealthy_nodes_hold_a_repair_back_for_a_while() {
+    let overdue = |name: &str| {
+        let taint = node(name).taint(GATE, "NoSchedule");
+        due(taint, 900).owned_by("r", GATE, "NoSchedule")
+    };
+    let alone = world(&overdue("worker-1")).rule(&repairing("r"));
+    assert_eq!(
+        alone.plan().outcomes[0].verdict,
+        Some(Verdict::Repair(Remedy::Release))
+    );
+    let blocked = alone.neighbour(&overdue("worker-2"));
+    let plan = blocked.plan();
+    assert!(matches!(
+        plan.outcomes[0].verdict,
+        Some(Verdict::Blocked(_))
+    ));
+    assert_eq!(writes(&blocked), [""; 0]);
+    assert_eq!(plan.recheck, Some(at(3600 + 300)));
+    let dry = blocked.with_rules(&[repairing("r").dry_run()]);
+    let plan = dry.plan();
+    assert!(plan.outcomes[0].would_repair());
+    assert_eq!(plan.recheck, None, "a dry run waits for nothing");
+}
+
+#[test]
+fn the_parts_give_up_what_the_plan_gives_up() {
+    let node = due(gated_by(unmet(), "r"), 900);
+    let parts_of = |world: &World| {
+        let mut parts = world.parts().into_iter();
+        parts.any(|part| part.plan.changes.iter().any(|change| change.gave_up))
+    };
+    assert!(parts_of(&world(&node).rule(&repairing("r"))));
 }
