@@ -1,7 +1,7 @@
 # Everything is reachable from here; `make` lists it.
 
 CARGO ?= cargo
-CLUSTER = $(CARGO) run --package nodegate-e2e --bin cluster --
+CLUSTER = $(CARGO) run --package kube-testbed --bin cluster --
 ALERTS = config/prometheus
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
@@ -37,44 +37,44 @@ build: ## Build everything
 	$(CARGO) build --workspace
 
 test: controlplane prometheus helm build ## Run every test, against a real control plane
-	$(CARGO) test --workspace --exclude nodegate-e2e
+	$(CARGO) test --package nodegate --package nodegate-lab
 	hack/test-e2e
 
 test-unit: ## Run the tests that need no control plane
 	$(CARGO) test --package nodegate
-	$(CARGO) test --package nodegate-e2e --package nodegate-lab --lib
+	$(CARGO) test --workspace --exclude nodegate --lib
 
 test-e2e: controlplane prometheus helm build ## Run the tests against a real control plane
 	$(CARGO) test --package nodegate-lab
 	hack/test-e2e
 
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
-	$(CARGO) test --package nodegate-e2e --test metrics
+	$(CARGO) test --package nodegate-suite --test metrics
 
 test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
-	$(CARGO) test --package nodegate-e2e --test reporter --test policy
+	$(CARGO) test --package nodegate-suite --test reporter --test policy
 
 test-webhook: controlplane build ## Run the tests of the webhook, of what the API server validates, and of slow clients
-	$(CARGO) test --package nodegate-e2e --test webhook --test validation --test slow_clients
+	$(CARGO) test --package nodegate-suite --test webhook --test validation --test slow_clients
 
 test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
-	$(CARGO) test --package nodegate-e2e --test leadership --test outages
+	$(CARGO) test --package nodegate-suite --test leadership --test outages
 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
-	$(CARGO) test --package nodegate-e2e --test safety --test repair
+	$(CARGO) test --package nodegate-suite --test safety --test repair
 
 test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
-	$(CARGO) test --package nodegate-e2e --test install --test permissions
+	$(CARGO) test --package nodegate-suite --test install --test permissions
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
-	$(CARGO) run --quiet --package nodegate-e2e --bin demo -- $(if $(KEEP),--keep)
+	$(CARGO) run --quiet --package nodegate-demo --bin demo -- $(if $(KEEP),--keep)
 
 demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
-	$(CARGO) run --quiet --package nodegate-e2e --bin demo-outage -- $(if $(KEEP),--keep)
+	$(CARGO) run --quiet --package nodegate-demo --bin demo-outage -- $(if $(KEEP),--keep)
 
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane
-	$(CARGO) build --release --package nodegate --package nodegate-e2e --bin nodegate --bin bench
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench
 
 bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (8 minutes); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
@@ -89,7 +89,7 @@ bench-instructions: ## Count the instructions of single decisions, and hold them
 	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
 
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
-	$(CLUSTER) up --crd
+	$(CLUSTER) up --apply config/crd --apply config/rbac
 
 crd: ## Generate the CRD from the Rust types
 	@mkdir -p $(dir $(CRD))

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use nodegate_e2e::{Cluster, Options};
+use nodegate_testbed::{Cluster, Options};
 use nodegate_lab::{EventType, Key, Kind, Request, Selector, Server};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextualize_config};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
-use nodegate_e2e::Cluster;
+use nodegate_testbed::Cluster;
 use nodegate_lab::{Event, Key, Kind, Selector, Server};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use futures::{AsyncBufReadExt, StreamExt};
 use http::Request as HttpRequest;
 use kube::Client;
 use kube::client::Body;
-use nodegate_e2e::Cluster;
+use nodegate_testbed::Cluster;
 use nodegate_lab::{Key, Kind, Part, Patch, Request};
 use serde_json::{Value, json};
 

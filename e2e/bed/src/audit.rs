@@ -1,0 +1,56 @@
+//! Who wrote what, by the API server's audit log.
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+
+/// One write that the API server has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// `patch`, `create`...
+    pub verb: String,
+    /// The resource with its subresource, such as `nodes` or `nodereadinessrules/status`.
+    pub resource: String,
+    /// The object's name.
+    pub name: String,
+    /// The status code of the answer.
+    pub code: u64,
+    /// Which program it was: its user agent.
+    pub instance: String,
+}
+
+impl Write {
+    /// Whether this put something into a node's metadata or spec.
+    #[must_use]
+    pub fn changed_a_node(&self) -> bool {
+        self.resource == "nodes" && self.code == 200
+    }
+}
+
+impl Cluster {
+    /// What a user has written so far, oldest first. The cluster needs an audit log.
+    #[must_use]
+    pub fn writes_of(&self, user: &str) -> Vec<Write> {
+        let is_write = |event: &Value| {
+            event["user"]["username"] == user
+                && !["get", "list", "watch"].contains(&event["verb"].as_str().unwrap_or_default())
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.audit_log()
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(is_write)
+            .map(|event| {
+                let object = &event["objectRef"];
+                let resource = [text(&object["resource"]), text(&object["subresource"])];
+                Write {
+                    verb: text(&event["verb"]),
+                    resource: resource.join("/").trim_end_matches('/').to_owned(),
+                    name: text(&object["name"]),
+                    code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
+                    instance: text(&event["userAgent"]),
+                }
+            })
+            .collect()
+    }
+}

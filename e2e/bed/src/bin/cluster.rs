@@ -1,0 +1,162 @@
+//! The `cluster` command: builds the control plane, and runs one by hand.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use kube_testbed::binaries::{Binaries, Component};
+use kube_testbed::go_module::GoModule;
+use kube_testbed::{Cluster, ControllerManager, Options, helm};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A real Kubernetes control plane for tests, benchmarks and experiments: etcd, API server, controller manager,
+/// scheduler, and kwok as the kubelet of every node annotated `kwok.x-k8s.io/node=fake`.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Subcommand)]
+enum Job {
+    /// Build the components from their Go modules, unless they are in the cache already.
+    Build {
+        /// Build Prometheus and promtool instead.
+        #[arg(long)]
+        prometheus: bool,
+        /// Build Helm instead.
+        #[arg(long, conflicts_with = "prometheus")]
+        helm: bool,
+    },
+    /// Run kubectl as it was built.
+    Kubectl {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run Helm as it was built.
+    Helm {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run a cluster until Ctrl-C.
+    ///
+    /// Pods of `DaemonSets` and bare pods run on kwok's nodes. The annotation `kube-testbed/ready-after` on a node or pod
+    /// says how long it takes to get Ready: `5s`, or `never`.
+    Up {
+        /// Apply this kustomization or these manifests, as `kubectl apply` does; may be given again.
+        #[arg(long, value_name = "PATH")]
+        apply: Vec<PathBuf>,
+        /// Run the node lifecycle and taint eviction controllers too.
+        #[arg(long)]
+        node_lifecycle: bool,
+        /// Write an audit log.
+        #[arg(long)]
+        audit: bool,
+        /// Return once the cluster is up, and leave it running.
+        #[arg(long)]
+        detach: bool,
+        /// Copy the admin's kubeconfig to this file.
+        #[arg(long, value_name = "PATH")]
+        kubeconfig_out: Option<PathBuf>,
+    },
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    match Cli::parse().job {
+        Job::Build {
+            prometheus: true, ..
+        } => {
+            GoModule::prometheus()?.build()?;
+            Ok(())
+        }
+        Job::Build { helm: true, .. } => {
+            GoModule::helm()?.build()?;
+            Ok(())
+        }
+        Job::Build { .. } => {
+            // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
+            if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
+                GoModule::control_plane()?.build()?;
+            }
+            Ok(())
+        }
+        Job::Kubectl { arguments } => {
+            become_tool(&Binaries::locate()?.path(Component::Kubectl)?, &arguments)
+        }
+        Job::Helm { arguments } => become_tool(&helm::binary()?, &arguments),
+        Job::Up {
+            apply,
+            node_lifecycle,
+            audit,
+            detach,
+            kubeconfig_out,
+        } => {
+            let options = Options {
+                audit,
+                detachable: detach,
+                controller_manager: if node_lifecycle {
+                    ControllerManager::Complete
+                } else {
+                    ControllerManager::WithoutNodeLifecycle
+                },
+                ..Options::full()
+            };
+            up(options, &apply, kubeconfig_out).await
+        }
+    }
+}
+
+/// Runs the tool in this process's place; comes back only when that fails.
+fn become_tool(tool: &Path, arguments: &[String]) -> Result<()> {
+    let error = Command::new(tool).args(arguments).exec();
+    Err(error).with_context(|| format!("running {}", tool.display()))
+}
+
+async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>) -> Result<()> {
+    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let stopped = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let running = async {
+        let started = Instant::now();
+        let detachable = options.detachable;
+        let cluster = Cluster::start(options).await?;
+        for path in apply {
+            cluster.apply_path(path).await?;
+        }
+        let kubeconfig = match kubeconfig_out {
+            Some(path) => {
+                fs::copy(cluster.kubeconfig(), &path)
+                    .with_context(|| format!("writing {}", path.display()))?;
+                path
+            }
+            None => cluster.kubeconfig(),
+        };
+        eprintln!(
+            "up after {:.1} s, logs in {}",
+            started.elapsed().as_secs_f32(),
+            cluster.folder().display()
+        );
+        if detachable {
+            print!("{}", cluster.leave_running()?);
+            return Ok(());
+        }
+        println!("export KUBECONFIG={}", kubeconfig.display());
+        eprintln!("Ctrl-C ends it");
+        std::future::pending::<Result<()>>().await
+    };
+    tokio::select! {
+        () = stopped => Ok(()),
+        result = running => result,
+    }
+}

@@ -1,0 +1,496 @@
+//! A Kubernetes cluster of real components on the loopback interface, up in seconds and gone when dropped.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::net::TcpStream;
+
+use crate::binaries::{Binaries, Component};
+use crate::components::Launcher;
+use crate::credentials::Credentials;
+use crate::folder::Folder;
+use crate::kubeconfig::{self, Server};
+use crate::options::Options;
+use crate::process::{Lifetime, Process};
+use crate::{ports, tool};
+
+/// How long a component may take to come up. It takes seconds; a machine that builds something else takes longer.
+const STARTUP: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(25);
+
+/// How often a start is tried again when another process took one of its ports.
+const ATTEMPTS: usize = 3;
+
+/// How long service account tokens of kubeconfig files live, in seconds.
+const TOKEN_LIFETIME: i64 = 24 * 3600;
+
+/// A running cluster. Dropping it kills its processes and removes its folder; after a failure the logs stay.
+#[derive(Debug)]
+pub struct Cluster {
+    server: Server,
+    launcher: Launcher,
+    processes: Mutex<Processes>,
+    folder: Folder,
+}
+
+/// The processes in the order in which they end: the API server before its store, without which it would hang.
+#[derive(Debug, Default)]
+struct Processes {
+    clients: Vec<Process>,
+    api_server: Option<Process>,
+    etcd: Option<Process>,
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// When a binary is missing or a component does not come up; the message shows the end of its log.
+    pub async fn start(options: Options) -> Result<Self> {
+        let binaries = Binaries::locate()?;
+        let mut attempt = 1;
+        loop {
+            match Self::try_start(options.clone(), binaries.clone()).await {
+                Err(error) if attempt < ATTEMPTS && is_port_taken(&error) => attempt += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_start(options: Options, binaries: Binaries) -> Result<Self> {
+        let folder = Folder::create()?;
+        let credentials = Credentials::create(folder.path())?;
+        let launcher = Launcher {
+            options,
+            binaries,
+            credentials,
+            folder: folder.path().to_owned(),
+            etcd_port: ports::free()?,
+            api_port: ports::free()?,
+        };
+        let server = Server {
+            url: format!("https://127.0.0.1:{}", launcher.api_port),
+            ca: launcher.credentials.ca.clone(),
+        };
+        let cluster = Self {
+            server,
+            launcher,
+            processes: Mutex::default(),
+            folder,
+        };
+        let started = cluster.bring_up().await;
+        if started.is_err() {
+            cluster.folder.keep_as_failed();
+        }
+        started.with_context(|| format!("logs are in {}", cluster.launcher.folder.display()))?;
+        Ok(cluster)
+    }
+
+    async fn bring_up(&self) -> Result<()> {
+        kubeconfig::write(
+            &self.kubeconfig(),
+            &self.server,
+            &self.launcher.credentials.admin_token,
+        )?;
+        let etcd = self.launcher.etcd()?;
+        self.processes().etcd = Some(etcd);
+        self.start_api_server().await?;
+        self.wait_for_namespaces().await?;
+
+        let clients = self.launcher.clients()?;
+        let mut listening = Vec::new();
+        for (process, port) in clients {
+            self.processes().clients.push(process);
+            listening.push(port);
+        }
+        for port in listening {
+            self.wait("a component", async || {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                    .await
+                    .is_ok()
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// A new client with every right. Clients belong to the runtime they were made in: make one per test.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be read.
+    pub async fn client(&self) -> Result<Client> {
+        kubeconfig::client(&self.kubeconfig()).await
+    }
+
+    /// A new client for another kubeconfig file, such as a service account's.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub async fn client_for(&self, kubeconfig: &Path) -> Result<Client> {
+        kubeconfig::client(kubeconfig).await
+    }
+
+    /// The path of the admin's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.launcher.folder.join("admin.kubeconfig")
+    }
+
+    /// A fresh token of an existing service account.
+    ///
+    /// # Errors
+    ///
+    /// When the API server makes none.
+    pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
+        self.token(namespace, name, None).await
+    }
+
+    async fn token(
+        &self,
+        namespace: &str,
+        name: &str,
+        bound_object_ref: Option<BoundObjectReference>,
+    ) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                bound_object_ref,
+                expiration_seconds: Some(TOKEN_LIFETIME),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("requesting a token for {namespace}/{name}"))?
+            .status
+            .and_then(|status| status.token)
+            .context("a token request came back without a token")
+    }
+
+    /// Writes a kubeconfig with a fresh token of an existing service account, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// When the API server makes no token.
+    pub async fn kubeconfig_for_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PathBuf> {
+        self.kubeconfig_for_token(self.url(), namespace, name, None)
+            .await
+    }
+
+    /// As [`Self::kubeconfig_for_service_account`], for a server at this URL that leads to the API server.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn kubeconfig_by_way_of(
+        &self,
+        url: String,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PathBuf> {
+        self.kubeconfig_for_token(url, namespace, name, None).await
+    }
+
+    /// As [`Self::kubeconfig_for_service_account`], with the token that an existing pod of that service account gets: it
+    /// says which node the pod runs on.
+    ///
+    /// # Errors
+    ///
+    /// As there, and when there is no such pod.
+    pub async fn kubeconfig_for_pod(
+        &self,
+        namespace: &str,
+        service_account: &str,
+        pod: &str,
+    ) -> Result<PathBuf> {
+        let bound = BoundObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(pod.to_owned()),
+            uid: None,
+        };
+        self.kubeconfig_for_token(self.url(), namespace, service_account, Some(bound))
+            .await
+    }
+
+    async fn kubeconfig_for_token(
+        &self,
+        url: String,
+        namespace: &str,
+        name: &str,
+        bound_object_ref: Option<BoundObjectReference>,
+    ) -> Result<PathBuf> {
+        // A file of its own each time: an earlier one may be in use.
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let token = self.token(namespace, name, bound_object_ref).await?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = format!("{namespace}.{name}.{number}.kubeconfig");
+        let path = self.launcher.folder.join(file);
+        let server = Server {
+            url,
+            ca: self.server.ca.clone(),
+        };
+        kubeconfig::write(&path, &server, &token)?;
+        Ok(path)
+    }
+
+    /// Runs `kubectl` as admin and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// When it fails; the message is its standard error.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// Applies manifests (`kubectl apply -f -`).
+    ///
+    /// # Errors
+    ///
+    /// When it fails; the message is kubectl's.
+    pub async fn apply(&self, manifests: &str) -> Result<String> {
+        self.kubectl_with_input(&["apply", "-f", "-"], manifests)
+            .await
+    }
+
+    /// Applies what is at this path (`kubectl apply --server-side`): a folder with a kustomization, a folder of manifests or
+    /// a file.
+    ///
+    /// # Errors
+    ///
+    /// When it fails; the message is kubectl's.
+    pub async fn apply_path(&self, path: &Path) -> Result<String> {
+        let kind = if path.join("kustomization.yaml").is_file() {
+            "-k"
+        } else {
+            "-f"
+        };
+        let path = path.to_string_lossy();
+        self.kubectl(&["apply", "--server-side", kind, &path]).await
+    }
+
+    async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let mut command = Command::new(self.launcher.binaries.path(Component::Kubectl)?);
+        command
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("KUBECACHEDIR", self.launcher.folder.join("kubectl-cache"));
+        tool::run(command, input).await
+    }
+
+    /// Kills the API server; etcd keeps its data.
+    pub fn stop_api_server(&self) {
+        let stopped = self.processes().api_server.take();
+        drop(stopped);
+    }
+
+    /// Starts the API server, on the port it always has, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub async fn start_api_server(&self) -> Result<()> {
+        let process = self.launcher.api_server()?;
+        self.processes().api_server = Some(process);
+        let client = self.client().await?;
+        self.wait("the API server", async || is_ready(&client).await)
+            .await
+    }
+
+    /// Kills the API server and starts it again.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub async fn restart_api_server(&self) -> Result<()> {
+        self.stop_api_server();
+        self.start_api_server().await
+    }
+
+    /// Where the API server is: `https://127.0.0.1:<port>`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url.clone()
+    }
+
+    /// The port of the API server.
+    #[must_use]
+    pub fn api_port(&self) -> u16 {
+        self.launcher.api_port
+    }
+
+    /// The certificate of the CA that signed the API server's, as PEM.
+    #[must_use]
+    pub fn ca(&self) -> &str {
+        &self.server.ca
+    }
+
+    /// Where the store serves its clients, in plain text; it speaks gRPC, with the health protocol.
+    #[must_use]
+    pub fn store(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.launcher.etcd_port).into()
+    }
+
+    /// The folder with logs, certificates and data.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.launcher.folder
+    }
+
+    /// The audit log so far: one JSON object a line, requests at metadata level. Empty unless asked for in the options.
+    #[must_use]
+    pub fn audit_log(&self) -> String {
+        std::fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
+    }
+
+    /// Where that log is, for whoever reads it as it grows.
+    #[must_use]
+    pub fn audit_log_path(&self) -> PathBuf {
+        self.launcher.audit_log()
+    }
+
+    /// Process ids by component.
+    #[must_use]
+    pub fn pids(&self) -> BTreeMap<String, u32> {
+        self.processes()
+            .all()
+            .map(|process| (process.name().to_owned(), process.pid()))
+            .collect()
+    }
+
+    /// Leaves the cluster running and returns what to tell the user: how to reach it and how to end it.
+    ///
+    /// # Errors
+    ///
+    /// When it was not started as detachable.
+    pub fn leave_running(self) -> Result<String> {
+        if !self.launcher.options.detachable {
+            bail!("the cluster was not started to be left running");
+        }
+        let mut processes = self.processes();
+        processes.all_mut().for_each(Process::detach);
+        let pids: Vec<u32> = processes.all().map(Process::pid).collect();
+        drop(processes);
+        self.folder.keep_while_running(&pids)?;
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        Ok(format!(
+            "export KUBECONFIG={}\n# to end it: kill -9 {}\n",
+            self.kubeconfig().display(),
+            pids.join(" ")
+        ))
+    }
+
+    /// What becomes of its processes, and of those that belong to it, when their owner is gone.
+    #[must_use]
+    pub fn lifetime(&self) -> Lifetime {
+        self.launcher.options.lifetime()
+    }
+
+    fn processes(&self) -> MutexGuard<'_, Processes> {
+        // A panic elsewhere leaves the processes as they are: still to be killed.
+        self.processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The system's namespaces are made by the API server itself, shortly after it is ready.
+    async fn wait_for_namespaces(&self) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(self.client().await?);
+        for name in ["default", "kube-system", "kube-node-lease"] {
+            self.wait("the system's namespaces", async || {
+                matches!(namespaces.get_opt(name).await, Ok(Some(_)))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for something that only happens while all processes run.
+    async fn wait(&self, what: &str, happened: impl AsyncFn() -> bool) -> Result<()> {
+        let deadline = Instant::now() + STARTUP;
+        while !happened().await {
+            self.processes()
+                .all_mut()
+                .try_for_each(Process::ensure_running)?;
+            if Instant::now() > deadline {
+                bail!("{what} did not come up within {STARTUP:?}");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let left_running = self.processes().all().any(Process::is_detached);
+        if left_running {
+            return;
+        }
+        if thread::panicking() {
+            for process in self.processes().all_mut() {
+                if let Err(error) = process.ensure_running() {
+                    eprintln!("{error:#}");
+                }
+            }
+        }
+        self.processes().end();
+        self.folder.dispose();
+    }
+}
+
+impl Processes {
+    fn all(&self) -> impl Iterator<Item = &Process> {
+        self.clients
+            .iter()
+            .chain(&self.api_server)
+            .chain(&self.etcd)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.clients
+            .iter_mut()
+            .chain(&mut self.api_server)
+            .chain(&mut self.etcd)
+    }
+
+    fn end(&mut self) {
+        self.clients.clear();
+        self.api_server = None;
+        self.etcd = None;
+    }
+}
+
+async fn is_ready(client: &Client) -> bool {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return false;
+    };
+    client
+        .request_text(request)
+        .await
+        .is_ok_and(|answer| answer == "ok")
+}
+
+fn is_port_taken(error: &anyhow::Error) -> bool {
+    format!("{error:#}").contains("address already in use")
+}

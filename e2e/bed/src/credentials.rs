@@ -1,0 +1,79 @@
+//! What a cluster proves itself with: a CA, the API server's certificate, the key that signs service account tokens, and
+//! the admin's token.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// The credentials of one cluster, as files in its folder.
+#[derive(Debug)]
+pub struct Credentials {
+    /// The CA's certificate, as PEM.
+    pub ca: String,
+    /// The API server's certificate.
+    pub serving_certificate: PathBuf,
+    /// Its key.
+    pub serving_key: PathBuf,
+    /// The key that signs service account tokens.
+    pub token_key: PathBuf,
+    /// Its public half.
+    pub token_public_key: PathBuf,
+    /// The static token of `system:masters`, as the API server reads it.
+    pub tokens: PathBuf,
+    /// That token.
+    pub admin_token: String,
+}
+
+impl Credentials {
+    /// Makes them, for an API server on the loopback interface.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let ca_key = KeyPair::generate().context("making the CA's key")?;
+        let mut ca = CertificateParams::default();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        ca.distinguished_name
+            .push(DnType::CommonName, "kube-testbed");
+        let ca_certificate = ca.self_signed(&ca_key).context("signing the CA")?;
+
+        let serving_key = KeyPair::generate().context("making the API server's key")?;
+        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
+        let serving_certificate = CertificateParams::new(names.map(str::to_owned))
+            .context("naming the API server")?
+            .signed_by(&serving_key, &Issuer::new(ca, ca_key))
+            .context("signing the API server's certificate")?;
+        let token_key = KeyPair::generate().context("making the token key")?;
+        let admin_token = random_token();
+
+        let write = |name: &str, content: String| {
+            let path = folder.join(name);
+            fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
+            anyhow::Ok(path)
+        };
+        Ok(Self {
+            ca: ca_certificate.pem(),
+            serving_certificate: write("apiserver.crt", serving_certificate.pem())?,
+            serving_key: write("apiserver.key", serving_key.serialize_pem())?,
+            token_key: write("token.key", token_key.serialize_pem())?,
+            token_public_key: write("token.pub", token_key.public_key_pem())?,
+            tokens: write(
+                "tokens.csv",
+                format!("{admin_token},admin,admin,\"system:masters\"\n"),
+            )?,
+            admin_token,
+        })
+    }
+}
+
+/// 128 bits from the system's randomness, which is what seeds a [`RandomState`].
+fn random_token() -> String {
+    let word = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", word(), word())
+}

@@ -1,0 +1,159 @@
+//! The folder of one cluster, and what becomes of it.
+//!
+//! A cluster that is dropped removes its folder. One that lives in a `static` is never dropped, and an owner can be
+//! killed: so every folder is locked by its owner, and the next cluster sweeps away those whose lock is free. Folders of
+//! failed runs are kept for a day (their logs are the evidence), those of clusters left running as long as they run.
+//!
+//! A run has failed when a test panics or waits in vain. Tests share clusters and threads, so a failure marks every
+//! cluster that the process has at that moment.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+use std::{panic, process};
+
+use anyhow::{Context, Result};
+use nix::unistd::getuid;
+
+use crate::process::is_alive;
+
+const LOCK: &str = "owner.lock";
+const FAILED: &str = "failed";
+const LEFT_RUNNING: &str = "left-running";
+const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A folder that this process owns.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Held as long as the owner lives.
+    _lock: File,
+}
+
+impl Folder {
+    /// Sweeps away folders without an owner, and makes a new one.
+    ///
+    /// # Errors
+    ///
+    /// When the system's temporary folder cannot be written.
+    pub fn create() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let root = std::env::temp_dir().join(format!("kube-testbed-{}", getuid()));
+        // Tokens and keys are in there: nobody else's business.
+        let mut private = DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private
+            .create(&root)
+            .with_context(|| format!("creating {}", root.display()))?;
+        // One at a time, so that nobody sweeps a folder between its creation and its locking.
+        let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
+        turn.lock().context("waiting for the sweep lock")?;
+        sweep(&root);
+        let path = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = root.join(format!("{}-{number}", process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Kept after the failure of an earlier process with this ID.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("creating {}", path.display()));
+                }
+            }
+        };
+        let lock = File::create(path.join(LOCK)).context("creating the owner's lock")?;
+        lock.lock().context("locking the cluster's folder")?;
+        note_panics();
+        live().push(path.clone());
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps its logs for a day.
+    pub fn keep_as_failed(&self) {
+        let _ = File::create(self.path.join(FAILED));
+    }
+
+    /// Keeps it for as long as one of these processes runs.
+    ///
+    /// # Errors
+    ///
+    /// When the mark cannot be written.
+    pub fn keep_while_running(&self, pids: &[u32]) -> Result<()> {
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        fs::write(self.path.join(LEFT_RUNNING), pids.join("\n"))
+            .context("marking the cluster as left running")
+    }
+
+    /// Removes it, or, after a failure, all but the logs. Only once nothing uses it any more.
+    pub fn dispose(&self) {
+        live().retain(|path| *path != self.path);
+        dispose(&self.path);
+    }
+}
+
+/// Marks the folders of all clusters of this process as those of a failed run, and says where they are.
+pub fn note_failure() {
+    for path in live().iter() {
+        let _ = File::create(path.join(FAILED));
+        eprintln!("the cluster's logs are in {}", path.display());
+    }
+}
+
+/// The folders of this process's clusters.
+fn live() -> MutexGuard<'static, Vec<PathBuf>> {
+    static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            previous(info);
+            note_failure();
+        }));
+    });
+}
+
+fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else {
+        return;
+    };
+    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if folder.is_dir() && !is_in_use(&folder) {
+            dispose(&folder);
+        }
+    }
+}
+
+fn is_in_use(folder: &Path) -> bool {
+    let owned = File::open(folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
+    let left_running = fs::read_to_string(folder.join(LEFT_RUNNING)).is_ok_and(|pids| {
+        pids.lines()
+            .filter_map(|pid| pid.parse().ok())
+            .any(is_alive)
+    });
+    owned || left_running
+}
+
+fn dispose(folder: &Path) {
+    let failed = fs::metadata(folder.join(FAILED)).and_then(|mark| mark.modified());
+    let keep = failed.is_ok_and(|moment| moment.elapsed().is_ok_and(|age| age < KEEP_FAILED_FOR));
+    let _ = if keep {
+        // The store is big and says little.
+        fs::remove_dir_all(folder.join("etcd"))
+    } else {
+        fs::remove_dir_all(folder)
+    };
+}

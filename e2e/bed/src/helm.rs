@@ -1,0 +1,53 @@
+//! A real Helm.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cluster::Cluster;
+use crate::go_module::GoModule;
+use crate::tool;
+
+impl Cluster {
+    /// Runs Helm as the cluster's admin and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// When it has not been built, or fails; the message is its standard error.
+    pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = command(arguments)?;
+        command.env("KUBECONFIG", self.kubeconfig());
+        tool::run(command, "").await
+    }
+}
+
+/// Runs Helm without a cluster and returns what it printed.
+///
+/// # Errors
+///
+/// As for [`Cluster::helm`].
+pub async fn helm(arguments: &[&str]) -> Result<String> {
+    let mut command = command(arguments)?;
+    command.env("KUBECONFIG", "/dev/null");
+    tool::run(command, "").await
+}
+
+/// The binary.
+///
+/// # Errors
+///
+/// When it has not been built; the message says what to type.
+pub fn binary() -> Result<PathBuf> {
+    let module = GoModule::helm()?;
+    let folder = module
+        .built()
+        .context("Helm has not been built yet; type: make helm")?;
+    Ok(folder.join("helm"))
+}
+
+fn command(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments);
+    Ok(command)
+}

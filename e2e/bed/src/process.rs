@@ -1,0 +1,254 @@
+//! A process that never outlives the one that started it, with its output in a log file.
+//!
+//! Each process has a *guard*: a shell that blocks on a pipe held by the owner and kills the process at the pipe's end.
+//! The kernel closes the pipe however the owner dies, SIGKILL included, so this holds for binaries that know nothing
+//! about it.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// How many lines of a log an error shows.
+const TAIL: usize = 25;
+
+/// What becomes of a process when its owner is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It is killed.
+    Owner,
+    /// It may be left running, by [`Process::detach`].
+    Detachable,
+}
+
+/// A running process. Killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    guard: Option<Child>,
+    log: PathBuf,
+    detached: bool,
+}
+
+impl Process {
+    /// Starts `command`, appending what it prints to `log`.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be opened or the process not be started.
+    pub fn start(
+        name: impl Into<String>,
+        mut command: Command,
+        log: PathBuf,
+        lifetime: Lifetime,
+    ) -> Result<Self> {
+        let name = name.into();
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("opening {}", log.display()))?;
+        let errors = output.try_clone().context("sharing the log file")?;
+        // A group of its own: Ctrl-C in a terminal reaches the owner, which decides the order in which things end.
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("starting {name} ({})", command.get_program().display()))?;
+        let guard = match lifetime {
+            Lifetime::Detachable => None,
+            Lifetime::Owner => match guard(child.id()) {
+                Ok(guard) => Some(guard),
+                Err(error) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(error);
+                }
+            },
+        };
+        Ok(Self {
+            name,
+            child,
+            guard,
+            log,
+            detached: false,
+        })
+    }
+
+    /// What it is called in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        read(&self.log)
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot say.
+    pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        self.child
+            .try_wait()
+            .with_context(|| format!("asking for the state of {}", self.name))
+    }
+
+    /// An error with the end of its log when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    pub fn ensure_running(&mut self) -> Result<()> {
+        if let Some(status) = self.exited()? {
+            bail!(
+                "{} ended ({status}); the end of {}:\n{}",
+                self.name,
+                self.log.display(),
+                tail(&self.log())
+            );
+        }
+        Ok(())
+    }
+
+    /// Asks it to end (SIGTERM) and waits.
+    ///
+    /// # Errors
+    ///
+    /// When it has not ended after `patience`; it is killed then.
+    pub async fn terminate(&mut self, patience: Duration) -> Result<ExitStatus> {
+        if let Some(status) = self.exited()? {
+            return Ok(status);
+        }
+        signal(self.pid(), Signal::SIGTERM)?;
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            if let Some(status) = self.exited()? {
+                self.dismiss_guard();
+                return Ok(status);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.kill();
+        bail!(
+            "{} did not end within {patience:?} of SIGTERM; the end of its log:\n{}",
+            self.name,
+            tail(&self.log())
+        );
+    }
+
+    /// Stops it in its tracks (SIGSTOP), until [`Self::resume`].
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::SIGCONT)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn signal(&self, what: Signal) -> Result<()> {
+        signal(self.pid(), what)
+    }
+
+    /// Kills it (SIGKILL) and waits until it is gone.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.dismiss_guard();
+    }
+
+    /// Leaves it running when dropped. Only a [`Lifetime::Detachable`] process then also outlives its owner.
+    pub fn detach(&mut self) {
+        self.detached = true;
+    }
+
+    /// Whether it is left running when dropped.
+    #[must_use]
+    pub fn is_detached(&self) -> bool {
+        self.detached
+    }
+
+    /// The guard goes after its process: until then the process id cannot be anybody else's.
+    fn dismiss_guard(&mut self) {
+        if let Some(mut guard) = self.guard.take() {
+            let _ = guard.kill();
+            let _ = guard.wait();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.detached {
+            self.kill();
+        }
+    }
+}
+
+/// Whether a process of this id exists.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| kill(Pid::from_raw(pid), None).is_ok())
+}
+
+/// The last lines of a text.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL)..].join("\n")
+}
+
+fn read(log: &Path) -> String {
+    fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}
+
+fn signal(pid: u32, signal: Signal) -> Result<()> {
+    let pid = i32::try_from(pid).context("a process id beyond i32")?;
+    kill(Pid::from_raw(pid), signal).with_context(|| format!("sending {signal} to {pid}"))
+}
+
+fn guard(pid: u32) -> Result<Child> {
+    Command::new("/bin/sh")
+        .args(["-c", r#"read -r _; kill -9 "$0""#])
+        .arg(pid.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .context("starting the guard of a process")
+}

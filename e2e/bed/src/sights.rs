@@ -1,0 +1,123 @@
+//! What a test looks at.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{Event, Node, NodeCondition, Pod, Taint};
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+
+/// A node as it is now.
+///
+/// # Errors
+///
+/// When there is none, or the API server does not answer.
+pub async fn node(client: &Client, name: &str) -> Result<Node> {
+    Api::all(client.clone())
+        .get(name)
+        .await
+        .with_context(|| format!("reading node {name}"))
+}
+
+/// The taints of a node.
+///
+/// # Errors
+///
+/// When the node cannot be read.
+pub async fn taints(client: &Client, name: &str) -> Result<Vec<Taint>> {
+    let spec = node(client, name).await?.spec.unwrap_or_default();
+    Ok(spec.taints.unwrap_or_default())
+}
+
+/// Whether a node has a taint of this key.
+///
+/// # Errors
+///
+/// When the node cannot be read.
+pub async fn has_taint(client: &Client, name: &str, key: &str) -> Result<bool> {
+    let taints = taints(client, name).await?;
+    Ok(taints.iter().any(|taint| taint.key == key))
+}
+
+/// A condition of a node.
+///
+/// # Errors
+///
+/// When the node cannot be read.
+pub async fn node_condition(
+    client: &Client,
+    name: &str,
+    condition_type: &str,
+) -> Result<Option<NodeCondition>> {
+    let status = node(client, name).await?.status.unwrap_or_default();
+    let mut conditions = status.conditions.unwrap_or_default().into_iter();
+    Ok(conditions.find(|condition| condition.type_ == condition_type))
+}
+
+/// All nodes.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
+    let nodes = Api::all(client.clone()).list(&ListParams::default()).await;
+    Ok(nodes.context("listing the nodes")?.items)
+}
+
+/// How many taints of this key a node has; more than one would be a fault.
+#[must_use]
+pub fn count_taints(node: &Node, key: &str) -> usize {
+    let taints = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    taints.filter(|taint| taint.key == key).count()
+}
+
+/// The events about a node, oldest first.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn events_on(client: &Client, node: &str) -> Result<Vec<Event>> {
+    events_about(client, "Node", node).await
+}
+
+/// The events about an object of this kind, oldest first.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec<Event>> {
+    let about = ListParams::default().fields(&format!(
+        "involvedObject.kind={kind},involvedObject.name={name}"
+    ));
+    let mut events = Api::<Event>::all(client.clone())
+        .list(&about)
+        .await
+        .with_context(|| format!("listing the events about {kind} {name}"))?
+        .items;
+    events.sort_by_key(ResourceExt::creation_timestamp);
+    Ok(events)
+}
+
+/// The pods bound to a node.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
+    let bound = ListParams::default().fields(&format!("spec.nodeName={node}"));
+    let pods = Api::<Pod>::all(client.clone())
+        .list(&bound)
+        .await
+        .with_context(|| format!("listing the pods on node {node}"))?;
+    Ok(pods.items)
+}
+
+/// Whether a pod's Ready condition is `True`.
+#[must_use]
+pub fn is_ready(pod: &Pod) -> bool {
+    pod.status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}

@@ -1,0 +1,104 @@
+//! Unrelated status writes at a steady rate, by which nothing should change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use serde_json::json;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::load::{AT_ONCE, patch_node_status, patch_pod_status};
+
+/// Below this share of the intended rate the phase is not what it claims to be.
+const ENOUGH: f64 = 0.9;
+
+/// Unrelated status writes, in turn on a node and on a critical pod.
+#[derive(Debug)]
+pub struct Churn {
+    per_second: u32,
+    started: Instant,
+    written: Arc<AtomicU32>,
+    writing: JoinHandle<()>,
+}
+
+impl Churn {
+    /// Starts with so many writes a second on these nodes and pods.
+    #[must_use]
+    pub fn start(client: Client, nodes: Vec<String>, pods: Vec<String>, per_second: u32) -> Self {
+        let written = Arc::new(AtomicU32::new(0));
+        let count = written.clone();
+        let writing = tokio::spawn(async move {
+            let mut ticks = interval(Duration::from_secs(1) / per_second);
+            // A tick that comes late is made up for: the rate is what counts.
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            let mut under_way = JoinSet::new();
+            let targets = nodes.into_iter().cycle().zip(pods.into_iter().cycle());
+            for (node, pod) in targets {
+                ticks.tick().await;
+                under_way.spawn(beat(client.clone(), node));
+                ticks.tick().await;
+                under_way.spawn(restart_container(client.clone(), pod));
+                // A server that cannot keep up is not buried.
+                while under_way.len() >= AT_ONCE {
+                    // One write in thousands may find its connection closed. It is not made up for.
+                    if let Some(Ok(Ok(()))) = under_way.join_next().await {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                while let Some(ended) = under_way.try_join_next() {
+                    if let Ok(Ok(())) = ended {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        Self {
+            per_second,
+            started: Instant::now(),
+            written,
+            writing,
+        }
+    }
+
+    /// Ends it, and says so where the rate was not reached.
+    #[must_use]
+    pub fn stop(self) -> Option<String> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.writing.abort();
+        let reached = f64::from(self.written.load(Ordering::Relaxed)) / seconds;
+        let intended = self.per_second;
+        (reached < ENOUGH * f64::from(intended)).then(|| {
+            format!("of {intended} unrelated writes a second only {reached:.0} were possible: the machine is too busy")
+        })
+    }
+}
+
+/// A heartbeat of a condition that no rule here asks for.
+async fn beat(client: Client, node: String) -> Result<()> {
+    let now = Timestamp::now().to_string();
+    let condition = json!({
+        "type": "MemoryPressure",
+        "status": "False",
+        "message": format!("seen at {now}"),
+        "lastHeartbeatTime": now,
+    });
+    patch_node_status(&client, &node, condition).await
+}
+
+/// A container of a pod that stays Ready was restarted.
+async fn restart_container(client: Client, pod: String) -> Result<()> {
+    static RESTARTS: AtomicU32 = AtomicU32::new(1);
+    let restarts = RESTARTS.fetch_add(1, Ordering::Relaxed);
+    let container = json!({
+        "name": "main",
+        "image": "example.invalid/main",
+        "imageID": "",
+        "ready": true,
+        "restartCount": restarts,
+    });
+    patch_pod_status(&client, &pod, &json!({"containerStatuses": [container]})).await
+}

@@ -1,0 +1,254 @@
+//! The phases around a rule that waits for a reported condition.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use kube::api::DeleteParams;
+use tokio::time::{Instant, sleep};
+
+use crate::churn::Churn;
+use crate::load;
+use crate::plan::Phase;
+use crate::run::{Bench, Seen};
+use crate::world::{Gate, Member};
+use nodegate_testbed::fixtures::rules;
+
+/// How often it is looked whether a rule is gone.
+const POLL: Duration = Duration::from_millis(10);
+
+/// How long after one flip the next one comes: apart enough that none waits for another's tail.
+const PAUSE: Duration = Duration::from_millis(25);
+
+impl Phase {
+    /// The gate that it is about.
+    pub(crate) fn gate(self) -> Gate {
+        match self {
+            Self::Joins => Gate::Startup,
+            Self::Rollout => Gate::Critical,
+            _ => Gate::Agent,
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// A rule is created over nodes that do not meet it.
+    pub(crate) async fn gate(&self) -> Result<Seen> {
+        let all = self.world.members.len();
+        let started = Instant::now();
+        Gate::Agent.rule().create(&self.client).await?;
+        let view = &self.view;
+        view.until(self.plan.patience, |sights| {
+            sights.tainted(Gate::Agent) == all
+        })
+        .await;
+        let wall = started.elapsed();
+        Ok(Seen {
+            changes: all,
+            latencies: self.changes_since(started, true),
+            wall,
+            faults: self.faults(Gate::Agent, |_| true).await?,
+            ..Seen::default()
+        })
+    }
+
+    /// All conditions turn `True`.
+    pub(crate) async fn release(&self) -> Result<Seen> {
+        let started = Instant::now();
+        load::each(self.at_once, &self.world.members, async |node| {
+            load::set_agent(&self.client, &node.name, true).await
+        })
+        .await?;
+        let view = &self.view;
+        view.until(self.plan.patience, |sights| {
+            sights.tainted(Gate::Agent) == 0
+        })
+        .await;
+        let wall = started.elapsed();
+        let latencies = view.look(|sights| {
+            let nodes = sights.nodes.values();
+            nodes
+                .filter(|node| !node.taint(Gate::Agent).is)
+                .map(|node| node.taint(Gate::Agent).since - node.agent.since)
+                .collect()
+        });
+        Ok(Seen {
+            changes: self.world.members.len(),
+            latencies,
+            wall,
+            faults: self.faults(Gate::Agent, |_| false).await?,
+            ..Seen::default()
+        })
+    }
+
+    /// One node flips at a time.
+    pub(crate) async fn flip(&self) -> Result<Seen> {
+        let started = Instant::now();
+        let (mut own, mut latencies) = (Vec::new(), Vec::new());
+        let flips = usize::try_from(self.plan.flips)?;
+        for node in spread(&self.world.members).take(flips) {
+            if let Some((seen, followed)) = self.flip_one(&node.name).await? {
+                own.push(seen);
+                latencies.push(followed);
+            }
+            sleep(PAUSE).await;
+        }
+        let wall = started.elapsed();
+        let unready = self.view.look(|sights| sights.nodes.len() - sights.agents);
+        let mut faults = Vec::new();
+        let tainted = self.view.look(|sights| sights.tainted(Gate::Agent));
+        if tainted != unready {
+            faults.push(format!(
+                "{unready} agents are not ready, but {tainted} nodes are gated"
+            ));
+        }
+        Ok(Seen {
+            changes: flips,
+            latencies,
+            wall,
+            own,
+            faults,
+        })
+    }
+
+    /// How long it takes until the client sees the condition that it has written, and from then on until the taint follows.
+    async fn flip_one(&self, node: &str) -> Result<Option<(Duration, Duration)>> {
+        let ready = self.view.look(|sights| {
+            let node = sights.nodes.get(node);
+            node.is_some_and(|node| node.agent.is)
+        });
+        let asked = Instant::now();
+        load::set_agent(&self.client, node, !ready).await?;
+        let mut took = None;
+        self.view
+            .until(self.plan.patience_each, |sights| {
+                let node = sights.nodes.get(node);
+                took = node
+                    .filter(|node| node.agent.is != ready && node.taint(Gate::Agent).is == ready)
+                    .map(|node| (node.agent.since, node.taint(Gate::Agent).since))
+                    .map(|(seen, followed)| (seen - asked, followed - seen));
+                took.is_some()
+            })
+            .await;
+        Ok(took)
+    }
+
+    /// One node flips at a time among unrelated status writes.
+    pub(crate) async fn flip_under_churn(&self) -> Result<Seen> {
+        let nodes = self.world.members.iter().map(|member| &member.name);
+        let pods = nodes.clone().map(|node| self.world.pod_name(0, node, 1));
+        let churn = Churn::start(
+            self.client.clone(),
+            nodes.cloned().collect(),
+            pods.collect(),
+            self.plan.churn_per_second,
+        );
+        let mut seen = self.flip().await?;
+        seen.faults.extend(churn.stop());
+        Ok(seen)
+    }
+
+    /// Nothing happens.
+    pub(crate) async fn idle(&self) -> Result<Seen> {
+        sleep(self.plan.idle).await;
+        Ok(Seen {
+            changes: 0,
+            latencies: Vec::new(),
+            wall: self.plan.idle,
+            faults: self.faults(Gate::Agent, |_| false).await?,
+            ..Seen::default()
+        })
+    }
+
+    /// The rule is deleted while all nodes are gated.
+    pub(crate) async fn delete(&self) -> Result<Seen> {
+        let rule = Gate::Agent.rule_name();
+        let started = Instant::now();
+        rules(&self.client)
+            .delete(rule, &DeleteParams::default())
+            .await?;
+        let view = &self.view;
+        view.until(self.plan.patience, |sights| {
+            sights.tainted(Gate::Agent) == 0
+        })
+        .await;
+        let mut faults = Vec::new();
+        while rules(&self.client).get_opt(rule).await?.is_some() {
+            if started.elapsed() > self.plan.patience {
+                faults.push("the rule is still there".to_owned());
+                break;
+            }
+            sleep(POLL).await;
+        }
+        let wall = started.elapsed();
+        faults.extend(self.faults(Gate::Agent, |_| false).await?);
+        Ok(Seen {
+            changes: self.world.members.len(),
+            latencies: self.changes_since(started, false),
+            wall,
+            faults,
+            ..Seen::default()
+        })
+    }
+
+    /// The controller starts again over gated nodes.
+    pub(crate) async fn restart(&mut self) -> Result<Seen> {
+        self.stop_controller().await?;
+        let started = Instant::now();
+        self.start_controller().await?;
+        let wall = started.elapsed();
+        self.rest().await?;
+        Ok(Seen {
+            changes: 0,
+            latencies: Vec::new(),
+            wall,
+            faults: self.faults(Gate::Agent, |_| true).await?,
+            ..Seen::default()
+        })
+    }
+
+    /// The controller starts again; meanwhile one node has turned ready.
+    pub(crate) async fn catch_up(&mut self) -> Result<Seen> {
+        let changed = self.world.members[self.world.members.len() / 2]
+            .name
+            .clone();
+        self.stop_controller().await?;
+        load::set_agent(&self.client, &changed, true).await?;
+        let started = Instant::now();
+        self.start_controller().await?;
+        let released = self.view.until(self.plan.patience, |sights| {
+            let taint = sights.taint(&changed, Gate::Agent);
+            taint.is_some_and(|taint| !taint.is)
+        });
+        released.await;
+        let latency = self.view.look(|sights| {
+            let taint = sights.taint(&changed, Gate::Agent);
+            let released = taint.filter(|taint| !taint.is);
+            released.map(|taint| taint.since - started)
+        });
+        Ok(Seen {
+            changes: 1,
+            latencies: latency.into_iter().collect(),
+            wall: latency.unwrap_or_else(|| started.elapsed()),
+            faults: self.faults(Gate::Agent, |node| node != changed).await?,
+            ..Seen::default()
+        })
+    }
+
+    /// How long after a moment each node got the taint of the agent's rule, or lost it.
+    fn changes_since(&self, moment: Instant, tainted: bool) -> Vec<Duration> {
+        self.view.look(|sights| {
+            let taints = sights.nodes.values().map(|node| node.taint(Gate::Agent));
+            taints
+                .filter(|taint| taint.is == tainted && taint.since >= moment)
+                .map(|taint| taint.since - moment)
+                .collect()
+        })
+    }
+}
+
+/// These nodes over and over, in an order that jumps about, and the same one each time.
+fn spread(nodes: &[Member]) -> impl Iterator<Item = &Member> {
+    // A prime that divides no usual number of nodes: all of them come before any comes again.
+    const STRIDE: usize = 7919;
+    (0..).map(|turn: usize| &nodes[turn * STRIDE % nodes.len()])
+}

@@ -1,0 +1,178 @@
+//! The client's own writes: those of reporters and kubelets, and those by which the limit is measured.
+
+use anyhow::{Context, Result};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::world::{AGENT_READY, Gate, LIMIT_ANNOTATION, Member, NAMESPACE};
+
+/// How many writes at a time the client makes where it is not measured.
+pub const AT_ONCE: usize = 48;
+
+/// Does something for each item, some at a time, and returns what came of it in no order.
+///
+/// # Errors
+///
+/// The first that there is; the others are not begun then.
+pub async fn each<T, R>(
+    at_once: usize,
+    items: impl IntoIterator<Item = T>,
+    work: impl AsyncFn(T) -> Result<R>,
+) -> Result<Vec<R>> {
+    let work = &work;
+    stream::iter(items)
+        .map(|item| async move { work(item).await })
+        .buffer_unordered(at_once)
+        .try_collect()
+        .await
+}
+
+/// Says whether a node's agent is ready, as a reporter does.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
+    let now = Timestamp::now().to_string();
+    let condition = json!({
+        "type": AGENT_READY,
+        "status": if ready { "True" } else { "False" },
+        "reason": "Benchmark",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    });
+    patch_node_status(client, node, condition).await
+}
+
+/// Turns a pod Ready, as a kubelet does.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": Timestamp::now().to_string()});
+    let conditions = ["Initialized", "ContainersReady", "Ready", "PodScheduled"].map(condition);
+    patch_pod_status(
+        client,
+        pod,
+        &json!({"phase": "Running", "conditions": conditions}),
+    )
+    .await
+}
+
+/// Deletes a pod at once, as the kubelet does when its containers have ended.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
+    Api::<Pod>::namespaced(client.clone(), NAMESPACE)
+        .delete(pod, &DeleteParams::default().grace_period(0))
+        .await
+        .with_context(|| format!("deleting pod {pod}"))?;
+    Ok(())
+}
+
+/// Says how many of a `DaemonSet`'s pods are up to date, as its controller does whenever one is.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> Result<()> {
+    let patch = json!({"status": {"updatedNumberScheduled": updated}});
+    Api::<DaemonSet>::namespaced(client.clone(), NAMESPACE)
+        .patch_status(daemon_set, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .with_context(|| format!("patching the status of DaemonSet {daemon_set}"))?;
+    Ok(())
+}
+
+/// Makes the write on a node that the controller would: one JSON patch that tests UID and taints, and changes taints
+/// and one annotation.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> Result<()> {
+    // Every node is born with this one.
+    let born = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let own = json!({"key": Gate::Limit.key(), "effect": "NoSchedule"});
+    let (without, with) = (json!([born]), json!([born, own]));
+    let annotation = format!(
+        "/metadata/annotations/{}",
+        LIMIT_ANNOTATION.replace('/', "~1")
+    );
+    let value = r#"{"rule":"bench-limit","key":"bench.nodegate.dev/limit","effect":"NoSchedule"}"#;
+    let (old, new, annotate) = if tainted {
+        (
+            without,
+            with,
+            json!({"op": "add", "path": annotation, "value": value}),
+        )
+    } else {
+        (with, without, json!({"op": "remove", "path": annotation}))
+    };
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": node.uid},
+        {"op": "test", "path": "/spec/taints", "value": old},
+        {"op": "add", "path": "/spec/taints", "value": new},
+        annotate,
+    ]);
+    let patch = serde_json::from_value(patch).context("forming a JSON patch")?;
+    Api::<Node>::all(client.clone())
+        .patch(
+            &node.name,
+            &PatchParams::default(),
+            &Patch::<Node>::Json(patch),
+        )
+        .await
+        .with_context(|| format!("tainting node {}", node.name))?;
+    Ok(())
+}
+
+/// Changes one condition of a node.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
+    let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+    let api = Api::<Node>::all(client.clone());
+    let parameters = PatchParams::default();
+    even_if_cut(|| api.patch_status(node, &parameters, &patch))
+        .await
+        .with_context(|| format!("patching the status of node {node}"))?;
+    Ok(())
+}
+
+/// Changes the status of a pod.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
+    let patch = Patch::Strategic(json!({"status": status}));
+    let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);
+    let parameters = PatchParams::default();
+    even_if_cut(|| api.patch_status(pod, &parameters, &patch))
+        .await
+        .with_context(|| format!("patching the status of pod {pod}"))?;
+    Ok(())
+}
+
+/// Makes a request that may be made twice, once more when its connection broke: the server may close one that was idle
+/// just as it is used.
+async fn even_if_cut<T, F>(request: impl Fn() -> F) -> kube::Result<T>
+where
+    F: Future<Output = kube::Result<T>>,
+{
+    match request().await {
+        Err(kube::Error::Service(_) | kube::Error::HyperError(_)) => request().await,
+        answer => answer,
+    }
+}

@@ -1,0 +1,147 @@
+//! The `bench` command: what a controller takes from cause to effect, and what it costs, on a real control plane.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, plots, run};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+/// Measures a controller from outside, on a Kubernetes control plane of its own for each number of nodes.
+///
+/// etcd and API server are real; this client plays kubelets, reporters and workload controllers, and measures by what
+/// watches show. Before the controller starts, the client makes the controller's writes itself: that is the limit which
+/// the phases are compared with, so that figures of different machines can be.
+#[derive(Parser)]
+struct Cli {
+    /// How many nodes there are: one run for each number
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "300,1000",
+          value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    nodes: Vec<u32>,
+
+    /// What is measured, in this order; all of it if not given
+    #[arg(long, value_name = "PHASES", value_delimiter = ',')]
+    phases: Vec<Phase>,
+
+    /// Fewer flips, shorter waits: to see that everything works
+    #[arg(long)]
+    quick: bool,
+
+    /// Count bytes too: the controller then talks to the API server through a relay, which makes it a little slower
+    #[arg(long)]
+    count_bytes: bool,
+
+    /// Shell command of another controller, which finds the cluster by $KUBECONFIG and may do everything there
+    #[arg(long, value_name = "COMMAND")]
+    controller: Option<String>,
+
+    /// Folder for results.json, results.md and the plots; without it the tables go to standard output alone
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+
+    /// Measure nothing: make tables and plots from this results.json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "quick", "count_bytes", "controller"])]
+    from: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    // A signal ends the wait below, not the process, so that the cluster is taken down in order.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let results = tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        results = results(&cli) => Some(results?),
+    };
+    let Some(results) = results else {
+        eprintln!("\ninterrupted; the cluster is gone");
+        return Ok(ExitCode::from(130));
+    };
+    println!("{}", markdown(&results));
+    if let Some(folder) = &cli.out {
+        eprintln!("written to {}", folder.display());
+    }
+    let wrong = results.runs.iter().flat_map(|run| &run.outcomes);
+    let wrong = wrong.filter(|outcome| outcome.missed > 0 || !outcome.faults.is_empty());
+    Ok(match wrong.count() {
+        0 => ExitCode::SUCCESS,
+        count => {
+            eprintln!("{count} phases did not end as they should have");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+async fn results(cli: &Cli) -> Result<Results> {
+    if let Some(file) = &cli.from {
+        let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+        let results = serde_json::from_slice(&text)
+            .with_context(|| format!("understanding {}", file.display()))?;
+        keep(cli, &results)?;
+        return Ok(results);
+    }
+    let recipe = Recipe::new(cli.controller.clone())?;
+    let mut phases = cli.phases.clone();
+    if phases.is_empty() {
+        phases = Phase::ALL.to_vec();
+    }
+    phases.sort_unstable();
+    phases.dedup();
+    let mut plan = if cli.quick {
+        Plan::quick(phases)
+    } else {
+        Plan::full(phases)
+    };
+    plan.count_bytes = cli.count_bytes;
+    let mut results = Results {
+        controller: recipe.name(),
+        machine: machine(),
+        runs: Vec::new(),
+    };
+    let mut sizes = cli.nodes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let started = Instant::now();
+    for nodes in sizes {
+        let tell = |text: &str| {
+            let seconds = started.elapsed().as_secs();
+            eprintln!(
+                "[{:3}:{:02}] {nodes} nodes, {text}",
+                seconds / 60,
+                seconds % 60
+            );
+        };
+        let run = run(&plan, &recipe, nodes.try_into()?, tell).await?;
+        results.runs.push(run);
+        // The next size may fail: what there is, is there.
+        keep(cli, &results)?;
+    }
+    Ok(results)
+}
+
+/// Writes everything into the folder that was asked for, if one was.
+fn keep(cli: &Cli, results: &Results) -> Result<()> {
+    let Some(folder) = &cli.out else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let json = serde_json::to_string(results).context("forming results.json")? + "\n";
+    let files = [("results.json", json), ("results.md", markdown(results))];
+    for (name, content) in files.into_iter().chain(plots(results)) {
+        let path = folder.join(name);
+        fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What everything ran on, in words.
+fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    format!("with control plane, controller and client together on {cores} cores")
+}

@@ -1,0 +1,395 @@
+//! One run: a cluster of so many nodes, the limit, the controller, and the phases one after another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use tokio::time::{Instant, sleep};
+
+use crate::limit::Limiter;
+use crate::load::{self, AT_ONCE};
+use crate::measure::Latencies;
+use crate::plan::{Phase, Plan};
+use crate::relay::Relay;
+use crate::requests::{self, Counts, Requests};
+use crate::results::{Outcome, Run};
+use crate::subject::{Recipe, Subject, Usage};
+use crate::view::View;
+use crate::world::{Gate, World};
+use nodegate_testbed::Cluster;
+use nodegate_testbed::Options;
+use nodegate_testbed::fixtures::rules;
+use nodegate_testbed::install::{CONTROLLER, NAMESPACE, SERVICE_ACCOUNT};
+use nodegate_testbed::sights;
+
+/// The controller is quiet when it has written nothing for so long: longer than it may hold back a rule's status.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long it is given to come to rest.
+const REST: Duration = Duration::from_secs(300);
+
+/// How long a controller may take until it watches the nodes.
+const STARTUP: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// How many faults of a kind are told by name.
+const EXAMPLES: usize = 3;
+
+/// What is needed to measure. Fields are dropped in order: the cluster goes last.
+pub(crate) struct Bench<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) client: Client,
+    pub(crate) view: View,
+    pub(crate) world: World,
+    pub(crate) at_once: usize,
+    /// A client with the controller's account.
+    controller: Client,
+    recipe: &'a Recipe,
+    requests: Requests,
+    /// What the controller goes through where bytes are counted.
+    relay: Option<Relay>,
+    subject: Option<Subject>,
+    /// How often the controller was started.
+    starts: u32,
+    cluster: Cluster,
+}
+
+/// What a phase has seen.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// How many taint changes were due.
+    pub changes: usize,
+    /// How long those took that came.
+    pub latencies: Vec<Duration>,
+    /// How long it took until the client saw each cause that it had written.
+    pub own: Vec<Duration>,
+    /// From the first cause to the last effect.
+    pub wall: Duration,
+    /// What was not as it should have been.
+    pub faults: Vec<String>,
+}
+
+/// The state that the agent's rule and its nodes are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Every agent is ready and no node is tainted.
+    Open,
+    /// No agent is ready and every node is tainted.
+    Gated,
+}
+
+/// Measures a controller with so many nodes.
+///
+/// # Errors
+///
+/// When something cannot be measured: the control plane does not come up, the controller ends. A controller that is
+/// slow or wrong is no error.
+pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
+    let options = Options {
+        audit: true,
+        audited_user: Some(CONTROLLER),
+        ..Options::api_only()
+    };
+    let cluster = Cluster::start(options).await?;
+    cluster.install().await?;
+    recipe.permit(&cluster).await?;
+    let client = cluster.client().await?;
+    let version = client.apiserver_version().await;
+    let kubernetes = version
+        .context("asking for the API server's version")?
+        .git_version;
+    let view = View::open(&client);
+    let begun = Instant::now();
+    let world = World::create(&client, nodes).await?;
+    let all_seen = view.until(STARTUP, |sights| sights.nodes.len() == nodes);
+    ensure!(all_seen.await, "the nodes did not show up in the watch");
+    tell(&format!(
+        "world: made in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    ));
+    let account = cluster.kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT);
+    let mut bench = Bench {
+        plan,
+        controller: cluster.client_for(&account.await?).await?,
+        client,
+        view,
+        world,
+        at_once: AT_ONCE,
+        recipe,
+        requests: Requests::of(cluster.audit_log_path()),
+        relay: if plan.count_bytes {
+            Some(Relay::start(cluster.api_port()).await?)
+        } else {
+            None
+        },
+        subject: None,
+        starts: 0,
+        cluster,
+    };
+    bench.at_once = bench.limiter().find(&bench.world.members).await?;
+    tell(&format!(
+        "limit: the client is fastest with {} writes at a time",
+        bench.at_once
+    ));
+    let tell_of = |outcome: &Outcome| tell(&crate::report::line(outcome));
+    let outcomes = bench.all_phases(tell_of).await?;
+    if let Some(subject) = bench.subject.take() {
+        subject.stop().await?;
+    }
+    Ok(Run {
+        nodes,
+        kubernetes,
+        at_once: bench.at_once,
+        outcomes,
+    })
+}
+
+impl Bench<'_> {
+    /// Measures all phases, those with a limit first, some times over.
+    async fn all_phases(&mut self, tell_of: impl Fn(&Outcome)) -> Result<Vec<Outcome>> {
+        let (limited, other): (Vec<Phase>, Vec<Phase>) =
+            self.plan.phases.iter().partition(|phase| phase.has_limit());
+        let mut rounds: BTreeMap<Phase, Vec<Outcome>> = BTreeMap::new();
+        let times = match limited.as_slice() {
+            [] => 0,
+            _ => self.plan.rounds(self.world.members.len()),
+        };
+        for _ in 0..times {
+            if let Some(subject) = self.subject.take() {
+                subject.stop().await?;
+            }
+            let limiter = self.limiter();
+            let limits = limiter.measure(&self.world.members, self.at_once).await?;
+            self.start_controller().await?;
+            for phase in &limited {
+                let mut outcome = self.measure(*phase).await?;
+                outcome.limit = limits.of(*phase);
+                tell_of(&outcome);
+                rounds.entry(*phase).or_default().push(outcome);
+            }
+            self.remove_rule().await?;
+        }
+        let mut outcomes: Vec<Outcome> = rounds.into_values().filter_map(median).collect();
+        if self.subject.is_none() {
+            self.start_controller().await?;
+        }
+        for phase in other {
+            let outcome = self.measure(phase).await?;
+            tell_of(&outcome);
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    fn limiter(&self) -> Limiter<'_> {
+        Limiter {
+            reporter: &self.client,
+            controller: &self.controller,
+            view: &self.view,
+        }
+    }
+
+    /// Measures one phase, and what it cost until the controller is quiet again.
+    async fn measure(&mut self, phase: Phase) -> Result<Outcome> {
+        self.prepare(phase).await?;
+        self.rest().await?;
+        let requests = self.requests.so_far()?.clone();
+        let (starts, before) = (self.starts, self.usage()?);
+        let bytes = self.relay.as_ref().map(Relay::so_far);
+        let seen = match phase {
+            Phase::Gate => self.gate().await,
+            Phase::Release => self.release().await,
+            Phase::Single => self.flip().await,
+            Phase::Churn => self.flip_under_churn().await,
+            Phase::Idle => self.idle().await,
+            Phase::Restart => self.restart().await,
+            Phase::CatchUp => self.catch_up().await,
+            Phase::Delete => self.delete().await,
+            Phase::Joins => self.joins().await,
+            Phase::Rollout => self.rollout().await,
+        };
+        let seen = seen.with_context(|| format!("measuring {}", phase.name()))?;
+        let rule = rules(&self.client)
+            .get_opt(phase.gate().rule_name())
+            .await?;
+        let mut faults = seen.faults;
+        if phase != Phase::Idle && !self.rest().await? {
+            faults.push(format!("the controller still writes after {REST:?}"));
+        }
+        let after = self.usage()?;
+        let used = if self.starts == starts {
+            after.cpu.saturating_sub(before.cpu)
+        } else {
+            after.cpu
+        };
+        Ok(Outcome {
+            phase,
+            changes: seen.changes,
+            missed: seen.changes - seen.latencies.len(),
+            wall: seen.wall.as_secs_f64(),
+            limit: None,
+            latencies: Latencies::of(seen.latencies),
+            own: Latencies::of(seen.own),
+            requests: requests::since(&requests, self.requests.so_far()?),
+            bytes: self
+                .relay
+                .as_ref()
+                .zip(bytes)
+                .map(|(relay, before)| relay.so_far().since(before)),
+            cpu: used.as_secs_f64(),
+            peak_memory: after.peak_memory,
+            rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
+            faults,
+        })
+    }
+
+    async fn prepare(&mut self, phase: Phase) -> Result<()> {
+        match phase {
+            // The first rule makes the API server compile the CRD's validation, which is none of the controller's doing.
+            Phase::Gate => Gate::Agent.rule().try_out(&self.client).await,
+            Phase::Single | Phase::Churn | Phase::Idle => self.bring(State::Open).await,
+            Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
+                self.bring(State::Gated).await
+            }
+            Phase::Joins | Phase::Rollout => {
+                self.remove_rule().await?;
+                phase.gate().rule().create(&self.client).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the agent's rule is there.
+    async fn has_rule(&self) -> Result<bool> {
+        let rules = rules(&self.client);
+        Ok(rules.get_opt(Gate::Agent.rule_name()).await?.is_some())
+    }
+
+    /// Removes the agent's rule where a phase has left it, with its taints.
+    async fn remove_rule(&mut self) -> Result<()> {
+        if self.has_rule().await? {
+            self.delete().await?;
+            self.rest().await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the agent's rule and the nodes into a state, if they are not in it yet.
+    async fn bring(&self, state: State) -> Result<()> {
+        let ready = state == State::Open;
+        let stale: Vec<String> = self.view.look(|sights| {
+            let nodes = sights.nodes.iter();
+            nodes
+                .filter(|(_, node)| node.agent.is != ready)
+                .map(|(name, _)| name.clone())
+                .collect()
+        });
+        load::each(AT_ONCE, &stale, async |node| {
+            load::set_agent(&self.client, node, ready).await
+        })
+        .await?;
+        if !self.has_rule().await? {
+            Gate::Agent.rule().create(&self.client).await?;
+        }
+        let tainted = if ready { 0 } else { self.world.members.len() };
+        let settled = self.view.until(self.plan.patience, |sights| {
+            sights.tainted(Gate::Agent) == tainted
+        });
+        let settled = settled.await;
+        ensure!(
+            settled,
+            "not all nodes came to be {state:?} within {:?}",
+            self.plan.patience
+        );
+        Ok(())
+    }
+
+    /// Starts the controller and waits until it watches the nodes.
+    pub(crate) async fn start_controller(&mut self) -> Result<()> {
+        let watches = |counts: &Counts| counts.get("watch nodes").copied().unwrap_or_default();
+        let before = watches(self.requests.so_far()?);
+        let port = self.relay.as_ref().map(Relay::port);
+        let subject = Subject::start(&self.cluster, self.recipe, port).await?;
+        self.subject = Some(subject);
+        self.starts += 1;
+        let deadline = Instant::now() + STARTUP;
+        while watches(self.requests.so_far()?) == before {
+            self.usage()?;
+            ensure!(
+                Instant::now() < deadline,
+                "the controller did not watch the nodes within {STARTUP:?}"
+            );
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the controller.
+    pub(crate) async fn stop_controller(&mut self) -> Result<()> {
+        let subject = self.subject.take();
+        subject.context("the controller does not run")?.stop().await
+    }
+
+    /// Waits until the controller is quiet, and says whether it came to that.
+    pub(crate) async fn rest(&mut self) -> Result<bool> {
+        let deadline = Instant::now() + REST;
+        let mut writes = 0;
+        let mut quiet_since = Instant::now();
+        while Instant::now() < deadline {
+            let now = requests::writes(self.requests.so_far()?);
+            if now != writes {
+                (writes, quiet_since) = (now, Instant::now());
+            }
+            if quiet_since.elapsed() >= QUIET {
+                return Ok(true);
+            }
+            sleep(POLL).await;
+        }
+        Ok(false)
+    }
+
+    fn usage(&mut self) -> Result<Usage> {
+        let subject = self.subject.as_mut();
+        subject.context("the controller does not run")?.usage()
+    }
+
+    /// Compares every node with what should be, by a fresh list: whether it has this gate's taint, once, and whether the
+    /// taint that it was born with is still there.
+    pub(crate) async fn faults(
+        &self,
+        gate: Gate,
+        should_have: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let nodes = Api::<Node>::all(self.client.clone());
+        let nodes = nodes.list(&ListParams::default()).await;
+        let nodes = nodes.context("listing the nodes")?.items;
+        let wrong: Vec<String> = nodes
+            .iter()
+            .filter(|node| {
+                let expected = usize::from(should_have(&node.name_any()));
+                sights::count_taints(node, gate.key()) != expected
+                    || sights::count_taints(node, "node.kubernetes.io/not-ready") != 1
+            })
+            .map(ResourceExt::name_any)
+            .collect();
+        Ok(match wrong.len() {
+            0 => Vec::new(),
+            count => vec![format!(
+                "{count} nodes do not have the taints that they should have, among them {}",
+                wrong[..count.min(EXAMPLES)].join(", ")
+            )],
+        })
+    }
+}
+
+/// The outcome whose ratio to its limit is the middle one; of an even number the better one of the middle two.
+fn median(mut outcomes: Vec<Outcome>) -> Option<Outcome> {
+    let ratio = |outcome: &Outcome| outcome.over_limit().unwrap_or_default();
+    outcomes.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let middle = outcomes.len().checked_sub(1)? / 2;
+    Some(outcomes.swap_remove(middle))
+}

@@ -1,0 +1,225 @@
+//! What Nodegate aims at, and whether a run comes up to it. Pure.
+
+use crate::measure::number;
+use crate::plan::Phase;
+use crate::results::{Outcome, Run};
+
+/// Something aimed at.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// What it is, with its bound.
+    pub what: &'static str,
+    judge: fn(&Run) -> Option<Verdict>,
+}
+
+/// What a run makes of a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// What was measured.
+    pub measured: f64,
+    /// Whether that is good enough.
+    pub met: bool,
+}
+
+impl Target {
+    /// Judges a run; `None` where it has not measured this.
+    #[must_use]
+    pub fn judge(&self, run: &Run) -> Option<Verdict> {
+        (self.judge)(run)
+    }
+}
+
+/// How often its limit a phase over all nodes may take.
+const OVER_LIMIT: f64 = 1.3;
+
+/// All targets.
+pub const TARGETS: [Target; 14] = [
+    Target {
+        what: "gate, times its limit: at most 1.3",
+        judge: |run| at_most(OVER_LIMIT, over_limit(run, Phase::Gate)?),
+    },
+    Target {
+        what: "release, times its limit: at most 1.3",
+        judge: |run| at_most(OVER_LIMIT, over_limit(run, Phase::Release)?),
+    },
+    Target {
+        what: "delete, times its limit: at most 1.3",
+        judge: |run| at_most(OVER_LIMIT, over_limit(run, Phase::Delete)?),
+    },
+    Target {
+        what: "single, p50 in ms: at most 10",
+        judge: |run| at_most(10.0, run.outcome(Phase::Single)?.latencies.as_ref()?.p50),
+    },
+    Target {
+        what: "single, p99 in ms: at most 50",
+        judge: |run| at_most(50.0, run.outcome(Phase::Single)?.latencies.as_ref()?.p99),
+    },
+    Target {
+        what: "churn, p50 in ms: at most 10",
+        judge: |run| at_most(10.0, run.outcome(Phase::Churn)?.latencies.as_ref()?.p50),
+    },
+    Target {
+        what: "churn, p99 in ms: at most 50",
+        judge: |run| at_most(50.0, run.outcome(Phase::Churn)?.latencies.as_ref()?.p99),
+    },
+    Target {
+        what: "taint writes for each change: at most 1",
+        judge: |run| at_most(1.0, most_per_change(run, taints)?),
+    },
+    Target {
+        what: "condition writes for each change: at most 1",
+        judge: |run| at_most(1.0, most_per_change(run, conditions)?),
+    },
+    Target {
+        what: "events for each change: at most 1",
+        judge: |run| at_most(1.0, most_per_change(run, events)?),
+    },
+    Target {
+        what: "writes where nothing happens, or has while the controller was away: 0",
+        judge: |run| {
+            let quiet = [Phase::Idle, Phase::Restart].map(|phase| run.outcome(phase));
+            let writes = quiet.into_iter().flatten().map(Outcome::writes);
+            at_most(0.0, writes.map(precise).reduce(f64::max)?)
+        },
+    },
+    Target {
+        what: "idle, % of a core: at most 0.1",
+        judge: |run| {
+            let idle = run.outcome(Phase::Idle)?;
+            at_most(0.1, 100.0 * idle.cpu / idle.wall)
+        },
+    },
+    Target {
+        what: "peak memory in MiB: at most 40 with up to 1,000 nodes, 150 with up to 10,000",
+        judge: |run| {
+            let bound = if run.nodes <= 1000 { 40.0 } else { 150.0 };
+            at_most(bound, run.peak_memory()?)
+        },
+    },
+    Target {
+        what: "rule object in KiB: at most 64",
+        judge: |run| at_most(64.0, run.rule_size()?),
+    },
+];
+
+// What cannot be measured with this `Option` is left out by `?` above.
+#[allow(clippy::unnecessary_wraps)]
+fn at_most(bound: f64, measured: f64) -> Option<Verdict> {
+    Some(Verdict {
+        measured,
+        met: measured <= bound,
+    })
+}
+
+fn over_limit(run: &Run, phase: Phase) -> Option<f64> {
+    run.outcome(phase)?.over_limit()
+}
+
+/// The most that any phase needed for a change.
+fn most_per_change(run: &Run, count: fn(&Outcome) -> u64) -> Option<f64> {
+    let phases = run.outcomes.iter().filter(|outcome| outcome.changes > 0);
+    phases
+        .map(|outcome| precise(count(outcome)) / number(outcome.changes))
+        .reduce(f64::max)
+}
+
+/// Writes of nodes themselves.
+pub(crate) fn taints(outcome: &Outcome) -> u64 {
+    outcome.requests_of("patch nodes") + outcome.requests_of("update nodes")
+}
+
+/// Writes of nodes' statuses.
+pub(crate) fn conditions(outcome: &Outcome) -> u64 {
+    outcome.requests_of("patch nodes/status") + outcome.requests_of("update nodes/status")
+}
+
+/// Events written, the first time or again.
+pub(crate) fn events(outcome: &Outcome) -> u64 {
+    ["create events", "patch events", "update events"]
+        .iter()
+        .map(|request| outcome.requests_of(request))
+        .sum()
+}
+
+pub(crate) fn precise(count: u64) -> f64 {
+    usize::try_from(count).map_or(f64::INFINITY, number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(phase: Phase, wall: f64, missed: usize, requests: &[(&str, u64)]) -> Run {
+        let requests = requests
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count));
+        Run {
+            nodes: 10,
+            kubernetes: String::new(),
+            at_once: 8,
+            outcomes: vec![Outcome {
+                phase,
+                changes: if phase == Phase::Idle { 0 } else { 10 },
+                missed,
+                wall,
+                limit: phase.has_limit().then_some(1.0),
+                latencies: None,
+                own: None,
+                requests: requests.collect(),
+                bytes: None,
+                cpu: 0.02,
+                peak_memory: 41.0,
+                rule_bytes: None,
+                faults: Vec::new(),
+            }],
+        }
+    }
+
+    fn missed(run: &Run) -> Vec<&'static str> {
+        let missed = TARGETS.iter().filter(|target| {
+            let verdict = target.judge(run);
+            verdict.is_some_and(|verdict| !verdict.met)
+        });
+        let short = missed.map(|target| target.what.split(':').next().unwrap_or_default());
+        short.filter(|what| *what != "peak memory in MiB").collect()
+    }
+
+    #[test]
+    fn what_is_over_a_bound_is_missed_and_what_was_not_measured_is_not() {
+        let events = [("patch nodes", 10), ("create events", 20)];
+        let cases = [
+            (
+                "fast",
+                run(Phase::Gate, 1.2, 0, &[("patch nodes", 10)]),
+                vec![],
+            ),
+            (
+                "slow",
+                run(Phase::Gate, 1.4, 0, &[]),
+                vec!["gate, times its limit"],
+            ),
+            (
+                "never",
+                run(Phase::Delete, 1.0, 1, &[]),
+                vec!["delete, times its limit"],
+            ),
+            (
+                "chatty",
+                run(Phase::Single, 1.0, 0, &events),
+                vec!["events for each change"],
+            ),
+            ("asleep", run(Phase::Idle, 40.0, 0, &[]), vec![]),
+            (
+                "restless",
+                run(Phase::Idle, 1.0, 0, &[("patch nodes", 1)]),
+                vec![
+                    "writes where nothing happens, or has while the controller was away",
+                    "idle, % of a core",
+                ],
+            ),
+        ];
+        for (name, run, expected) in cases {
+            assert_eq!(missed(&run), expected, "{name}");
+        }
+    }
+}

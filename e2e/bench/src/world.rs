@@ -1,0 +1,256 @@
+//! What the cluster consists of: nodes of a real node's size, each with a pod of three critical `DaemonSet`s. The client
+//! plays kubelets, reporters and the `DaemonSet` controller, so that nothing else sets the pace.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{ContainerImage, Node, NodeAddress, NodeSystemInfo, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::PostParams;
+use kube::{Api, Client, ResourceExt};
+
+use crate::load::{self, AT_ONCE};
+use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, node, pod, rule};
+
+/// The condition that the agent's rule waits for.
+pub const AGENT_READY: &str = "bench.nodegate.dev/AgentReady";
+
+/// A label that all nodes and pods of the benchmark have.
+pub const LABEL: &str = "bench.nodegate.dev/part";
+
+/// Where the critical pods are.
+pub const NAMESPACE: &str = "kube-system";
+
+/// The annotation that a node carries while the client itself has tainted it, as large as the controller's.
+pub const LIMIT_ANNOTATION: &str =
+    "bench.nodegate.dev/taint-added-by-3a4a9b5e-8d54-4f0c-9f0e-2f1d7a9c6b10";
+
+/// What a taint is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Put on and lifted by the client itself.
+    Limit,
+    /// Of the rule that waits for [`AGENT_READY`].
+    Agent,
+    /// The startup taint that nodes join with.
+    Startup,
+    /// Of the rule that waits for critical components.
+    Critical,
+}
+
+impl Gate {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
+
+    /// The key of its taint. The effect is always `NoSchedule`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Limit => "bench.nodegate.dev/limit",
+            Self::Agent => "readiness.k8s.io/bench-agent",
+            Self::Startup => "node.gardener.cloud/critical-components-not-ready",
+            Self::Critical => "readiness.k8s.io/bench-critical",
+        }
+    }
+
+    /// The name of its rule.
+    #[must_use]
+    pub fn rule_name(self) -> &'static str {
+        match self {
+            Self::Limit => "bench-limit",
+            Self::Agent => "bench-agent",
+            Self::Startup => "bench-startup",
+            Self::Critical => "bench-critical",
+        }
+    }
+
+    /// Its rule.
+    #[must_use]
+    pub fn rule(self) -> RuleBuilder {
+        const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+        let rule = rule(self.rule_name(), self.key());
+        match self {
+            Self::Limit | Self::Agent => rule.waits_for(AGENT_READY),
+            Self::Startup => rule
+                .waits_for(CRITICAL)
+                .bootstrap_only()
+                .spec("taintPolicy", "remove-only".into()),
+            Self::Critical => rule.waits_for(CRITICAL),
+        }
+    }
+}
+
+/// A node that the client has made.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// What the client has made.
+#[derive(Debug)]
+pub struct World {
+    /// The nodes.
+    pub members: Vec<Member>,
+    daemon_sets: Vec<DaemonSet>,
+}
+
+impl World {
+    /// Makes the `DaemonSet`s, so many nodes whose agent is not ready, and a Ready pod of each `DaemonSet` on each node.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses something.
+    pub async fn create(client: &Client, nodes: usize) -> Result<Self> {
+        let mut daemon_sets = Vec::new();
+        for name in ["bench-cni", "bench-csi", "bench-log"] {
+            let builder = daemon_set(&format!("{NAMESPACE}/{name}"));
+            let builder = builder.critical().tolerate_everything();
+            daemon_sets.push(builder.create(client).await?);
+        }
+        let names = (0..nodes).map(|number| format!("bench-{number:05}"));
+        let members = load::each(AT_ONCE, names, async |name| {
+            register(client, &name, None).await
+        })
+        .await?;
+        let world = Self {
+            members,
+            daemon_sets,
+        };
+        load::each(AT_ONCE, &world.members, async |member| {
+            for name in world.create_pods(client, &member.name).await? {
+                load::set_pod_ready(client, &name).await?;
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(world)
+    }
+
+    /// Makes a pod of each `DaemonSet` on a node, not Ready, and returns their names.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses one.
+    pub async fn create_pods(&self, client: &Client, node: &str) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for index in 0..self.daemon_sets.len() {
+            let name = self.pod_name(index, node, 1);
+            self.create_pod(client, index, node, &name).await?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The name of the pod that the `DaemonSet` of this index has on a node in a generation of the rollout.
+    #[must_use]
+    pub fn pod_name(&self, daemon_set: usize, node: &str, generation: u32) -> String {
+        let owner = self.daemon_sets[daemon_set].name_any();
+        format!("{owner}-{node}-{generation}")
+    }
+
+    /// Makes one pod of the `DaemonSet` of this index, not Ready.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses it.
+    pub async fn create_pod(
+        &self,
+        client: &Client,
+        daemon_set: usize,
+        node: &str,
+        name: &str,
+    ) -> Result<()> {
+        let owner = &self.daemon_sets[daemon_set];
+        let builder = pod(&format!("{NAMESPACE}/{name}")).critical();
+        let builder = builder.label("app", &owner.name_any()).label(LABEL, "pod");
+        let mut pod = builder.on(node).tolerate_everything().build();
+        pod.metadata.owner_references = Some(vec![OwnerReference {
+            api_version: "apps/v1".to_owned(),
+            kind: "DaemonSet".to_owned(),
+            name: owner.name_any(),
+            uid: owner.uid().context("a DaemonSet without a UID")?,
+            controller: Some(true),
+            ..OwnerReference::default()
+        }]);
+        Api::<Pod>::namespaced(client.clone(), NAMESPACE)
+            .create(&PostParams::default(), &pod)
+            .await
+            .with_context(|| format!("creating pod {name}"))?;
+        Ok(())
+    }
+
+    /// The name of the `DaemonSet` of this index.
+    #[must_use]
+    pub fn daemon_set_name(&self, index: usize) -> String {
+        self.daemon_sets[index].name_any()
+    }
+}
+
+/// Registers a node whose agent is not ready, with a startup taint where it is asked for.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn register(client: &Client, name: &str, startup: Option<Gate>) -> Result<Member> {
+    let mut builder = node(name)
+        .label(LABEL, "node")
+        .label("topology.kubernetes.io/zone", "zone-a")
+        .annotation(
+            "volumes.kubernetes.io/controller-managed-attach-detach",
+            "true",
+        );
+    for (kind, status) in [
+        ("MemoryPressure", "False"),
+        ("DiskPressure", "False"),
+        ("PIDPressure", "False"),
+        ("Ready", "True"),
+        (AGENT_READY, "False"),
+    ] {
+        builder = builder.condition(kind, status);
+    }
+    for (resource, amount) in [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")] {
+        builder = builder.allocatable(resource, amount);
+    }
+    if let Some(gate) = startup {
+        builder = builder.taint(gate.key(), "NoSchedule");
+    }
+    let mut node = builder.build();
+    fill_in(&mut node, name);
+    let node = Api::<Node>::all(client.clone())
+        .create(&PostParams::default(), &node)
+        .await
+        .with_context(|| format!("creating node {name}"))?;
+    Ok(Member {
+        name: name.to_owned(),
+        uid: node.uid().context("a node without a UID")?,
+    })
+}
+
+/// What a kubelet reports and nobody here reads. It makes a node as large as they are.
+fn fill_in(node: &mut Node, name: &str) {
+    let status = node.status.get_or_insert_default();
+    status.node_info = Some(NodeSystemInfo {
+        architecture: "amd64".to_owned(),
+        boot_id: "0c1b5d9e-7c0e-4b0a-8f0e-9a1f5c7d2e31".to_owned(),
+        container_runtime_version: "containerd://2.1.4".to_owned(),
+        kernel_version: "6.12.41-cloud-amd64".to_owned(),
+        kubelet_version: "v1.36.0".to_owned(),
+        operating_system: "linux".to_owned(),
+        os_image: "Linux".to_owned(),
+        ..NodeSystemInfo::default()
+    });
+    status.addresses = Some(vec![NodeAddress {
+        address: name.to_owned(),
+        type_: "Hostname".to_owned(),
+    }]);
+    let image = |number: i64| ContainerImage {
+        names: Some(vec![
+            format!("registry.example.com/platform/component-{number}@sha256:{number:064x}"),
+            format!("registry.example.com/platform/component-{number}:v1.{number}.0"),
+        ]),
+        size_bytes: Some(50_000_000 + number),
+    };
+    status.images = Some((0..10).map(image).collect());
+}

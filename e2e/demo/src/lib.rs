@@ -1,0 +1,11 @@
+//! What Nodegate does, told as stories in a terminal: each on a real control plane of its own, each asserting what it shows.
+//!
+//! ```text
+//! stage     what stories are told with: screen, watches, checks
+//! rollout   the story that `make demo` shows: nodes join, and open once what they need is there
+//! outage    the story that `make demo-outage` shows: what reports on the nodes breaks
+//! ```
+
+pub mod outage;
+pub mod rollout;
+pub mod stage;

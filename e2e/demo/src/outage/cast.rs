@@ -1,0 +1,67 @@
+//! Who takes part: the rules that are applied, the nodes, and the names in them that the story looks for.
+
+use nodegate_testbed::fixtures::{NodeBuilder, node};
+
+/// The rules, as they are applied.
+pub const RULES: &str = include_str!("rules.yaml");
+
+/// The name of the rule that has a limit.
+pub const LIMITED: &str = "limited";
+
+/// The name of the rule that has none.
+pub const UNLIMITED: &str = "unlimited";
+
+/// What comes before a rule's name in the key of its taint.
+pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
+
+/// Nodes a second that the rule with the limit may close in a zone.
+pub const RATE: f64 = 0.5;
+
+/// The type of the condition that both rules wait for.
+pub const CONDITION: &str = "example.com/NetworkHealthy";
+
+/// The label of a node's zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The zones.
+pub const ZONES: [&str; 3] = ["a", "b", "c"];
+
+/// The name of a node of a zone.
+#[must_use]
+pub fn name(zone: &str, number: usize) -> String {
+    format!("node-{zone}-{number:02}")
+}
+
+/// A node of a zone that is as it should be.
+#[must_use]
+pub fn healthy_node(zone: &str, number: usize) -> NodeBuilder {
+    node(&name(zone, number))
+        .label(ZONE, zone)
+        .condition(CONDITION, "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_differ_in_name_taint_and_limit_alone() {
+        let rules: Vec<&str> = RULES.split("---\n").collect();
+        let [limited, unlimited] = rules[..] else {
+            panic!("{} rules", rules.len())
+        };
+        let limit = limited
+            .lines()
+            .find(|line| line.contains("disruption: "))
+            .map(|line| format!("{line}\n"));
+        let limit = limit.unwrap_or_default();
+        assert!(
+            limit.contains(&format!("{{evictionRate: {RATE}}}")),
+            "{limit}"
+        );
+        let alike = limited.replace(&limit, "").replace(LIMITED, UNLIMITED);
+        assert_eq!(alike, unlimited);
+        let taint = format!("{TAINT_PREFIX}{LIMITED},");
+        assert!(limited.contains(&taint) && limited.contains(CONDITION));
+    }
+}

@@ -1,0 +1,274 @@
+//! What has been seen of the nodes and the rules so far. Objects come in as the watches show them, and changes worth
+//! telling come out. Pure: the time is a parameter, counted from the start of the story.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+
+use super::cast::{CONDITION, LIMITED, TAINT_PREFIX, UNLIMITED, ZONE};
+use super::picture::picture;
+use crate::stage::{self, Colours, Moment, Revision};
+
+/// What has been seen so far.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// The nodes, by name.
+    pub nodes: BTreeMap<String, NodeRecord>,
+    /// The rule with the limit.
+    pub limited: RuleRecord,
+    /// The rule without.
+    pub unlimited: RuleRecord,
+    /// How many nodes the rule without a limit has had closed at a time.
+    pub most_unlimited: usize,
+    /// How many nodes the rule with the limit has had closed at a time.
+    pub most_limited: usize,
+}
+
+/// What has been seen of one node.
+#[derive(Debug, Clone, Default)]
+pub struct NodeRecord {
+    /// Its zone.
+    pub zone: String,
+    /// Whether its condition is `True`.
+    pub met: bool,
+    /// When that became so last, if it is.
+    pub met_since: Option<Moment>,
+    /// Whether the rule with the limit has it closed.
+    pub closed: bool,
+    /// Whether the rule without a limit has it closed.
+    pub closed_unlimited: bool,
+    /// When the rule with the limit closed it.
+    pub closings: Vec<Moment>,
+}
+
+impl NodeRecord {
+    /// Whether it is open only because it is held back.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        !self.met && !self.closed
+    }
+}
+
+/// What has been seen of a rule's status.
+#[derive(Debug, Clone, Default)]
+pub struct RuleRecord {
+    /// How many nodes it selects.
+    pub matched: u64,
+    /// How many nodes it has closed.
+    pub held: u64,
+    /// Its status condition `DisruptionLimited`.
+    pub limited: Option<Limited>,
+    /// When every zone was last said to be disrupted.
+    pub halted: Option<Moment>,
+}
+
+/// The status condition `DisruptionLimited`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limited {
+    /// Its status: whether nodes are held back.
+    pub holds_back: bool,
+    /// Its reason.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
+impl Limited {
+    fn of(rule: &DynamicObject) -> Option<Self> {
+        let conditions = rule.data["status"]["conditions"].as_array()?;
+        let condition = conditions
+            .iter()
+            .find(|condition| condition["type"] == "DisruptionLimited")?;
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        Some(Self {
+            holds_back: text("status") == "True",
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+
+    /// Whether it says that nothing is closed because every zone is disrupted.
+    #[must_use]
+    pub fn is_halt(&self) -> bool {
+        self.reason == "AllZonesDisrupted"
+    }
+}
+
+impl stage::World for World {
+    fn picture(&self, _: Duration, width: usize, colours: Colours) -> Vec<String> {
+        picture(self, width, colours)
+    }
+}
+
+impl World {
+    /// Takes in a node as it is now; answers what is worth telling.
+    pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
+        let name = node.name_any();
+        let moment = Moment {
+            revision: Revision::of(node),
+            at,
+        };
+        let record = self.nodes.entry(name.clone()).or_default();
+        record.zone = node.labels().get(ZONE).cloned().unwrap_or_default();
+        let was_met = std::mem::replace(&mut record.met, is_met(node));
+        if record.met != was_met {
+            record.met_since = record.met.then_some(moment);
+        }
+        record.closed_unlimited = has_taint(node, UNLIMITED);
+        let was_closed = std::mem::replace(&mut record.closed, has_taint(node, LIMITED));
+        let mut news = Vec::new();
+        if record.closed && !was_closed {
+            record.closings.push(moment);
+            news.push(format!("{name}  closed by rule {LIMITED}"));
+        }
+        self.most_limited = self.most_limited.max(self.count(|node| node.closed));
+        let closed_unlimited = self.count(|node| node.closed_unlimited);
+        self.most_unlimited = self.most_unlimited.max(closed_unlimited);
+        news
+    }
+
+    /// Takes in a rule as it is now; answers what is worth telling.
+    pub fn see_rule(&mut self, rule: &DynamicObject, at: Duration) -> Vec<String> {
+        let name = rule.name_any();
+        let record = match name.as_str() {
+            LIMITED => &mut self.limited,
+            UNLIMITED => &mut self.unlimited,
+            _ => return Vec::new(),
+        };
+        let count = |field: &str| rule.data["status"][field].as_u64().unwrap_or_default();
+        record.matched = count("matchedNodes");
+        record.held = count("heldNodes");
+        let limited = Limited::of(rule);
+        let reason = |limited: &Option<Limited>| limited.as_ref().map(|it| it.reason.clone());
+        let is_news = reason(&limited) != reason(&record.limited);
+        record.limited = limited;
+        let Some(limited) = record.limited.as_ref().filter(|_| is_news) else {
+            return Vec::new();
+        };
+        if limited.is_halt() {
+            record.halted = Some(Moment {
+                revision: Revision::of(rule),
+                at,
+            });
+        }
+        vec![format!("rule {name}  {}", limited.message)]
+    }
+
+    /// How many nodes are so.
+    #[must_use]
+    pub fn count(&self, is_so: impl Fn(&NodeRecord) -> bool) -> usize {
+        self.nodes.values().filter(|node| is_so(node)).count()
+    }
+
+    /// The nodes of a zone, by name.
+    pub fn of_zone(&self, zone: &str) -> impl Iterator<Item = &NodeRecord> {
+        self.nodes.values().filter(move |node| node.zone == zone)
+    }
+}
+
+fn is_met(node: &Node) -> bool {
+    let status = node.status.as_ref();
+    let mut conditions = status
+        .into_iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == CONDITION && condition.status == "True")
+}
+
+fn has_taint(node: &Node, rule: &str) -> bool {
+    let spec = node.spec.as_ref();
+    let mut taints = spec
+        .into_iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    taints.any(|taint| taint.key.strip_prefix(TAINT_PREFIX) == Some(rule))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use nodegate_testbed::fixtures;
+
+    /// A node whose condition has this status, closed by these rules.
+    pub fn node(zone: &str, number: usize, revision: u64, status: &str, rules: &[&str]) -> Node {
+        let name = super::super::cast::name(zone, number);
+        let node = rules.iter().fold(fixtures::node(&name), |node, rule| {
+            node.taint(&format!("{TAINT_PREFIX}{rule}"), "NoSchedule")
+        });
+        let mut node = node.label(ZONE, zone).condition(CONDITION, status).build();
+        node.metadata.resource_version = Some(revision.to_string());
+        node
+    }
+
+    /// The rule with the limit, saying this.
+    pub fn limited_rule(revision: u64, reason: &str, message: &str) -> DynamicObject {
+        let rule = json!({
+            "metadata": {"name": LIMITED, "resourceVersion": revision.to_string()},
+            "status": {"matchedNodes": 3, "heldNodes": 1, "conditions": [{
+                "type": "DisruptionLimited",
+                "status": if reason == "NoNodeHeldBack" { "False" } else { "True" },
+                "reason": reason,
+                "message": message,
+            }]},
+        });
+        serde_json::from_value(rule).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_node_that_is_unmet_and_open_waits() {
+        let mut world = World::default();
+        for (status, rules, waits) in [
+            ("True", &[][..], false),
+            ("False", &[], true),
+            ("Unknown", &[UNLIMITED], true),
+            ("False", &[LIMITED, UNLIMITED], false),
+            ("True", &[LIMITED], false),
+        ] {
+            world.see_node(&node("a", 1, 1, status, rules), Duration::ZERO);
+            assert_eq!(
+                world.nodes["node-a-01"].waits(),
+                waits,
+                "{status} {rules:?}"
+            );
+        }
+        assert_eq!((world.most_limited, world.most_unlimited), (1, 1));
+    }
+
+    #[test]
+    fn a_closing_is_told_once_and_kept() {
+        let mut world = World::default();
+        let mut see = |revision, rules: &[&str]| {
+            let node = node("a", 1, revision, "False", rules);
+            world.see_node(&node, Duration::from_secs(revision))
+        };
+        assert!(see(1, &[]).is_empty());
+        assert_eq!(see(2, &[LIMITED]), ["node-a-01  closed by rule limited"]);
+        assert!(see(3, &[LIMITED, UNLIMITED]).is_empty());
+        assert!(see(4, &[]).is_empty());
+        assert_eq!(see(5, &[LIMITED]).len(), 1);
+        let closings = world.nodes["node-a-01"].closings.iter();
+        let revisions: Vec<u64> = closings.map(|closing| closing.revision.0).collect();
+        assert_eq!(revisions, [2, 5]);
+    }
+
+    #[test]
+    fn a_rule_is_told_of_when_its_reason_changes() {
+        let mut world = World::default();
+        let mut see = |revision, reason, message| {
+            world.see_rule(&limited_rule(revision, reason, message), Duration::ZERO)
+        };
+        assert_eq!(
+            see(1, "NodesHeldBack", "3 nodes"),
+            ["rule limited  3 nodes"]
+        );
+        assert!(see(2, "NodesHeldBack", "4 nodes").is_empty());
+        assert_eq!(see(3, "AllZonesDisrupted", "all"), ["rule limited  all"]);
+        assert!(see(4, "AllZonesDisrupted", "all 5").is_empty());
+        let rule = &world.limited;
+        assert_eq!(rule.halted.map(|moment| moment.revision.0), Some(3));
+        assert_eq!((rule.matched, rule.held), (3, 1));
+    }
+}

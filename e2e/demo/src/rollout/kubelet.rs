@@ -1,0 +1,61 @@
+//! What kwok leaves out of a kubelet: a CSI driver is registered on the node some time after its pod is Ready.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kube::Client;
+
+use super::Show;
+use super::cast::DRIVER;
+use crate::stage::{Moment, Revision};
+use nodegate_testbed::fixtures::set_csi_drivers;
+use nodegate_testbed::sights;
+
+/// How long a registration takes on the quickest node.
+const QUICKEST: Duration = Duration::from_millis(1500);
+
+/// By how much the others are slower, in turn.
+const STEP: Duration = Duration::from_millis(700);
+const STEPS: u32 = 3;
+
+/// Registers the driver on each node whose driver pod gets Ready, for as long as it is polled.
+///
+/// # Errors
+///
+/// When the API server refuses a registration, or standard output cannot be written.
+pub async fn register_drivers(show: &Show, client: &Client) -> Result<()> {
+    let mut world = show.world();
+    let mut begun = BTreeSet::new();
+    let mut registrations = FuturesUnordered::new();
+    loop {
+        let waiting: Vec<String> = {
+            let world = world.borrow_and_update();
+            let nodes = world.nodes.iter();
+            nodes
+                .filter(|(name, node)| node.csi_ready && !begun.contains(*name))
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        for node in waiting {
+            let place = u32::try_from(begun.len()).unwrap_or_default() % STEPS;
+            begun.insert(node.clone());
+            registrations.push(register(show, client, node, QUICKEST + STEP * place));
+        }
+        tokio::select! {
+            changed = world.changed() => changed.context("watching ended")?,
+            Some(registered) = registrations.next() => registered?,
+        }
+    }
+}
+
+async fn register(show: &Show, client: &Client, node: String, delay: Duration) -> Result<()> {
+    tokio::time::sleep(delay).await;
+    let owner = sights::node(client, &node).await?;
+    let at = show.now();
+    let csi_node = set_csi_drivers(client, &owner, &[DRIVER]).await?;
+    let revision = Revision::of(&csi_node);
+    show.take_in(|world, _| world.see_registration(&node, Moment { revision, at }))
+}

@@ -1,0 +1,267 @@
+//! What really happened: the promises of the demo, checked against what was seen, and the summary.
+
+use std::time::Duration;
+
+use super::cast::{PODS_PER_NODE, WORKLOADS};
+use super::record::NodeRecord;
+use super::story::Ending;
+use super::table::in_row;
+use super::world::World;
+use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
+
+/// The promises, each checked against what was seen.
+#[must_use]
+pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
+    vec![
+        opened_when_ready(world),
+        never_bound_to_a_gated_node(world),
+        closed_and_opened_again(world, ending),
+        others_stayed_open(world, ending),
+        all_is_open_and_runs(world, ending),
+    ]
+}
+
+fn opened_when_ready(world: &World) -> Check {
+    let too_early = |node: &NodeRecord| {
+        let Some(gating) = node.gatings.first() else {
+            return Some("was never gated");
+        };
+        let Some(opened) = gating.opened else {
+            return Some("never opened");
+        };
+        let before = |revision| revision < opened.revision;
+        if !node.cni_ready.is_some_and(before) {
+            Some("opened before its CNI pod was Ready")
+        } else if !node
+            .registered
+            .is_some_and(|moment| before(moment.revision))
+        {
+            Some("opened before its CSI driver was registered")
+        } else {
+            None
+        }
+    };
+    let mut nodes = world.nodes.iter();
+    let problem = nodes.find_map(|(name, node)| Some(format!("{name} {}", too_early(node)?)));
+    let promise = format!(
+        "{} joined gated; each opened only after its CNI pod was Ready and its CSI driver registered",
+        count(world.nodes.len(), "node")
+    );
+    Check::new(problem, promise)
+}
+
+fn never_bound_to_a_gated_node(world: &World) -> Check {
+    let mut bindings = world.bindings.iter();
+    let problem = bindings.find_map(|binding| {
+        let node = world.nodes.get(&binding.node);
+        let gated = node.is_none_or(|node| node.was_gated_at(binding.revision));
+        gated.then(|| {
+            format!(
+                "pod {} was bound to {} while gated",
+                binding.pod, binding.node
+            )
+        })
+    });
+    let promise = format!(
+        "{} bound, none to a node that was gated at that moment",
+        count(world.bindings.len(), "workload pod")
+    );
+    Check::new(problem, promise)
+}
+
+fn closed_and_opened_again(world: &World, ending: &Ending) -> Check {
+    let name = &ending.broken;
+    let times = world.nodes.get(name).map_or(0, |node| node.gatings.len());
+    let problem = (times != 2).then(|| format!("{name} was gated {times} times instead of twice"));
+    let promise = format!(
+        "{name} closed {} after its CNI pod broke, and opened {} after the pod was Ready again",
+        latency(ending.closing),
+        latency(ending.opening)
+    );
+    Check::new(problem, promise)
+}
+
+fn others_stayed_open(world: &World, ending: &Ending) -> Check {
+    let mut others = world
+        .nodes
+        .iter()
+        .filter(|(name, _)| **name != ending.broken);
+    let problem = others.find_map(|(name, node)| {
+        let again = node.gatings.len() > 1;
+        again.then(|| format!("{name} was closed too, with its own CNI pod Ready"))
+    });
+    Check::new(problem, "every other node stayed open".to_owned())
+}
+
+fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
+    let nodes = world.nodes.len();
+    let pods = nodes * PODS_PER_NODE * WORKLOADS.len();
+    let (open, running) = (world.open_nodes(), world.running());
+    let problem = (open != nodes || running != pods || nodes != ending.nodes).then(|| {
+        format!(
+            "{open} of {} nodes are open, and {running} of {pods} workload pods run",
+            ending.nodes
+        )
+    });
+    let promise = format!("all {nodes} nodes are open, and all {pods} workload pods run");
+    Check::new(problem, promise)
+}
+
+/// The summary: each node, and how quickly Nodegate acted.
+#[must_use]
+pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
+    let mut lines = nodes(world, width, colours);
+    if let Some((median, slowest)) = reactions(world) {
+        lines.push(String::new());
+        let text = format!(
+            "From the driver's registration to the open node: {} (median), {} (slowest)",
+            latency(median),
+            latency(slowest)
+        );
+        lines.extend(wrap(&text, width));
+    }
+    lines
+}
+
+fn nodes(world: &World, width: usize, colours: Colours) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (name, node) in &world.nodes {
+        for (index, gating) in node.gatings.iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            let lasted = gating.lasted(gating.closed.at);
+            let waited_for = gating.waited_for.as_deref().unwrap_or_default();
+            rows.push(vec![
+                (name.to_owned(), Paint::Plain),
+                (seconds(lasted), Paint::Plain),
+                (in_row(waited_for), Paint::Plain),
+            ]);
+        }
+    }
+    grid(
+        &["NODE", "GATED FOR", "WAITED FOR, LAST"],
+        &rows,
+        width,
+        colours,
+    )
+}
+
+/// From the request that registers a node's CSI driver, the last thing it waited for, to the node that is seen open:
+/// the median and the slowest.
+fn reactions(world: &World) -> Option<(Duration, Duration)> {
+    let mut reactions: Vec<Duration> = world
+        .nodes
+        .values()
+        .filter_map(|node| {
+            let opened = node.gatings.first()?.opened?;
+            Some(opened.at.saturating_sub(node.registered?.at))
+        })
+        .collect();
+    reactions.sort_unstable();
+    Some((*reactions.get(reactions.len() / 2)?, *reactions.last()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::cast::{APP, BOOTSTRAP, CNI, CONTINUOUS, GATES, WORKLOAD};
+    use crate::rollout::world::tests::{node, pod};
+    use crate::stage::{Moment, Revision};
+
+    const CNI_READY: u64 = 20;
+    const REGISTERED: u64 = 30;
+    const OPENED: u64 = 40;
+
+    fn ending() -> Ending {
+        Ending {
+            nodes: 1,
+            broken: "n".to_owned(),
+            closing: Duration::from_millis(30),
+            opening: Duration::from_millis(20),
+        }
+    }
+
+    /// One node, opened at this revision, closed and opened again; its four pods bound from this revision on.
+    fn world(opened: u64, bound: u64) -> World {
+        let mut world = World::default();
+        world.see_node(&node("n", 10, &GATES, ""), Duration::ZERO);
+        world.see_pod(&pod((APP, CNI), "cni", "n", CNI_READY));
+        let registered = Moment {
+            revision: Revision(REGISTERED),
+            at: Duration::from_millis(5),
+        };
+        world.see_registration("n", registered);
+        for (revision, gates) in [
+            (opened - 1, &[BOOTSTRAP] as &[_]),
+            (opened, &[]),
+            (60, &[CONTINUOUS]),
+            (70, &[]),
+        ] {
+            world.see_node(
+                &node("n", revision, gates, ""),
+                Duration::from_millis(revision),
+            );
+        }
+        for number in 0..4 {
+            world.see_pod(&pod(
+                WORKLOAD,
+                &format!("pod-{number}"),
+                "n",
+                bound + number,
+            ));
+        }
+        world
+    }
+
+    fn problems(world: &World) -> Vec<String> {
+        let checks = checks(world, &ending());
+        let problems = checks.iter().filter_map(Check::problem);
+        problems.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_story_that_went_well_holds_every_promise() {
+        assert_eq!(problems(&world(OPENED, OPENED + 1)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_went_wrong_is_told() {
+        let mut unfinished = world(OPENED, OPENED + 1);
+        unfinished.see_node(&node("n", 80, &[CONTINUOUS], ""), Duration::from_secs(1));
+        for (world, expected) in [
+            (
+                world(CNI_READY - 1, OPENED + 1),
+                "n opened before its CNI pod was Ready",
+            ),
+            (
+                world(REGISTERED - 1, OPENED + 1),
+                "n opened before its CSI driver was registered",
+            ),
+            (
+                world(OPENED, OPENED - 1),
+                "pod pod-0 was bound to n while gated",
+            ),
+            (world(OPENED, 59), "pod pod-1 was bound to n while gated"),
+            (unfinished, "n was gated 3 times instead of twice"),
+        ] {
+            assert!(
+                problems(&world).contains(&expected.to_owned()),
+                "{expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_summary_has_a_line_for_each_time_a_node_was_gated() {
+        let world = world(OPENED, OPENED + 1);
+        let lines = summary(&world, 100, Colours::None);
+        assert_eq!(lines[0], "NODE  GATED FOR  WAITED FOR, LAST");
+        assert_eq!(lines[1..3], ["n     0.0 s", "      0.0 s"]);
+        let last = lines.last().map(String::as_str);
+        assert_eq!(
+            last,
+            Some(
+                "From the driver's registration to the open node: 35 ms (median), 35 ms (slowest)"
+            )
+        );
+    }
+}

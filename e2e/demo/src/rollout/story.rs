@@ -1,0 +1,216 @@
+//! What happens, step by step. Each step waits for what it announces.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Api, Client};
+
+use super::cast::{
+    BOOTSTRAP, CONTINUOUS, DAEMON_SETS, NAMESPACE, PODS_PER_NODE, RULES, WORKLOADS, workload,
+};
+use super::record::NodeRecord;
+use super::report::{checks, summary};
+use super::world::World;
+use super::{Show, kubelet};
+use crate::stage::{Moment, count, latency};
+use nodegate_testbed::Cluster;
+use nodegate_testbed::Controller;
+use nodegate_testbed::changes::set_pod_ready;
+use nodegate_testbed::fixtures;
+
+/// How long after one node the next one joins.
+const BETWEEN_NODES: Duration = Duration::from_millis(1300);
+
+/// How long after its registration a node is Ready.
+const NODE_READY_AFTER: Duration = Duration::from_millis(1500);
+
+/// How long there is to look at what was reached.
+const A_LOOK: Duration = Duration::from_millis(2500);
+
+/// How the story ended.
+#[derive(Debug)]
+pub struct Ending {
+    /// How many nodes there were to be.
+    pub nodes: usize,
+    /// The node whose CNI pod broke.
+    pub broken: String,
+    /// From the request that broke the pod to the taint that was seen.
+    pub closing: Duration,
+    /// From the request that made the pod Ready to the taint that was seen gone.
+    pub opening: Duration,
+}
+
+/// Installs Nodegate in the cluster, lets this many nodes join, and breaks and mends one. The controller is left in
+/// `controller`, for its log and for what becomes of it. Whether all that was promised really happened.
+///
+/// # Errors
+///
+/// When something does not happen in time: what was waited for.
+pub async fn tell(
+    show: &Show,
+    cluster: &Cluster,
+    controller: &mut Option<Controller>,
+    nodes: usize,
+) -> Result<bool> {
+    let client = cluster.client().await?;
+    let steps = async {
+        prepare(show, cluster, controller, nodes).await?;
+        join(show, &client, nodes).await?;
+        break_and_mend(show, cluster, &client, nodes).await
+    };
+    let nodes = Api::<Node>::all(client.clone());
+    let nodes = show.watch(nodes, World::see_node, |_, _| {});
+    let pods = Api::<Pod>::all(client.clone());
+    let pods = show.watch(pods, |world, pod, _| world.see_pod(pod), World::see_pod_go);
+    let ending = tokio::select! {
+        ending = steps => ending?,
+        ended = nodes => Err(ended.err().context("watching the nodes ended")?)?,
+        ended = pods => Err(ended.err().context("watching the pods ended")?)?,
+        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
+        ended = kubelet::register_drivers(show, &client) => Err(ended.err().context("the kubelets ended")?)?,
+    };
+    let checks = checks(&show.world().borrow(), &ending);
+    show.end(&checks, summary)
+}
+
+async fn prepare(
+    show: &Show,
+    cluster: &Cluster,
+    controller: &mut Option<Controller>,
+    nodes: usize,
+) -> Result<()> {
+    *controller = Some(Controller::start(cluster, &[]).await?);
+    show.say("Nodegate runs, as its own service account. Its two rules:")?;
+    cluster.apply(RULES).await.context("applying the rules")?;
+    show.show_manifest(RULES)?;
+    cluster
+        .apply(DAEMON_SETS)
+        .await
+        .context("applying the DaemonSets")?;
+    cluster
+        .apply(&workload(WORKLOADS[0], nodes))
+        .await
+        .context("applying the workload")?;
+    let pods = nodes * PODS_PER_NODE;
+    show.until("the workload's pods are there", |world| {
+        world.workload.len() == pods
+    })
+    .await?;
+    show.say(&format!(
+        "Critical DaemonSets: a CNI, and a CSI driver whose pods say that the node must have it registered. \
+         A workload of {} waits for nodes.",
+        count(pods, "pod")
+    ))
+}
+
+async fn join(show: &Show, client: &Client, nodes: usize) -> Result<()> {
+    show.say(&format!(
+        "{} join, registering with the taint of rule {}.",
+        count(nodes, "node"),
+        BOOTSTRAP.rule
+    ))?;
+    for number in 1..=nodes {
+        fixtures::node(&name(number, nodes))
+            .taint(BOOTSTRAP.taint, "NoSchedule")
+            .ready_after(NODE_READY_AFTER)
+            .create(client)
+            .await?;
+        if number < nodes {
+            tokio::time::sleep(BETWEEN_NODES).await;
+        }
+    }
+    show.until("every node is open", |world| {
+        world.nodes.len() == nodes && world.open_nodes() == nodes
+    })
+    .await?;
+    let pods = nodes * PODS_PER_NODE;
+    show.until("the workload runs", |world| world.running() == pods)
+        .await?;
+    show.say("Every node is open, and the workload runs.")?;
+    tokio::time::sleep(A_LOOK).await;
+    Ok(())
+}
+
+async fn break_and_mend(
+    show: &Show,
+    cluster: &Cluster,
+    client: &Client,
+    nodes: usize,
+) -> Result<Ending> {
+    let broken = name(nodes.div_ceil(2), nodes);
+    let cni_pod = look_at(show, &broken, |node| node.cni_pod.clone())
+        .with_context(|| format!("{broken} has no CNI pod"))?;
+    let open_or_gated = |gated: bool| {
+        let broken = broken.clone();
+        move |world: &World| {
+            let node = world.nodes.get(&broken);
+            node.is_some_and(|node| node.is_gated() == gated)
+        }
+    };
+
+    show.say(&format!("The CNI pod of {broken} breaks."))?;
+    let cause = show.now();
+    set_pod_ready(client, NAMESPACE, &cni_pod, false).await?;
+    show.until(&format!("{broken} closes"), open_or_gated(true))
+        .await?;
+    let closed = look_at(show, &broken, |node| Some(node.gatings.last()?.closed));
+    let closing = since(cause, closed);
+    let first = nodes * PODS_PER_NODE;
+    show.say(&format!(
+        "Rule {} closed it {} later. Its pods are left alone. Now another workload of {} comes.",
+        CONTINUOUS.rule,
+        latency(closing),
+        count(first, "pod")
+    ))?;
+    let all = first * WORKLOADS.len();
+    cluster
+        .apply(&workload(WORKLOADS[1], nodes))
+        .await
+        .context("applying the second workload")?;
+    // The closed node's share is what waits.
+    show.until("the open nodes have taken their share", |world| {
+        world.workload.len() == all && world.running() == all - PODS_PER_NODE
+    })
+    .await?;
+    show.say(&format!(
+        "Each open node took its share, and {} wait for {broken}.",
+        count(PODS_PER_NODE, "pod")
+    ))?;
+    tokio::time::sleep(A_LOOK * 2).await;
+
+    show.say("The CNI pod is Ready again.")?;
+    let cause = show.now();
+    set_pod_ready(client, NAMESPACE, &cni_pod, true).await?;
+    show.until(&format!("{broken} opens"), open_or_gated(false))
+        .await?;
+    let opened = look_at(show, &broken, |node| node.gatings.last()?.opened);
+    let opening = since(cause, opened);
+    show.until("the whole workload runs", |world| world.running() == all)
+        .await?;
+    show.say(&format!(
+        "{broken} opened {} later, and the pods that waited went there.",
+        latency(opening)
+    ))?;
+    tokio::time::sleep(A_LOOK).await;
+    Ok(Ending {
+        nodes,
+        broken,
+        closing,
+        opening,
+    })
+}
+
+fn look_at<T>(show: &Show, node: &str, look: impl Fn(&NodeRecord) -> Option<T>) -> Option<T> {
+    show.world().borrow().nodes.get(node).and_then(look)
+}
+
+fn since(cause: Duration, effect: Option<Moment>) -> Duration {
+    effect.map_or(Duration::ZERO, |moment| moment.at.saturating_sub(cause))
+}
+
+/// The name of a node, in an order that is the same by number and by alphabet.
+fn name(number: usize, nodes: usize) -> String {
+    let digits = nodes.to_string().len();
+    format!("node-{number:0digits$}")
+}

@@ -1,0 +1,36 @@
+//! What a test changes in a running cluster: what the test bed changes, and rules.
+
+use anyhow::{Context, Result};
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::Value;
+
+pub use kube_testbed::changes::*;
+
+use crate::rule::rules;
+
+/// Deletes a rule. It is gone once its finalizers are.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn delete_rule(client: &Client, rule: &str) -> Result<()> {
+    rules(client)
+        .delete(rule, &DeleteParams::default())
+        .await
+        .with_context(|| format!("deleting rule {rule}"))?;
+    Ok(())
+}
+
+/// Patches a rule, by JSON merge.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn patch_rule(client: &Client, rule: &str, patch: &Value) -> Result<()> {
+    rules(client)
+        .patch(rule, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .with_context(|| format!("patching rule {rule}"))?;
+    Ok(())
+}

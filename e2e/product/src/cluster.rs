@@ -1,0 +1,140 @@
+//! A cluster with Nodegate's own in it: this repository's CRD and RBAC, put there by `kubectl`, as a user does.
+
+use std::ops::Deref;
+
+use anyhow::{Context, Result};
+use kube_testbed::Options;
+use kube_testbed::audit::Write;
+use tokio::sync::OnceCell;
+
+use crate::install::{CONTROLLER, NAMESPACE, config};
+
+const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
+
+/// A running cluster of the test bed, with all that one has.
+#[derive(Debug)]
+pub struct Cluster {
+    bed: kube_testbed::Cluster,
+    installed: OnceCell<()>,
+}
+
+impl Deref for Cluster {
+    type Target = kube_testbed::Cluster;
+
+    fn deref(&self) -> &kube_testbed::Cluster {
+        &self.bed
+    }
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until it answers; nothing is installed yet.
+    ///
+    /// # Errors
+    ///
+    /// See [`kube_testbed::Cluster::start`].
+    pub async fn start(options: Options) -> Result<Self> {
+        Ok(Self {
+            bed: kube_testbed::Cluster::start(options).await?,
+            installed: OnceCell::new(),
+        })
+    }
+
+    /// Leaves the cluster running and returns what to tell the user: how to reach it and how to end it.
+    ///
+    /// # Errors
+    ///
+    /// See [`kube_testbed::Cluster::leave_running`].
+    pub fn leave_running(self) -> Result<String> {
+        self.bed.leave_running()
+    }
+
+    /// What the controller has written so far, oldest first. The cluster needs an audit log.
+    #[must_use]
+    pub fn controllers_writes(&self) -> Vec<Write> {
+        self.writes_of(CONTROLLER)
+    }
+
+    /// Installs CRD and RBAC, once; later calls find it done.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails, or the CRD is not established in time.
+    pub async fn install(&self) -> Result<()> {
+        self.installed
+            .get_or_try_init(async || {
+                self.install_crd().await?;
+                self.install_rbac().await
+            })
+            .await
+            .copied()
+    }
+
+    /// Installs the RBAC alone, and has [`Self::install`] leave it at that: for a test that brings a CRD of its own, or
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails.
+    pub async fn install_without_crd(&self) -> Result<()> {
+        self.installed
+            .get_or_try_init(async || self.install_rbac().await)
+            .await
+            .copied()
+    }
+
+    /// Installs `config/crd` and waits until it is established.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::install`].
+    pub async fn install_crd(&self) -> Result<()> {
+        let folder = config("crd");
+        self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the CRD")?;
+        let crd = format!("crd/{CRD}");
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", &crd])
+            .await
+            .context("waiting for the CRD")?;
+        Ok(())
+    }
+
+    /// Installs `config/rbac` into its namespace.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::install`].
+    pub async fn install_rbac(&self) -> Result<()> {
+        let namespace =
+            format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+        self.apply(&namespace).await?;
+        let folder = config("rbac");
+        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the RBAC")?;
+        Ok(())
+    }
+
+    /// Installs Karpenter's resource definitions, and this repository's RBAC for them.
+    ///
+    /// # Errors
+    ///
+    /// When Karpenter's module cannot be had, or `kubectl` fails.
+    pub async fn install_karpenter(&self) -> Result<()> {
+        self.install_karpenter_crds().await?;
+        self.install_karpenter_rbac().await
+    }
+
+    /// Installs `config/karpenter`.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails.
+    pub async fn install_karpenter_rbac(&self) -> Result<()> {
+        let folder = config("karpenter");
+        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the RBAC for Karpenter")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! The `nodegate` binary under test: run as its own service account, observed through its probes and log.
+
+use std::env;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use kube_testbed::fetch::get;
+use kube_testbed::ports;
+use kube_testbed::process::Process;
+use kube_testbed::relay::Relay;
+
+use crate::cluster::Cluster;
+use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
+
+const STARTUP: Duration = Duration::from_secs(30);
+const SHUTDOWN: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(25);
+
+/// A running controller, with all that a process has. Killed when dropped.
+#[derive(Debug)]
+pub struct Controller {
+    process: Process,
+    probes: SocketAddr,
+}
+
+impl Controller {
+    /// Starts it with these arguments, beside those for kubeconfig and probes, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing, or it does not get ready; the message shows the end of its log.
+    pub async fn start(cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
+        Self::start_with(cluster, arguments, &[]).await
+    }
+
+    /// As [`Self::start`], with environment variables.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn start_with(
+        cluster: &Cluster,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        let controller = Self::spawn(cluster, arguments, environment).await?;
+        controller.once_ready().await
+    }
+
+    /// Starts it with these arguments, reaching the API server through a relay, without waiting until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub async fn spawn_behind(
+        relay: &Relay,
+        cluster: &Cluster,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        cluster.install().await?;
+        let kubeconfig = relay
+            .kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT)
+            .await?;
+        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        Self::launch(cluster, &kubeconfig, &arguments, &[])
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it ends or takes too long; the message shows its log.
+    pub async fn once_ready(mut self) -> Result<Self> {
+        let deadline = Instant::now() + STARTUP;
+        while !self.is_ready().await {
+            self.process.ensure_running()?;
+            if Instant::now() > deadline {
+                bail!(
+                    "the controller was not ready within {STARTUP:?}; its log:\n{}",
+                    self.log()
+                );
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(self)
+    }
+
+    /// As [`Self::start_with`], without waiting: for one that is not expected to get ready.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub async fn spawn(
+        cluster: &Cluster,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        cluster.install().await?;
+        let kubeconfig = cluster
+            .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+            .await?;
+        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        Self::launch(cluster, &kubeconfig, &arguments, environment)
+    }
+
+    /// Starts the binary with these arguments, and then those for kubeconfig and probes.
+    pub(crate) fn launch(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let probes = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let mut command = Command::new(binary()?);
+        command
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg(format!("--health-probe-bind-address={probes}"))
+            .envs(environment.iter().copied());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = cluster.folder().join(format!("nodegate-{number}.log"));
+        let process = Process::start("nodegate", command, log, cluster.lifetime())?;
+        Ok(Self { process, probes })
+    }
+
+    /// Whether `/readyz` says so.
+    pub async fn is_ready(&self) -> bool {
+        get(self.probes, "/readyz")
+            .await
+            .is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// What `/readyz` answers: the status code and the text.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        get(self.probes, "/readyz").await
+    }
+
+    /// Asks it to end (SIGTERM) and waits for how it does.
+    ///
+    /// # Errors
+    ///
+    /// When it takes longer than a pod may.
+    pub async fn stop(mut self) -> Result<ExitStatus> {
+        self.process.terminate(SHUTDOWN).await
+    }
+
+    /// Leaves it running, beside a cluster that is left running too, and returns its process id.
+    #[must_use]
+    pub fn leave_running(mut self) -> u32 {
+        self.process.detach();
+        self.pid()
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(mut self) {
+        self.process.kill();
+    }
+}
+
+impl Deref for Controller {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Controller {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// The binary: `NODEGATE_BIN`, or the one that Cargo built beside this test.
+///
+/// # Errors
+///
+/// When there is none; the message says what to type.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("NODEGATE_BIN").map(PathBuf::from) {
+        ensure!(
+            path.is_file(),
+            "NODEGATE_BIN is {}, which does not exist",
+            path.display()
+        );
+        return Ok(path);
+    }
+    let this = env::current_exe().context("asking for this executable's path")?;
+    let built = this
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("nodegate"))
+        .find(|path| path.is_file());
+    built.with_context(|| {
+        format!(
+            "no nodegate binary beside {}; type: cargo build --workspace (or: make test)",
+            this.display()
+        )
+    })
+}

@@ -1,0 +1,79 @@
+//! What this repository has for users to install: where it is, what it is called, and what `kubectl` makes of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use kube_testbed::binaries::{Binaries, Component};
+use kube_testbed::tool;
+use serde_json::json;
+
+/// The namespace that Nodegate is installed in.
+pub const NAMESPACE: &str = "nrr-system";
+
+/// The service account that the controller runs as.
+pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
+
+/// The user that this makes the controller.
+pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
+
+/// The root of this repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A folder of this repository's `examples/`.
+#[must_use]
+pub fn example(folder: &str) -> PathBuf {
+    repository().join("examples").join(folder)
+}
+
+/// A folder of this repository's `config/`.
+#[must_use]
+pub fn config(folder: &str) -> PathBuf {
+    repository().join("config").join(folder)
+}
+
+/// The folder of this repository's chart.
+#[must_use]
+pub fn chart() -> PathBuf {
+    repository().join("charts/nodegate")
+}
+
+/// What `kubectl kustomize` makes of a folder.
+///
+/// # Errors
+///
+/// When `kubectl` has not been built or fails; the message is its standard error.
+pub async fn kustomize(folder: &Path) -> Result<String> {
+    let mut kubectl = Command::new(Binaries::locate()?.path(Component::Kubectl)?);
+    kubectl.arg("kustomize").arg(folder);
+    tool::run(kubectl, "").await
+}
+
+/// Writes a kustomization with these resources and components into this folder, as a user does; they are named by their
+/// folders in `config/`.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_kustomization(folder: &Path, resources: &[&str], components: &[&str]) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    // Kustomize takes no absolute paths.
+    let root: PathBuf = folder
+        .canonicalize()?
+        .iter()
+        .skip(1)
+        .map(|_| "..")
+        .collect();
+    let path = |name: &&str| {
+        let target = config(name).canonicalize()?;
+        anyhow::Ok(root.join(target.strip_prefix("/")?))
+    };
+    let paths = |names: &[&str]| names.iter().map(path).collect::<Result<Vec<_>>>();
+    let content = json!({"resources": paths(resources)?, "components": paths(components)?});
+    let file = folder.join("kustomization.yaml");
+    std::fs::write(&file, content.to_string())
+        .with_context(|| format!("writing {}", file.display()))
+}

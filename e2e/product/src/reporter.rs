@@ -1,0 +1,97 @@
+//! The `nodegate` binary as a reporter: told what to do by environment variables, as in a pod.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube_testbed::fetch::get;
+use kube_testbed::ports;
+use kube_testbed::process::Process;
+
+use crate::cluster::Cluster;
+use crate::controller::binary;
+
+/// How long it may take to end.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// A running reporter, with all that a process has. Killed when dropped.
+#[derive(Debug)]
+pub struct Reporter {
+    process: Process,
+    address: SocketAddr,
+}
+
+impl Reporter {
+    /// Starts it with these environment variables, beside those for kubeconfig and metrics.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub fn start(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let mut command = Command::new(binary()?);
+        command
+            .arg("reporter")
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .env("METRICS_BIND_ADDRESS", address.to_string())
+            .envs(environment.iter().copied());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log: PathBuf = cluster.folder().join(format!("reporter-{number}.log"));
+        let process = Process::start("reporter", command, log, cluster.lifetime())?;
+        Ok(Self { process, address })
+    }
+
+    /// What it answers on a path, such as `/readyz`: the status code and the text.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        get(self.address, path).await
+    }
+
+    /// The value of a metric, named with its labels as it is printed.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such metric.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let (_, text) = self.get("/metrics").await?;
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = value.with_context(|| format!("no metric {name} in:\n{text}"))?;
+        value.trim().parse().context("a metric without a number")
+    }
+
+    /// Asks it to end (SIGTERM) and waits for how it does.
+    ///
+    /// # Errors
+    ///
+    /// When it takes too long.
+    pub async fn stop(mut self) -> Result<ExitStatus> {
+        self.process.terminate(SHUTDOWN).await
+    }
+}
+
+impl Deref for Reporter {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Reporter {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}

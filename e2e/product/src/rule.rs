@@ -1,0 +1,123 @@
+//! Rules, as a user writes them. Their schema belongs to the product, so they are JSON here.
+
+use anyhow::{Context, Result};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+/// Makes a rule: `continuous`, `NoSchedule`, without conditions until told.
+#[derive(Debug, Clone)]
+pub struct RuleBuilder {
+    rule: Value,
+}
+
+impl RuleBuilder {
+    fn new(name: &str, taint_key: &str) -> Self {
+        Self {
+            rule: json!({
+                "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
+                "kind": "NodeReadinessRule",
+                "metadata": {"name": name},
+                "spec": {
+                    "conditions": [],
+                    "enforcementMode": "continuous",
+                    "taint": {"key": taint_key, "effect": "NoSchedule"},
+                    "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+                },
+            }),
+        }
+    }
+
+    /// Waits for a condition of the node to be `True`.
+    #[must_use]
+    pub fn waits_for(mut self, condition_type: &str) -> Self {
+        if let Some(conditions) = self.rule["spec"]["conditions"].as_array_mut() {
+            conditions.push(json!({"type": condition_type, "requiredStatus": "True"}));
+        }
+        self
+    }
+
+    /// Ends for a node with its first success.
+    #[must_use]
+    pub fn bootstrap_only(self) -> Self {
+        self.spec("enforcementMode", json!("bootstrap-only"))
+    }
+
+    /// Only counts what it would do.
+    #[must_use]
+    pub fn dry_run(self) -> Self {
+        self.spec("dryRun", json!(true))
+    }
+
+    /// Is about nodes with this label, in place of all Linux nodes.
+    #[must_use]
+    pub fn selects(self, label: &str, value: &str) -> Self {
+        self.spec("nodeSelector", json!({"matchLabels": {label: value}}))
+    }
+
+    /// Sets a field of the spec, sensible or not.
+    #[must_use]
+    pub fn spec(mut self, field: &str, value: Value) -> Self {
+        self.rule["spec"][field] = value;
+        self
+    }
+
+    /// Carries a finalizer from the start.
+    #[must_use]
+    pub fn finalizer(mut self, finalizer: &str) -> Self {
+        self.rule["metadata"]["finalizers"] = json!([finalizer]);
+        self
+    }
+
+    /// The rule, as it would be sent.
+    #[must_use]
+    pub fn build(self) -> Value {
+        self.rule
+    }
+
+    /// Has the API server do everything that it does for a new rule, save keeping it.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses it.
+    pub async fn try_out(self, client: &Client) -> Result<()> {
+        let only_try = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        self.send(client, &only_try).await?;
+        Ok(())
+    }
+
+    /// Creates the rule.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses it.
+    pub async fn create(self, client: &Client) -> Result<DynamicObject> {
+        self.send(client, &PostParams::default()).await
+    }
+
+    async fn send(self, client: &Client, parameters: &PostParams) -> Result<DynamicObject> {
+        let rule: DynamicObject = serde_json::from_value(self.rule).context("forming a rule")?;
+        let name = rule.metadata.name.clone();
+        rules(client)
+            .create(parameters, &rule)
+            .await
+            .with_context(|| format!("creating rule {name:?}"))
+    }
+}
+
+/// A rule, with the key of its taint.
+#[must_use]
+pub fn rule(name: &str, taint_key: &str) -> RuleBuilder {
+    RuleBuilder::new(name, taint_key)
+}
+
+/// The rules of the cluster.
+#[must_use]
+pub fn rules(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "nodereadinessrules");
+    Api::all_with(client.clone(), &resource)
+}

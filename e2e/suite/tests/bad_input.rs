@@ -1,0 +1,375 @@
+//! Rules under another definition than ours: the Node Readiness Controller's, which drops what it does not know, and one
+//! that lets everything through. What cannot be used is turned down aloud, and everything else goes on.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::{Client, ResourceExt};
+use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
+use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
+use nodegate_testbed::sights::{
+    events_about, has_taint, node as read_node, rule_condition, rule_status,
+};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(20);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+const UPSTREAM: &str = include_str!("fixtures/upstream-crd.yaml");
+const PERMISSIVE: &str = include_str!("fixtures/permissive-crd.yaml");
+
+#[tokio::test]
+async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
+    let cluster = cluster_with_crd(UPSTREAM).await?;
+    let client = cluster.client().await?;
+    node("closed").create(&client).await?;
+    node("open")
+        .condition(CONDITION, "True")
+        .create(&client)
+        .await?;
+    let controller = Controller::start(&cluster, &[]).await?;
+
+    network_rule("continuous").create(&client).await?;
+    rule("bootstrap", "readiness.k8s.io/bootstrap")
+        .waits_for(CONDITION)
+        .bootstrap_only()
+        .create(&client)
+        .await?;
+    rule("dry", "readiness.k8s.io/dry")
+        .waits_for(CONDITION)
+        .dry_run()
+        .create(&client)
+        .await?;
+    has(&client, "closed", [true, true]).await?;
+    has(&client, "open", [false, false]).await?;
+    let completed = format!(
+        "readiness.k8s.io/bootstrap-completed-{}",
+        uid(&client, "bootstrap").await?
+    );
+    eventually(
+        "the bootstrap of the open node is on record",
+        SOON,
+        async || {
+            Ok(read_node(&client, "open")
+                .await?
+                .annotations()
+                .contains_key(&completed))
+        },
+    )
+    .await?;
+    let found = async |rule: &str| {
+        let status = rule_status(&client, rule).await?;
+        let nodes = status["nodeEvaluations"].as_array();
+        let nodes = nodes.into_iter().flatten();
+        let nodes: Vec<Value> = nodes
+            .map(|node| {
+                let result = &node["conditionResults"][0]["currentStatus"];
+                json!([node["nodeName"], result, node["taintStatus"]])
+            })
+            .collect();
+        anyhow::Ok(json!([status["appliedNodes"], nodes]))
+    };
+    let expected = json!([
+        ["closed", "open"],
+        [["closed", "Unknown", "Present"], ["open", "True", "Absent"]],
+    ]);
+    for rule in ["continuous", "bootstrap"] {
+        eventually_eq(rule, SOON, expected.clone(), async || found(rule).await).await?;
+    }
+    eventually_eq(
+        "the dry run counts",
+        SOON,
+        json!([2, 1, 0, 1]),
+        async || {
+            let results = rule_status(&client, "dry").await?["dryRunResults"].take();
+            Ok(json!([
+                results["affectedNodes"],
+                results["taintsToAdd"],
+                results["taintsToRemove"],
+                results["riskyOperations"],
+            ]))
+        },
+    )
+    .await?;
+    let status = rule_status(&client, "continuous").await?;
+    ensure!(
+        status["matchedNodes"].is_null(),
+        "not the upstream definition: {status}"
+    );
+
+    let names = ["continuous", "bootstrap", "dry"];
+    unchanged(&client, &names, Duration::from_secs(5)).await?;
+    let ended = controller.stop().await?;
+    ensure!(ended.success(), "it ended with {ended}");
+    let controller = Controller::start(&cluster, &[]).await?;
+    unchanged(&client, &names, Duration::from_secs(3)).await?;
+
+    // The dry run goes into force, and the conditions are met.
+    patch_rule(&client, "dry", &json!({"spec": {"dryRun": false}})).await?;
+    eventually("the dry run is in force", SOON, async || {
+        has_taint(&client, "closed", "readiness.k8s.io/dry").await
+    })
+    .await?;
+    set_node_condition(&client, "closed", CONDITION, "True").await?;
+    has(&client, "closed", [false, false]).await?;
+    set_node_condition(&client, "closed", CONDITION, "False").await?;
+    has(&client, "closed", [true, false]).await?;
+    for name in names {
+        delete_rule(&client, name).await?;
+        is_gone(&client, name).await?;
+    }
+    has(&client, "closed", [false, false]).await?;
+    drop(controller);
+    Ok(())
+}
+
+#[tokio::test]
+async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<()> {
+    let cluster = cluster_with_crd(PERMISSIVE).await?;
+    let client = cluster.client().await?;
+    node("closed").create(&client).await?;
+    node("open")
+        .condition(CONDITION, "True")
+        .create(&client)
+        .await?;
+    let bad = bad_rules();
+    // Some are there when the controller starts, others come later.
+    let (early, late) = bad.split_at(5);
+    for (rule, ..) in early {
+        rule.clone().create(&client).await?;
+    }
+    let mut controller = Controller::start(&cluster, &[]).await?;
+    for (rule, ..) in late {
+        rule.clone().create(&client).await?;
+    }
+    network_rule("good").create(&client).await?;
+    has(&client, "closed", [true, false]).await?;
+    for (_, name, words) in &bad {
+        is_turned_down(&client, name, words)
+            .await
+            .with_context(|| (*name).to_owned())?;
+        ensure!(
+            controller.log().contains(&format!("rule={name}")),
+            "{name} is not in the log"
+        );
+    }
+    let names: Vec<&str> = bad.iter().map(|(_, name, _)| *name).collect();
+    unchanged(&client, &names, Duration::from_secs(3)).await?;
+    for name in ["closed", "open"] {
+        ensure!(
+            !has_taint(&client, name, "readiness.k8s.io/bad").await?,
+            "{name}"
+        );
+        ensure!(!has_taint(&client, name, "example.com/x").await?, "{name}");
+    }
+
+    // Others go on.
+    set_node_condition(&client, "closed", CONDITION, "True").await?;
+    has(&client, "closed", [false, false]).await?;
+    set_node_condition(&client, "closed", CONDITION, "False").await?;
+    has(&client, "closed", [true, false]).await?;
+
+    // A rule that works is spoilt: it keeps what it has until it is mended, or deleted.
+    patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
+    eventually_eq("it is turned down", SOON, json!("False"), async || {
+        Ok(rule_condition(&client, "good", "Accepted").await?["status"].take())
+    })
+    .await?;
+    ensure!(has_taint(&client, "closed", TAINT).await?);
+    let conditions = json!([{"type": CONDITION, "requiredStatus": "True"}]);
+    patch_rule(
+        &client,
+        "good",
+        &json!({"spec": {"conditions": conditions}}),
+    )
+    .await?;
+    eventually_eq("it is taken back", SOON, json!("True"), async || {
+        Ok(rule_condition(&client, "good", "Accepted").await?["status"].take())
+    })
+    .await?;
+    patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
+
+    for name in names
+        .iter()
+        .filter(|name| **name != "kept")
+        .chain(&["good"])
+    {
+        delete_rule(&client, name).await?;
+        is_gone(&client, name)
+            .await
+            .with_context(|| (*name).to_owned())?;
+    }
+    has(&client, "closed", [false, false]).await?;
+    // A finalizer from elsewhere is somebody else's to remove.
+    delete_rule(&client, "kept").await?;
+    never("it goes", Duration::from_secs(1), async || {
+        Ok(rules(&client).get_opt("kept").await?.is_none())
+    })
+    .await?;
+    patch_rule(&client, "kept", &json!({"metadata": {"finalizers": null}})).await?;
+    is_gone(&client, "kept").await?;
+    ensure!(controller.exited()?.is_none() && controller.is_ready().await);
+    Ok(())
+}
+
+fn network_rule(name: &str) -> RuleBuilder {
+    rule(name, TAINT).waits_for(CONDITION)
+}
+
+/// Rules that no other definition lets through, with their names and words of the complaint.
+fn bad_rules() -> Vec<(RuleBuilder, &'static str, &'static str)> {
+    let start = |name: &str| {
+        network_rule(name).spec(
+            "taint",
+            json!({"key": "readiness.k8s.io/bad", "effect": "NoSchedule"}),
+        )
+    };
+    let selector = |expression: Value| json!({"matchExpressions": [expression]});
+    let operator = json!({"key": "a", "operator": "Near", "values": ["b"]});
+    vec![
+        (
+            start("number").spec("conditions", json!(1)),
+            "number",
+            "spec cannot be read: conditions: invalid type",
+        ),
+        (
+            start("null").spec("conditions", Value::Null),
+            "null",
+            "spec cannot be read",
+        ),
+        (
+            start("mode").spec("enforcementMode", json!("sometimes")),
+            "mode",
+            "sometimes",
+        ),
+        (
+            start("operator").spec("nodeSelector", selector(operator)),
+            "operator",
+            "Near",
+        ),
+        (
+            start("empty").spec("nodeSelector", json!({})),
+            "empty",
+            "must not be empty",
+        ),
+        (
+            start("nothing").spec("conditions", json!([])),
+            "nothing",
+            "at least one condition",
+        ),
+        (
+            start("foreign").spec(
+                "taint",
+                json!({"key": "example.com/x", "effect": "NoSchedule"}),
+            ),
+            "foreign",
+            "must start with 'readiness.k8s.io/'",
+        ),
+        (
+            start("effect").spec(
+                "taint",
+                json!({"key": "readiness.k8s.io/bad", "effect": "NoFun"}),
+            ),
+            "effect",
+            "NoFun",
+        ),
+        (
+            start("any")
+                .bootstrap_only()
+                .spec("conditionPolicy", json!("anyOf")),
+            "any",
+            "anyOf",
+        ),
+        (
+            start("default").bootstrap_only().spec(
+                "conditions",
+                json!([{"type": CONDITION, "requiredStatus": "True", "defaultStatus": "True"}]),
+            ),
+            "default",
+            "defaultStatus",
+        ),
+        (
+            start("kept")
+                .spec("conditions", json!({}))
+                .finalizer("example.com/kept"),
+            "kept",
+            "spec cannot be read",
+        ),
+    ]
+}
+
+async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_without_crd().await?;
+    cluster.apply(crd).await?;
+    let name = "crd/nodereadinessrules.readiness.node.x-k8s.io";
+    cluster
+        .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", name])
+        .await?;
+    Ok(cluster)
+}
+
+async fn uid(client: &Client, rule: &str) -> Result<String> {
+    rules(client)
+        .get(rule)
+        .await?
+        .uid()
+        .context("a rule without a UID")
+}
+
+/// Waits until a node has the taints of the continuous and of the bootstrap rule, or not.
+async fn has(client: &Client, name: &str, expected: [bool; 2]) -> Result<()> {
+    eventually_eq(name, SOON, expected, async || {
+        let continuous = has_taint(client, name, TAINT).await?;
+        Ok([
+            continuous,
+            has_taint(client, name, "readiness.k8s.io/bootstrap").await?,
+        ])
+    })
+    .await
+}
+
+/// Waits until the rule's status and an event say why it is turned down.
+async fn is_turned_down(client: &Client, name: &str, words: &str) -> Result<()> {
+    let accepted = eventually("it is turned down", SOON, async || {
+        let accepted = rule_condition(client, name, "Accepted").await?;
+        Ok((accepted["status"] == "False").then_some(accepted))
+    })
+    .await?;
+    let message = accepted["message"].as_str().unwrap_or_default();
+    assert_eq!(accepted["reason"], "Invalid", "{name}");
+    ensure!(message.contains(words), "{name}: {message}");
+    eventually("there is a warning", SOON, async || {
+        let events = events_about(client, "NodeReadinessRule", name).await?;
+        let mut warnings = events
+            .iter()
+            .filter(|event| event.type_.as_deref() == Some("Warning"));
+        Ok(warnings.any(|event| event.message.as_deref() == Some(message)))
+    })
+    .await
+}
+
+async fn is_gone(client: &Client, rule: &str) -> Result<()> {
+    eventually("the rule is gone", SOON, async || {
+        Ok(rules(client).get_opt(rule).await?.is_none())
+    })
+    .await
+}
+
+/// Wants the rules to stay as they are, once what is under way has ended.
+async fn unchanged(client: &Client, names: &[&str], duration: Duration) -> Result<()> {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let versions = async || {
+        let mut versions = Vec::new();
+        for name in names {
+            versions.push(rules(client).get(name).await?.resource_version());
+        }
+        anyhow::Ok(versions)
+    };
+    let before = versions().await?;
+    never("a rule is written again", duration, async || {
+        Ok(versions().await? != before)
+    })
+    .await
+}

@@ -1,0 +1,133 @@
+//! Beside Kubernetes' own node lifecycle controller, which taints the same nodes at the same time.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Pod, Taint};
+use kube::Api;
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{NodeBuilder, daemon_set, node, pod};
+use nodegate_testbed::sights::{is_ready, pods_on, taints};
+use nodegate_testbed::{
+    Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
+};
+
+use crate::{A_MOMENT, GATE, NO_SCHEDULE, NOT_READY, SAMPLE, SOON};
+
+fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
+    taints
+        .into_iter()
+        .map(|taint| (taint.key, taint.effect))
+        .collect()
+}
+
+fn set(taints: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+    taints
+        .iter()
+        .map(|(key, effect)| ((*key).to_owned(), (*effect).to_owned()))
+        .collect()
+}
+
+/// A node as a real kubelet registers it: not Ready, and saying so from the start. One without a word about it would
+/// lose its `not-ready` taint to the lifecycle controller at once.
+fn registering(name: &str) -> NodeBuilder {
+    node(name)
+        .managed_by_kwok()
+        .condition("Ready", "False")
+        .allocatable("pods", "100")
+        .allocatable("cpu", "8")
+        .taint(GATE, NO_SCHEDULE)
+}
+
+#[tokio::test]
+async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<()> {
+    const NODES: usize = 10;
+    let cluster = Cluster::start(Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    })
+    .await?;
+    let _controller = Controller::start(&cluster, &[]).await?;
+    let client = cluster.client().await?;
+    cluster.apply(SAMPLE).await?;
+    // One that comes at once, and one that comes when the node is Ready.
+    daemon_set("kube-system/cni")
+        .critical()
+        .tolerate_everything()
+        .create(&client)
+        .await?;
+    daemon_set("kube-system/csi")
+        .critical()
+        .tolerate(GATE, NO_SCHEDULE)
+        .node_selector("csi", "true")
+        .create(&client)
+        .await?;
+    pod("workload").create(&client).await?;
+
+    // This node's kubelet never gets Ready: its gate opens, and the lifecycle controller's taints stay.
+    registering("broken").create(&client).await?;
+    let broken = async || Ok(keys(taints(&client, "broken").await?));
+    let born = set(&[(NOT_READY, NO_SCHEDULE)]);
+    eventually_eq("the taint that stays", SOON, born, broken).await?;
+
+    // These get Ready while their critical pods do: both controllers write the same lists.
+    let names: Vec<String> = (0..NODES)
+        .map(|number| format!("worker-{number}"))
+        .collect();
+    for name in &names {
+        let node = registering(name).label("csi", "true");
+        node.create(&client).await?;
+    }
+    for name in &names {
+        set_node_condition(&client, name, "Ready", "True").await?;
+    }
+    let gated = async || {
+        let mut gated = Vec::new();
+        for name in &names {
+            let taints = taints(&client, name).await?;
+            let has = |key: &str| taints.iter().any(|taint| taint.key == key);
+            gated.push((has(GATE), has(NOT_READY)));
+            // The gate goes last: before, the second DaemonSet has no Ready pod.
+            if !has(GATE) {
+                let ready = pods_on(&client, name)
+                    .await?
+                    .iter()
+                    .filter(|pod| is_ready(pod))
+                    .count();
+                assert!(ready >= 2, "node {name} was opened with {ready} Ready pods");
+            }
+        }
+        Ok(gated)
+    };
+    let open = vec![(false, false); NODES];
+    eventually_eq("gates and not-ready taints", SOON, open, gated).await?;
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    eventually("the workload is bound to one of them", SOON, async || {
+        let node = pods
+            .get("workload")
+            .await?
+            .spec
+            .and_then(|spec| spec.node_name);
+        Ok(node.is_some_and(|node| names.contains(&node)))
+    })
+    .await?;
+
+    // What the lifecycle controller adds later stays too, with a gate put back and lifted beside it.
+    set_node_condition(&client, "worker-0", "MemoryPressure", "True").await?;
+    let pressure = set(&[("node.kubernetes.io/memory-pressure", NO_SCHEDULE)]);
+    let now = async || Ok(keys(taints(&client, "worker-0").await?));
+    eventually_eq("memory pressure", SOON, pressure.clone(), now).await?;
+    let gate = format!("{GATE}=:{NO_SCHEDULE}");
+    cluster
+        .kubectl(&["taint", "node", "worker-0", &gate])
+        .await?;
+    eventually_eq("memory pressure alone", SOON, pressure.clone(), now).await?;
+    never("a taint is lost", A_MOMENT, async || {
+        Ok(now().await? != pressure)
+    })
+    .await?;
+    // Now that others are Ready, its zone is no longer wholly disrupted, and its pods may be evicted.
+    let evicting = set(&[(NOT_READY, "NoExecute"), (NOT_READY, NO_SCHEDULE)]);
+    eventually_eq("the taints of the broken node", SOON, evicting, broken).await?;
+    Ok(())
+}

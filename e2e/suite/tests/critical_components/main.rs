@@ -1,0 +1,57 @@
+//! Critical components in the manner of Gardener: what a node waits for before its taint goes, what it does not wait
+//! for, and what is said about it meanwhile.
+//!
+//! All tests share a cluster with the rule of `config/samples` in it, which is about every node. Each keeps to a node
+//! pool of its own ([`pool::Pool`]). Where the configuration differs, there is another cluster.
+
+mod again;
+mod configured;
+mod csi;
+mod endings;
+mod events;
+mod lifecycle;
+mod opening;
+mod placement;
+mod pool;
+mod published;
+mod refused;
+mod shut_out;
+mod single_conditions;
+mod unpublished;
+mod updates;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use nodegate_testbed::{Cluster, Options, SharedInstallation};
+use tokio::sync::OnceCell;
+
+/// How long something may take that takes milliseconds on a quiet machine.
+const SOON: Duration = Duration::from_secs(20);
+/// How long is watched that something does not happen.
+const A_MOMENT: Duration = Duration::from_millis(500);
+
+/// Gardener's taint, which its kubelets register their nodes with.
+const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
+/// The taint that every node is born with, until its kubelet says that it is Ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const NO_SCHEDULE: &str = "NoSchedule";
+
+/// The condition that Gardener's rule waits for.
+const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+
+/// Gardener's rule, about every Linux node.
+const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
+/// The name of Gardener's rule.
+const SAMPLE_NAME: &str = "gardener-critical-components";
+
+static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::full(), &[]);
+
+/// The cluster with Gardener's rule in force.
+async fn gardener() -> Result<&'static Cluster> {
+    static RULE: OnceCell<()> = OnceCell::const_new();
+    let cluster = INSTALLATION.get().await?;
+    RULE.get_or_try_init(async || cluster.apply(SAMPLE).await.map(drop))
+        .await?;
+    Ok(cluster)
+}

@@ -1,0 +1,248 @@
+//! A test's own node pool: nodes with a label of their own, and critical components that are meant for them alone.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Api, Client, ResourceExt};
+use nodegate_testbed::changes::{patch_node, set_pod_ready};
+use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, PodBuilder, RuleBuilder};
+use nodegate_testbed::sights::{has_taint, node_condition, pods_on, rule_status, taints};
+use nodegate_testbed::{Cluster, eventually, eventually_eq, kwok, never};
+use serde_json::json;
+
+use crate::{A_MOMENT, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
+
+/// The label that tells pools apart.
+pub const POOL: &str = "pool";
+
+/// The namespace of the critical components.
+pub const NAMESPACE: &str = "kube-system";
+
+/// A node pool. Its first node has its name, and so has the taint of its own rule.
+pub struct Pool {
+    pub cluster: &'static Cluster,
+    pub client: Client,
+    pub name: &'static str,
+}
+
+impl Pool {
+    /// A pool in the shared cluster, under Gardener's rule.
+    pub async fn under_gardeners_rule(name: &'static str) -> Result<Self> {
+        Self::on(crate::gardener().await?, name).await
+    }
+
+    /// A pool in this cluster.
+    pub async fn on(cluster: &'static Cluster, name: &'static str) -> Result<Self> {
+        let client = cluster.client().await?;
+        Ok(Self {
+            cluster,
+            client,
+            name,
+        })
+    }
+
+    /// The pool's node as it joins a Gardener cluster, with kwok for its kubelet. Without the node lifecycle
+    /// controller it keeps the `not-ready` taint until [`Pool::lift_not_ready`].
+    pub fn node(&self) -> NodeBuilder {
+        self.unattended_node().managed_by_kwok()
+    }
+
+    /// The same without a kubelet: its pods do only what the test does for them.
+    pub fn unattended_node(&self) -> NodeBuilder {
+        self.further_node(self.name)
+            .allocatable("pods", "100")
+            .allocatable("cpu", "8")
+    }
+
+    /// Another node of the pool, without a kubelet.
+    pub fn further_node(&self, name: &str) -> NodeBuilder {
+        fixtures::node(name)
+            .label(POOL, self.name)
+            .taint(GATE, NO_SCHEDULE)
+    }
+
+    /// Lets a node join, after a moment. The controller watches each kind of object by itself: what was created in the
+    /// same instant as the node may reach it after the node.
+    pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
+        tokio::time::sleep(A_MOMENT).await;
+        node.create(&self.client).await
+    }
+
+    /// A critical `DaemonSet` for this pool, which tolerates nothing yet.
+    pub fn intolerant_daemon_set(&self, name: &str) -> DaemonSetBuilder {
+        fixtures::daemon_set(&format!("{NAMESPACE}/{}", self.daemon_set_name(name)))
+            .critical()
+            .node_selector(POOL, self.name)
+    }
+
+    /// A critical `DaemonSet` for this pool that tolerates everything, as network plugins do.
+    pub fn daemon_set(&self, name: &str) -> DaemonSetBuilder {
+        self.intolerant_daemon_set(name).tolerate_everything()
+    }
+
+    /// The full name of one of the pool's `DaemonSet`s.
+    pub fn daemon_set_name(&self, name: &str) -> String {
+        format!("{}-{name}", self.name)
+    }
+
+    /// A critical pod without an owner on the pool's node.
+    pub fn pod(&self, name: &str) -> PodBuilder {
+        fixtures::pod(&format!("{NAMESPACE}/{}-{name}", self.name))
+            .critical()
+            .on(self.name)
+            .tolerate_everything()
+    }
+
+    /// Lets one of the pool's pods without an owner be Ready or not.
+    pub async fn set_pod_ready(&self, name: &str, ready: bool) -> Result<()> {
+        let name = format!("{}-{name}", self.name);
+        self.set_ready_in(NAMESPACE, &name, ready).await
+    }
+
+    /// Lets a pod on the pool's node be Ready or not. Where kwok is about to start it, that comes first: it would
+    /// overwrite what it has not seen yet.
+    pub async fn set_ready_in(&self, namespace: &str, pod: &str, ready: bool) -> Result<()> {
+        let node = nodegate_testbed::sights::node(&self.client, self.name).await?;
+        if node.annotations().contains_key(kwok::MANAGED.0) {
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+            eventually("kwok starts the pod", SOON, async || {
+                let status = pods.get(pod).await?.status.unwrap_or_default();
+                Ok(status.phase.as_deref() == Some("Running"))
+            })
+            .await?;
+        }
+        set_pod_ready(&self.client, namespace, pod, ready).await
+    }
+
+    /// The pods of one of the pool's `DaemonSet`s on its node, those on their way out left out.
+    pub async fn pods_of(&self, daemon_set: &str) -> Result<Vec<Pod>> {
+        let name = self.daemon_set_name(daemon_set);
+        let mut pods = pods_on(&self.client, self.name).await?;
+        pods.retain(|pod| {
+            pod.metadata.deletion_timestamp.is_none()
+                && pod
+                    .owner_references()
+                    .iter()
+                    .any(|owner| owner.name == name)
+        });
+        Ok(pods)
+    }
+
+    /// The name of the pod of one of the pool's `DaemonSet`s on its node, once it is there.
+    pub async fn pod_of(&self, daemon_set: &str) -> Result<String> {
+        let pod = eventually("the DaemonSet has a pod on the node", SOON, async || {
+            Ok(self.pods_of(daemon_set).await?.pop())
+        })
+        .await?;
+        Ok(pod.name_any())
+    }
+
+    /// Lets the pod of one of the pool's `DaemonSet`s be Ready or not, once it is there.
+    pub async fn set_ready(&self, daemon_set: &str, ready: bool) -> Result<()> {
+        let pod = self.pod_of(daemon_set).await?;
+        self.set_ready_in(NAMESPACE, &pod, ready).await
+    }
+
+    /// Takes the taint off the node that it was born with, as the node lifecycle controller does when it is Ready.
+    pub async fn lift_not_ready(&self) -> Result<()> {
+        eventually("the not-ready taint goes", SOON, async || {
+            let mut taints = taints(&self.client, self.name).await?;
+            taints.retain(|taint| taint.key != NOT_READY);
+            let version = nodegate_testbed::sights::node(&self.client, self.name)
+                .await?
+                .resource_version();
+            let patch =
+                json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+            patch_node(&self.client, self.name, &patch).await?;
+            Ok(!has_taint(&self.client, self.name, NOT_READY).await?)
+        })
+        .await
+    }
+
+    /// Whether the node has Gardener's taint.
+    pub async fn is_gated(&self) -> Result<bool> {
+        has_taint(&self.client, self.name, GATE).await
+    }
+
+    /// Waits until the node is open; answers how long that took.
+    pub async fn opens(&self) -> Result<Duration> {
+        let started = Instant::now();
+        let what = format!("node {} opens", self.name);
+        eventually(&what, SOON, async || Ok(!self.is_gated().await?)).await?;
+        Ok(started.elapsed())
+    }
+
+    /// Wants the node to be closed for a reason, and to stay so.
+    pub async fn is_held_because(&self, message: &str) -> Result<()> {
+        self.says(COMPONENTS_READY, "False", message).await?;
+        self.stays_closed().await
+    }
+
+    /// Wants the node to be closed because a pod of this `DaemonSet` is not Ready.
+    pub async fn is_held_by_the_pod_of(&self, daemon_set: &str) -> Result<()> {
+        let pod = self.pod_of(daemon_set).await?;
+        self.is_held_because(&format!("pod {NAMESPACE}/{pod} is not Ready"))
+            .await
+    }
+
+    /// Wants the node to be closed because this `DaemonSet` has no pod there.
+    pub async fn is_held_for_want_of(&self, daemon_set: &str) -> Result<()> {
+        let name = self.daemon_set_name(daemon_set);
+        self.is_held_because(&format!(
+            "DaemonSet {NAMESPACE}/{name} has no pod on this node"
+        ))
+        .await
+    }
+
+    /// Wants the node to stay closed for a moment.
+    pub async fn stays_closed(&self) -> Result<()> {
+        let what = format!("node {} opens", self.name);
+        never(&what, A_MOMENT, async || Ok(!self.is_gated().await?)).await
+    }
+
+    /// Waits until a condition of the node has this status and message.
+    pub async fn says(&self, condition: &str, status: &str, message: &str) -> Result<()> {
+        let expected = Some((status.to_owned(), message.to_owned()));
+        let what = format!("what node {} says about {condition}", self.name);
+        eventually_eq(&what, SOON, expected, async || {
+            let condition = node_condition(&self.client, self.name, condition).await?;
+            Ok(
+                condition
+                    .map(|condition| (condition.status, condition.message.unwrap_or_default())),
+            )
+        })
+        .await
+    }
+
+    /// A rule about this pool alone, with a taint of its own ([`Pool::own_taint`]).
+    pub fn rule(&self) -> RuleBuilder {
+        fixtures::rule(self.name, &self.own_taint()).selects(POOL, self.name)
+    }
+
+    /// Creates a rule and waits until it is in force.
+    pub async fn enforce(&self, rule: RuleBuilder) -> Result<()> {
+        let name = rule.create(&self.client).await?.name_any();
+        eventually("the rule is in force", SOON, async || {
+            let status = rule_status(&self.client, &name).await?;
+            Ok(status["observedGeneration"].is_number())
+        })
+        .await
+    }
+
+    /// The taint of the pool's own rule.
+    pub fn own_taint(&self) -> String {
+        format!("readiness.k8s.io/{}", self.name)
+    }
+
+    /// Whether the node has the taint of the pool's own rule.
+    pub async fn has_own_taint(&self) -> Result<bool> {
+        has_taint(&self.client, self.name, &self.own_taint()).await
+    }
+
+    /// Waits until the node has the taint of the pool's own rule, or has it no more.
+    pub async fn gets_own_taint(&self, expected: bool) -> Result<()> {
+        let what = format!("node {} has its own rule's taint", self.name);
+        eventually_eq(&what, SOON, expected, async || self.has_own_taint().await).await
+    }
+}

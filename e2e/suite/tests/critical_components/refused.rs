@@ -1,0 +1,115 @@
+//! Configuration files that the controller turns down, at once and by name of the field. There is no cluster here.
+
+use std::env::temp_dir;
+use std::fs;
+use std::process::{self, Command};
+
+use anyhow::{Context, Result};
+use nodegate_testbed::controller::binary;
+
+const CLASS: &str = "
+- name: gpu
+  selector: {matchLabels: {gpu.example.com/component: driver}}
+  conditionPrefix: gpu.example.com/
+  csiAnnotationPrefix: gpu.example.com/wait-for-csi-node-
+";
+
+/// Starts the controller with this configuration; answers how it ended and what it said.
+fn start_with(name: &str, configuration: &str) -> Result<(Option<i32>, String)> {
+    let file = temp_dir().join(format!("nodegate-suite-{}-{name}.yaml", process::id()));
+    fs::write(&file, configuration)?;
+    let output = Command::new(binary()?)
+        .arg("controller")
+        .arg("--config")
+        .arg(&file)
+        .arg("--health-probe-bind-address=0")
+        .env("KUBECONFIG", "/nonexistent")
+        .env_remove("RUST_BACKTRACE")
+        .output();
+    fs::remove_file(&file)?;
+    let output = output.context("starting the controller")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output.status.code(), said))
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_refused_by_the_name_of_the_field() -> Result<()> {
+    let classes = |class: &str| format!("criticalComponentClasses:{class}");
+    let with = |from: &str, to: &str| classes(&CLASS.replace(from, to));
+    for (name, configuration, expected) in [
+        (
+            "unknown-key",
+            "criticalComponents: []".to_owned(),
+            "criticalComponents",
+        ),
+        (
+            "unknown-key-of-a-class",
+            with("conditionPrefix", "conditionsPrefix"),
+            "conditionsPrefix",
+        ),
+        (
+            "bad-operator",
+            with(
+                "{matchLabels: {gpu.example.com/component: driver}}",
+                "{matchExpressions: [{key: gpu, operator: Like, values: [x]}]}",
+            ),
+            "criticalComponentClasses[0].selector",
+        ),
+        (
+            "empty-selector",
+            with("{matchLabels: {gpu.example.com/component: driver}}", "{}"),
+            "criticalComponentClasses[0].selector: must not be empty",
+        ),
+        (
+            "prefix-without-slash",
+            with("conditionPrefix: gpu.example.com/", "conditionPrefix: gpu"),
+            "criticalComponentClasses[0].conditionPrefix",
+        ),
+        (
+            "reserved-prefix",
+            with(
+                "conditionPrefix: gpu.example.com/",
+                "conditionPrefix: csidriver.nodegate.dev/",
+            ),
+            "criticalComponentClasses[0].conditionPrefix: is reserved",
+        ),
+        (
+            "duplicate-prefix",
+            classes(&format!("{CLASS}{}", CLASS.replace("name: gpu", "name: b"))),
+            "criticalComponentClasses[1].conditionPrefix: another class has this prefix already",
+        ),
+        (
+            "duplicate-name",
+            classes(&CLASS.repeat(2)),
+            "criticalComponentClasses[1].name: another class has this name already",
+        ),
+        (
+            "passing-taint",
+            "passingTaints: [example.com/ok, 'not a key']".to_owned(),
+            "passingTaints[1]",
+        ),
+        (
+            "text-for-a-list",
+            "passingTaints: example.com/starting".to_owned(),
+            r#"passingTaints: expected a list of taint keys, found text "example.com/starting" (line 1)"#,
+        ),
+        ("no-yaml", "{".to_owned(), "cannot parse configuration file"),
+    ] {
+        let (code, said) = start_with(name, &configuration)?;
+        assert_eq!(code, Some(1), "{name} ended otherwise and said: {said}");
+        assert!(said.contains(expected), "{name} said: {said}");
+        assert!(said.lines().count() <= 12, "{name} said a lot: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_configuration_file_that_is_not_there_is_named() -> Result<()> {
+    let output = Command::new(binary()?)
+        .args(["controller", "--config=/nonexistent/nodegate.yaml"])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("/nonexistent/nodegate.yaml"), "{said}");
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! README, documentation and examples as a reader finds them: every relative link leads to a file that is there, and every
+//! anchor to a heading; the book has every page.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::install::repository;
+
+/// All pages, by their paths in the repository.
+fn pages() -> Result<BTreeMap<String, String>> {
+    let mut pages = BTreeMap::new();
+    let readme = fs::read_to_string(repository().join("README.md"))?;
+    pages.insert("README.md".to_owned(), readme);
+    for folder in ["docs", "examples"] {
+        collect(folder, &mut pages)?;
+    }
+    Ok(pages)
+}
+
+fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
+    for entry in fs::read_dir(repository().join(folder))? {
+        let entry = entry?;
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            collect(&path, pages)?;
+        } else if entry.path().extension().is_some_and(|kind| kind == "md") {
+            let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
+            pages.insert(path, text);
+        }
+    }
+    Ok(())
+}
+
+/// The lines of a page outside of its code blocks.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
+}
+
+/// The targets of the links on a page.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    prose(page).flat_map(|line| {
+        line.split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+    })
+}
+
+/// The anchors of a page: its headings as GitHub and mdBook make them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    for heading in headings {
+        let anchor: String = heading
+            .trim_start_matches('#')
+            .trim()
+            .to_lowercase()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect();
+        let mut unique = anchor.clone();
+        let mut number = 1;
+        while !anchors.insert(unique.clone()) {
+            unique = format!("{anchor}-{number}");
+            number += 1;
+        }
+    }
+    anchors
+}
+
+/// A path from the repository's root, given one relative to a page.
+fn resolve(page: &str, relative: &str) -> Option<String> {
+    if relative.is_empty() {
+        return Some(page.to_owned());
+    }
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in relative.trim_end_matches('/').split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() -> Result<()> {
+    let pages = pages()?;
+    let mut broken = Vec::new();
+    for (page, text) in &pages {
+        for link in links(text).filter(|link| !link.contains("://")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = resolve(page, path);
+            let leads = target.as_ref().is_some_and(|target| {
+                let is_there = repository().join(target).exists();
+                let has_anchor = || pages.get(target).map(|text| anchors(text).contains(anchor));
+                is_there && (anchor.is_empty() || has_anchor() == Some(true))
+            });
+            if !leads {
+                broken.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    ensure!(
+        broken.is_empty(),
+        "links that lead nowhere:\n{}",
+        broken.join("\n")
+    );
+    Ok(())
+}
+
+#[test]
+fn the_book_has_every_page() -> Result<()> {
+    let pages = pages()?;
+    let summary = "docs/SUMMARY.md";
+    let listed: BTreeSet<String> = links(&pages[summary])
+        .filter_map(|link| resolve(summary, link))
+        .collect();
+    let missing: Vec<_> = pages
+        .keys()
+        .filter(|page| ![summary, "README.md"].contains(&page.as_str()))
+        .filter(|page| !listed.contains(*page))
+        .collect();
+    ensure!(missing.is_empty(), "not in {summary}: {missing:?}");
+    Ok(())
+}
+
+#[test]
+fn anchors_are_made_as_readers_expect() {
+    let page = "# A `code` title\n\n## Status, events\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n";
+    let expected = ["a-code-title", "status-events", "twice", "twice-1"];
+    assert_eq!(anchors(page), expected.map(String::from).into());
+}

@@ -1,0 +1,215 @@
+//! Nodes that wait for what is labelled as critical.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use nodegate_testbed::fixtures::{node, set_csi_drivers};
+use nodegate_testbed::{Witness, sights};
+
+use crate::scene::{SOON, Scene};
+
+const NETWORK_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+const NO_SCHEDULE: &str = "NoSchedule";
+
+#[tokio::test]
+async fn examples_cni() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/cni";
+    let scene = Scene::of("cni", None).await?;
+    scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    scene.pod("example-network-plugin", "worker").await?;
+    scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
+    scene.has_taint("worker", TAINT, false).await?;
+
+    // An update of the plugin closes nothing.
+    scene
+        .set_ready("example-network-plugin", "worker", false)
+        .await?;
+    scene.keeps_taint("worker", TAINT, false).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
+
+    // Neither does the rule, where the plugin is ready before it.
+    scene.delete_rule("cni").await?;
+    let witness = Witness::of_nodes(&scene.client).await?;
+    scene.apply("cni").await?;
+    scene.keeps_taint("worker", TAINT, false).await?;
+    let states = witness.up_to(&scene.client, "worker").await?;
+    let closed = states["worker"]
+        .iter()
+        .any(|node| sights::count_taints(node, TAINT) > 0);
+    ensure!(!closed, "a node whose plugin was ready was closed");
+
+    // Undone while a node waits.
+    scene.join(node("late")).await?;
+    scene.has_taint("late", TAINT, true).await?;
+    scene.delete_rule("cni").await?;
+    scene.has_taint("late", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_csi() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/storage";
+    let scene = Scene::of("csi", None).await?;
+    let worker = scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    scene.set_ready("example-csi-node", "worker", true).await?;
+    let words = "CSI driver csi.example.com is not registered on this node";
+    scene.is_unmet("worker", NETWORK_READY, words).await?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    set_csi_drivers(&scene.client, &worker, &["csi.example.com"]).await?;
+    scene.has_taint("worker", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_csi_by_registration_alone() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/storage";
+    let scene = Scene::of("csi/driver-rule.yaml", None).await?;
+    let worker = scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    set_csi_drivers(&scene.client, &worker, &["other.example.com"]).await?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    set_csi_drivers(&scene.client, &worker, &["csi.example.com"]).await?;
+    scene.has_taint("worker", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_gpu() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/gpu";
+    const COMPONENTS: &str = "gpu.example.com/CriticalComponentsReady";
+    const RESOURCE: &str = "resource.nodegate.dev/nvidia.com/gpu";
+    let scene = Scene::of("gpu", Some("gpu/config.yaml")).await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.join(node("other")).await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    scene
+        .is_unmet("gpu-1", COMPONENTS, "no pod on this node")
+        .await?;
+    scene
+        .is_unmet("gpu-1", RESOURCE, "this node has no nvidia.com/gpu")
+        .await?;
+    scene.turn_ready("gpu-1").await?;
+    for daemon_set in ["example-gpu-driver", "example-device-plugin"] {
+        scene.keeps_taint("gpu-1", TAINT, true).await?;
+        scene.set_ready(daemon_set, "gpu-1", true).await?;
+    }
+    scene.keeps_taint("gpu-1", TAINT, true).await?;
+    // What the kubelet does when the device plugin has registered.
+    let offer = serde_json::json!({"status": {
+        "capacity": {"nvidia.com/gpu": "8"},
+        "allocatable": {"nvidia.com/gpu": "8"},
+    }});
+    nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
+    scene.has_taint("gpu-1", TAINT, false).await?;
+    scene.keeps_taint("other", TAINT, false).await
+}
+
+/// The node of the Gardener example, from its registration until its components in `kube-system` are ready.
+async fn join_gardener(scene: &Scene, taint: &str) -> Result<()> {
+    let worker = scene.join(node("worker").taint(taint, NO_SCHEDULE)).await?;
+    scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
+    scene.pod("example-agent", "worker").await?;
+    scene.set_ready("example-network", "worker", true).await?;
+    scene.keeps_taint("worker", taint, true).await?;
+    set_csi_drivers(&scene.client, &worker, &["csi.example.com"]).await?;
+    Ok(())
+}
+
+const GARDENERS: &str = "node.gardener.cloud/critical-components-not-ready";
+
+#[tokio::test]
+async fn examples_gardener_in_all_namespaces() -> Result<()> {
+    let scene = Scene::of("gardener", Some("gardener/all-namespaces.yaml")).await?;
+    join_gardener(&scene, GARDENERS).await?;
+    let words = "pod example-agents/example-agent-";
+    scene.is_unmet("worker", NETWORK_READY, words).await?;
+    scene.keeps_taint("worker", GARDENERS, true).await?;
+    scene.set_ready("example-agent", "worker", true).await?;
+    scene.has_taint("worker", GARDENERS, false).await?;
+    let reasons = ["UnreadyNodeCriticalPods", "NodeCriticalComponentsReady"];
+    scene.has_events("worker", &reasons).await?;
+
+    // Whoever is to take over finds the taints as they were.
+    scene
+        .join(node("late").taint(GARDENERS, NO_SCHEDULE))
+        .await?;
+    scene.is_unmet("late", NETWORK_READY, "not Ready").await?;
+    scene.delete_rule("gardener-critical-components").await?;
+    scene.keeps_taint("late", GARDENERS, true).await
+}
+
+#[tokio::test]
+async fn examples_gardener_in_kube_system_only() -> Result<()> {
+    let scene = Scene::of("gardener", None).await?;
+    join_gardener(&scene, GARDENERS).await?;
+    scene.has_taint("worker", GARDENERS, false).await?;
+    nodegate_testbed::eventually("the rule names the other one", SOON, async || {
+        let rule = "gardener-critical-components";
+        let kind = "DaemonSetsOutsideNamespaces";
+        let said = sights::rule_condition(&scene.client, rule, kind).await?;
+        let said = said["message"].as_str().unwrap_or_default();
+        Ok(said.contains("DaemonSet example-agents/example-agent"))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn examples_security_agent() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/security-agent";
+    const AGENT: &str = "example-security-agent";
+    let scene = Scene::of("security-agent", Some("security-agent/config.yaml")).await?;
+    let nodes = ["worker-1", "worker-2", "worker-3"];
+    for name in nodes {
+        scene.join(node(name)).await?;
+        // A node that joins gets no grace.
+        scene.has_taint(name, TAINT, true).await?;
+        scene.set_ready(AGENT, name, true).await?;
+        scene.has_taint(name, TAINT, false).await?;
+    }
+
+    // An update: the pod goes and another one comes, node by node.
+    let witness = Witness::of_nodes(&scene.client).await?;
+    for name in nodes {
+        let pod = scene.pod(AGENT, name).await?;
+        let old = pod.metadata.name.unwrap_or_default();
+        nodegate_testbed::changes::delete_pod(&scene.client, "kube-system", &old).await?;
+        scene.set_ready(AGENT, name, true).await?;
+    }
+    scene.keeps_taint("worker-1", TAINT, false).await?;
+    for (name, states) in witness.up_to(&scene.client, "worker-1").await? {
+        let closed = states
+            .iter()
+            .any(|node| sights::count_taints(node, TAINT) > 0);
+        ensure!(!closed, "{name} was closed by an update");
+    }
+
+    // On one node it is gone for good.
+    let since = Instant::now();
+    scene.set_ready(AGENT, "worker-2", false).await?;
+    scene.has_taint("worker-2", TAINT, true).await?;
+    ensure!(since.elapsed() >= Duration::from_secs(30), "too early");
+    scene.set_ready(AGENT, "worker-2", true).await?;
+    scene.has_taint("worker-2", TAINT, false).await?;
+
+    // On all of them: the rule does not believe it.
+    for name in nodes {
+        scene.set_ready(AGENT, name, false).await?;
+    }
+    nodegate_testbed::eventually("the rule holds back", SOON, async || {
+        let limited =
+            sights::rule_condition(&scene.client, "security-agent", "DisruptionLimited").await?;
+        Ok(limited["status"] == "True")
+    })
+    .await?;
+    for name in nodes {
+        scene.keeps_taint(name, TAINT, false).await?;
+    }
+    Ok(())
+}

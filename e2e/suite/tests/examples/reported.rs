@@ -1,0 +1,166 @@
+//! Nodes that wait for what somebody else reports.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
+use nodegate_testbed::changes::{patch_node_status, set_node_condition};
+use nodegate_testbed::fixtures::node;
+use nodegate_testbed::{eventually, sights};
+use serde_json::{Value, json};
+
+use crate::scene::{SOON, Scene, read};
+
+const CLOCK: &str = "readiness.k8s.io/clock";
+
+/// What the example has Node Problem Detector do, read as that does.
+struct Monitor {
+    configuration: Value,
+    check: String,
+}
+
+impl Monitor {
+    fn read() -> Result<Self> {
+        let config_map: ConfigMap = read("node-problem-detector/config-map.yaml")?;
+        let data = config_map.data.context("no data")?;
+        Ok(Self {
+            configuration: serde_json::from_str(&data["clock-monitor.json"])?,
+            check: data["check-clock.sh"].clone(),
+        })
+    }
+
+    /// The condition as it is written after a check that ended so: the monitor's own words while all is well, else the
+    /// rule's reason and what the check printed, cut to length.
+    fn condition(&self, exit_code: i32, printed: &str) -> Result<Value> {
+        let (condition, rule) = (
+            &self.configuration["conditions"][0],
+            &self.configuration["rules"][0],
+        );
+        let length = &self.configuration["pluginConfig"]["max_output_length"];
+        let length = usize::try_from(length.as_u64().context("no length")?)?;
+        let (status, reason) = match exit_code {
+            0 => ("False", &condition["reason"]),
+            1 => ("True", &rule["reason"]),
+            _ => ("Unknown", &rule["reason"]),
+        };
+        let message = match exit_code {
+            0 => condition["message"].clone(),
+            _ => printed.chars().take(length).collect::<String>().into(),
+        };
+        let now = Timestamp::now().to_string();
+        Ok(json!({
+            "type": rule["condition"],
+            "status": status,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }))
+    }
+
+    /// Writes the condition after such a check: a strategic merge patch of the node's status.
+    async fn report(&self, scene: &Scene, node: &str, exit_code: i32, text: &str) -> Result<()> {
+        let patch = json!({"status": {"conditions": [self.condition(exit_code, text)?]}});
+        patch_node_status(&scene.client, node, &patch).await
+    }
+
+    /// Runs the check with a `timedatectl` that does this; its exit code, and what it printed.
+    fn run_check(&self, timedatectl: &str) -> Result<(Option<i32>, String)> {
+        let script = format!("timedatectl() {{ {timedatectl}; }}\n{}", self.check);
+        let output = Command::new("sh").arg("-c").arg(script).output()?;
+        let printed = String::from_utf8(output.stdout)?;
+        Ok((output.status.code(), printed.trim().to_owned()))
+    }
+}
+
+#[test]
+fn the_clock_check_tells_the_three_cases_apart() -> Result<()> {
+    let monitor = Monitor::read()?;
+    assert_eq!(monitor.run_check("echo yes")?, (Some(0), String::new()));
+    let (code, printed) = monitor.run_check("echo no")?;
+    assert_eq!(code, Some(1));
+    assert_eq!(printed, "the clock is not synchronized with any server");
+    let (code, printed) = monitor.run_check("return 1")?;
+    assert_eq!((code, printed.as_str()), (Some(2), "timedatectl failed"));
+    Ok(())
+}
+
+#[test]
+fn the_monitor_reports_the_condition_that_the_rule_waits_for() -> Result<()> {
+    let monitor = Monitor::read()?.configuration;
+    let rule: Value = read("node-problem-detector/rule.yaml")?;
+    let condition = &rule["spec"]["conditions"][0];
+    assert_eq!(monitor["plugin"], "custom");
+    assert_eq!(monitor["conditions"][0]["type"], condition["type"]);
+    assert_eq!(monitor["rules"][0]["condition"], condition["type"]);
+    assert_eq!(monitor["rules"][0]["type"], "permanent");
+    // A default is what a node has while nothing is wrong.
+    assert_eq!(condition["defaultStatus"], condition["requiredStatus"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn examples_node_problem_detector() -> Result<()> {
+    let monitor = Monitor::read()?;
+    let scene = Scene::of("node-problem-detector", None).await?;
+    let nodes = ["worker-1", "worker-2", "worker-3"];
+    for name in nodes {
+        scene.join(node(name)).await?;
+    }
+    for name in nodes {
+        scene.keeps_taint(name, CLOCK, false).await?;
+        monitor.report(&scene, name, 0, "").await?;
+    }
+    let (code, printed) = monitor.run_check("echo no")?;
+    let code = code.context("the check was killed")?;
+    monitor.report(&scene, "worker-1", code, &printed).await?;
+    scene.has_taint("worker-1", CLOCK, true).await?;
+    scene.keeps_taint("worker-2", CLOCK, false).await?;
+    monitor.report(&scene, "worker-1", 0, "").await?;
+    scene.has_taint("worker-1", CLOCK, false).await?;
+
+    // The time servers are down.
+    for name in nodes {
+        monitor.report(&scene, name, code, &printed).await?;
+    }
+    eventually("the rule holds back", SOON, async || {
+        let limited = sights::rule_condition(&scene.client, "clock", "DisruptionLimited").await?;
+        Ok(limited["reason"] == "AllZonesDisrupted")
+    })
+    .await?;
+    let mut closed = 0;
+    for name in nodes {
+        closed += usize::from(sights::has_taint(&scene.client, name, CLOCK).await?);
+    }
+    ensure!(closed <= 1, "{closed} nodes were closed");
+
+    // The detector is about to say what it does not know.
+    monitor
+        .report(&scene, "worker-2", 2, "timedatectl failed")
+        .await?;
+    scene.delete_rule("clock").await?;
+    for name in nodes {
+        scene.has_taint(name, CLOCK, false).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn examples_disruption() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/network-health";
+    const HEALTHY: &str = "network.example.com/Healthy";
+    let scene = Scene::of("disruption", None).await?;
+    // Nobody has said anything about this one.
+    scene.join(node("silent")).await?;
+    scene
+        .join(node("broken").condition(HEALTHY, "False"))
+        .await?;
+    scene.has_taint("broken", TAINT, true).await?;
+    scene.keeps_taint("silent", TAINT, false).await?;
+    set_node_condition(&scene.client, "broken", HEALTHY, "True").await?;
+    scene.has_taint("broken", TAINT, false).await?;
+    // From now on there is a grace period.
+    set_node_condition(&scene.client, "broken", HEALTHY, "False").await?;
+    scene.keeps_taint("broken", TAINT, false).await
+}

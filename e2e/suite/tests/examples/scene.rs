@@ -1,0 +1,240 @@
+//! A cluster with one example in it, and what its tests do and look at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Client, ResourceExt};
+use nodegate_testbed::changes::{patch_node, set_pod_ready};
+use nodegate_testbed::fixtures::{self, NodeBuilder};
+use nodegate_testbed::install::repository;
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never, sights};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Longer than anything takes, however busy the machine.
+pub const SOON: Duration = Duration::from_secs(60);
+/// Longer than a decision takes.
+const A_MOMENT: Duration = Duration::from_millis(700);
+
+/// Each cluster takes its share of memory: not too many at a time.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// The folder of all examples.
+pub fn examples() -> PathBuf {
+    repository().join("examples")
+}
+
+/// A YAML file of an example, such as `gpu/rule.yaml`.
+pub fn read<T: DeserializeOwned>(file: &str) -> Result<T> {
+    let text = fs::read_to_string(examples().join(file)).with_context(|| file.to_owned())?;
+    serde_saphyr::from_str(&text).with_context(|| file.to_owned())
+}
+
+/// A cluster with an example in force.
+pub struct Scene {
+    pub cluster: Cluster,
+    pub client: Client,
+    _controller: Controller,
+    _turn: SemaphorePermit<'static>,
+}
+
+impl Scene {
+    /// A cluster with the controller in it, started with a configuration file of an example or without one.
+    async fn set(configuration: Option<&str>) -> Result<Self> {
+        let turn = TURNS.acquire().await?;
+        let cluster = cluster().await?;
+        let configuration =
+            configuration.map(|file| format!("--config={}", examples().join(file).display()));
+        let arguments: Vec<&str> = configuration.as_deref().into_iter().collect();
+        Self::begin(turn, cluster, &arguments).await
+    }
+
+    /// The same with what Karpenter defines, and a controller that knows it.
+    pub async fn with_karpenter() -> Result<Self> {
+        let turn = TURNS.acquire().await?;
+        let cluster = cluster().await?;
+        cluster.install_karpenter().await?;
+        Self::begin(turn, cluster, &["--enable-karpenter"]).await
+    }
+
+    async fn begin(
+        turn: SemaphorePermit<'static>,
+        cluster: Cluster,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let client = cluster.client().await?;
+        let controller = Controller::start(&cluster, arguments).await?;
+        Ok(Self {
+            cluster,
+            client,
+            _controller: controller,
+            _turn: turn,
+        })
+    }
+
+    /// The same with an example applied and its rules in force.
+    pub async fn of(example: &str, configuration: Option<&str>) -> Result<Self> {
+        let scene = Self::set(configuration).await?;
+        scene.apply(example).await?;
+        Ok(scene)
+    }
+
+    /// Applies a folder or a file of an example and waits until all rules are in force.
+    pub async fn apply(&self, example: &str) -> Result<()> {
+        apply(&self.cluster, &examples().join(example)).await?;
+        let rules = fixtures::rules(&self.client);
+        eventually("the rules are in force", SOON, async || {
+            let rules = rules.list(&kube::api::ListParams::default()).await?;
+            let in_force = |rule: &kube::api::DynamicObject| {
+                rule.data["status"]["observedGeneration"].is_number()
+            };
+            Ok(!rules.items.is_empty() && rules.items.iter().all(in_force))
+        })
+        .await
+    }
+
+    /// Lets a node join. Its kubelet does nothing that the test does not do.
+    pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
+        let node = node.allocatable("pods", "100").allocatable("cpu", "8");
+        node.create(&self.client).await
+    }
+
+    /// Takes the taint off that every node is born with, as happens once its kubelet says that it is Ready.
+    pub async fn turn_ready(&self, node: &str) -> Result<()> {
+        const NOT_READY: &str = "node.kubernetes.io/not-ready";
+        eventually("the not-ready taint goes", SOON, async || {
+            let now = sights::node(&self.client, node).await?;
+            let mut taints = sights::taints(&self.client, node).await?;
+            taints.retain(|taint| taint.key != NOT_READY);
+            let version = now.resource_version();
+            let patch =
+                json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+            patch_node(&self.client, node, &patch).await?;
+            Ok(!sights::has_taint(&self.client, node, NOT_READY).await?)
+        })
+        .await
+    }
+
+    /// The pod of a `DaemonSet` on a node, once it is there.
+    pub async fn pod(&self, daemon_set: &str, node: &str) -> Result<Pod> {
+        let what = format!("DaemonSet {daemon_set} has a pod on {node}");
+        eventually(&what, SOON, async || {
+            let pods = sights::pods_on(&self.client, node).await?;
+            Ok(pods.into_iter().find(|pod| {
+                let owners = pod.owner_references();
+                pod.metadata.deletion_timestamp.is_none()
+                    && owners.iter().any(|owner| owner.name == daemon_set)
+            }))
+        })
+        .await
+    }
+
+    /// Lets the pod of a `DaemonSet` on a node be Ready or not.
+    pub async fn set_ready(&self, daemon_set: &str, node: &str, ready: bool) -> Result<()> {
+        let pod = self.pod(daemon_set, node).await?;
+        let namespace = pod.namespace().context("a pod without a namespace")?;
+        set_pod_ready(&self.client, &namespace, &pod.name_any(), ready).await
+    }
+
+    /// Waits until a node has a taint, or has it no more.
+    pub async fn has_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
+        let what = format!("{node} has taint {key}");
+        eventually_eq(&what, SOON, expected, async || {
+            sights::has_taint(&self.client, node, key).await
+        })
+        .await
+    }
+
+    /// Wants a node to keep a taint for a moment, or to stay without it.
+    pub async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
+        self.keeps_taint_for(node, key, expected, A_MOMENT).await
+    }
+
+    /// The same for some time.
+    pub async fn keeps_taint_for(
+        &self,
+        node: &str,
+        key: &str,
+        expected: bool,
+        time: Duration,
+    ) -> Result<()> {
+        let what = format!("taint {key} comes to or goes from {node}");
+        never(&what, time, async || {
+            Ok(sights::has_taint(&self.client, node, key).await? != expected)
+        })
+        .await
+    }
+
+    /// Waits until a condition of a node is `False`, with a message that has these words.
+    pub async fn is_unmet(&self, node: &str, condition: &str, words: &str) -> Result<()> {
+        let what = format!("{condition} of {node} is False: {words}");
+        eventually(&what, SOON, async || {
+            let condition = sights::node_condition(&self.client, node, condition).await?;
+            Ok(condition.is_some_and(|condition| {
+                let message = condition.message.unwrap_or_default();
+                condition.status == "False" && message.contains(words)
+            }))
+        })
+        .await
+    }
+
+    /// Waits until the events on a node have had these reasons, in any order.
+    pub async fn has_events(&self, node: &str, reasons: &[&str]) -> Result<()> {
+        let what = format!("events {reasons:?} on {node}");
+        eventually(&what, SOON, async || {
+            let events = sights::events_on(&self.client, node).await?;
+            let has = |reason: &&str| {
+                let mut events = events.iter();
+                events.any(|event| event.reason.as_deref() == Some(reason))
+            };
+            Ok(reasons.iter().all(has))
+        })
+        .await
+    }
+
+    /// Deletes a rule and waits until it is gone.
+    pub async fn delete_rule(&self, rule: &str) -> Result<()> {
+        let arguments = ["delete", "nrr", rule, "--timeout=60s"];
+        self.cluster.kubectl(&arguments).await.map(drop)
+    }
+}
+
+/// A cluster in which the tests are the kubelets.
+async fn cluster() -> Result<Cluster> {
+    let cluster = Cluster::start(Options {
+        kwok: None,
+        ..Options::full()
+    })
+    .await?;
+    cluster.install().await?;
+    Ok(cluster)
+}
+
+/// Applies a folder, as a kustomization where it is one, or a file; fields that nobody knows are refused.
+pub async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
+    let arguments = ["apply", "--validate=strict", by(path)];
+    on(cluster, &arguments, path).await
+}
+
+/// Deletes what was applied.
+pub async fn delete(cluster: &Cluster, path: &Path) -> Result<String> {
+    on(cluster, &["delete", "--wait=false", by(path)], path).await
+}
+
+fn by(path: &Path) -> &'static str {
+    if path.join("kustomization.yaml").is_file() {
+        "-k"
+    } else {
+        "-f"
+    }
+}
+
+async fn on(cluster: &Cluster, arguments: &[&str], path: &Path) -> Result<String> {
+    let path = path.to_string_lossy();
+    let arguments: Vec<&str> = arguments.iter().copied().chain([&*path]).collect();
+    cluster.kubectl(&arguments).await
+}

@@ -1,0 +1,106 @@
+//! Every folder under `examples/`, whoever wrote it: it tells its story, names its files, is played through by a test, and
+//! an API server takes it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::{Cluster, Options};
+
+use crate::scene::{apply, delete, examples};
+
+/// The names of all examples.
+fn names() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(examples())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        ensure!(
+            entry.file_type()?.is_dir(),
+            "examples/{name} is in no example's folder"
+        );
+        names.push(name);
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The source of every end-to-end test in a folder and below.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            sources(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
+    for name in names()? {
+        let folder = examples().join(&name);
+        let readme = fs::read_to_string(folder.join("README.md"))
+            .with_context(|| format!("examples/{name}/README.md"))?;
+        for entry in fs::read_dir(&folder)? {
+            let file = entry?.file_name().to_string_lossy().into_owned();
+            let link = format!("]({file})");
+            ensure!(
+                ["README.md", "kustomization.yaml"].contains(&file.as_str())
+                    || readme.contains(&link),
+                "examples/{name}/README.md does not name {file}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_example_is_played_through() -> Result<()> {
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"),
+        &mut files,
+    )?;
+    let mut text = String::new();
+    for file in files {
+        text.push_str(&fs::read_to_string(file)?);
+    }
+    let unplayed: BTreeSet<String> = names()?
+        .into_iter()
+        .filter(|name| {
+            let test = format!("fn examples_{}", name.replace('-', "_"));
+            let applied = format!("example(\"{name}\")");
+            !text.contains(&test) && !text.contains(&applied)
+        })
+        .collect();
+    ensure!(
+        unplayed.is_empty(),
+        "no test under e2e/tests plays examples/{unplayed:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_takes_every_example() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    cluster.install_karpenter_crds().await?;
+    for name in names()? {
+        let folder = examples().join(&name);
+        let said = apply(&cluster, &folder).await?;
+        // The next one may have a rule of the same name.
+        delete(&cluster, &folder).await?;
+        ensure!(
+            said.contains("nodereadinessrule.readiness.node.x-k8s.io/"),
+            "examples/{name} has no rule: {said}"
+        );
+    }
+    // The one manifest that is for Karpenter's users alone.
+    let node_pool = examples().join("startup-taints/karpenter-node-pool.yaml");
+    apply(&cluster, &node_pool).await?;
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! `kubectl apply -k`: what a real cluster makes of the manifests, and the controller that they describe.
+
+use anyhow::{Context, Result};
+use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::install::{NAMESPACE, config, write_kustomization};
+use nodegate_testbed::{Cluster, Options, deployment, eventually};
+use serde_json::json;
+
+use crate::{
+    CRD, MANAGER, SOON, TURNS, call_webhook_at, closed_node, folder, gates_and_releases,
+    until_bound, until_conflicts_are_refused,
+};
+
+#[tokio::test]
+async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    closed_node(&client).await?;
+    let default = config("default");
+    let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
+    let applied = cluster.kubectl(&apply).await?;
+    assert!(!applied.contains("Warning"), "{applied}");
+    // The namespace enforces pod security `restricted`: pods that do not meet it would not be made.
+    until_bound(&cluster, NAMESPACE, 2).await?;
+    let run = ["run", "lax", "--image=lax", "-n", NAMESPACE];
+    let refused = cluster.kubectl(&run).await;
+    assert!(
+        refused.is_err_and(|error| error.to_string().contains("violates PodSecurity")),
+        "the namespace takes pods that are not restricted"
+    );
+
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    gates_and_releases(&client, "worker")
+        .await
+        .with_context(|| controller.log())?;
+    let lease = ["get", "lease", "-n", NAMESPACE, "-o", "name"];
+    let leases = cluster.kubectl(&lease).await?;
+    assert!(
+        leases.contains("ba65f13e.readiness.node.x-k8s.io"),
+        "{leases}"
+    );
+
+    // Metrics are there for whoever is bound to the role that comes with them, and for nobody else.
+    let url = format!("https://{}/metrics", addresses.metrics);
+    assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
+    for command in [
+        "create serviceaccount prometheus",
+        "create clusterrolebinding prometheus --clusterrole=nrr-metrics-reader --serviceaccount=default:prometheus",
+    ] {
+        let arguments: Vec<_> = command.split(' ').collect();
+        cluster.kubectl(&arguments).await?;
+    }
+    let token = cluster
+        .service_account_token("default", "prometheus")
+        .await?;
+    eventually("metrics are served", SOON, async || {
+        let answer = Fetch::with_token(&token).get(&url).await?;
+        Ok(answer.status == 200 && answer.text.contains("nodegate_leader 1"))
+    })
+    .await?;
+
+    let again = cluster.kubectl(&apply).await?;
+    assert!(again.lines().count() > 15, "{again}");
+    cluster.kubectl(&["get", "crd", CRD]).await?;
+    controller.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let folder = folder("applied-webhook")?;
+    write_kustomization(&folder, &["default"], &["components/webhook"])?;
+    cluster
+        .kubectl(&["apply", "-k", &folder.to_string_lossy()])
+        .await?;
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    call_webhook_at(&cluster, &addresses.webhook).await?;
+    until_conflicts_are_refused(&cluster.client().await?, &controller).await
+}
+
+#[tokio::test]
+async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let labels = json!({
+        "control-plane": "controller-manager",
+        "app.kubernetes.io/name": "nrrcontroller",
+    });
+    let container = json!({
+        "name": "manager",
+        "image": "node-readiness-controller:v0.5.0",
+        "command": ["/manager"],
+        "args": ["--leader-elect", "--kube-api-qps=50"],
+    });
+    let earlier = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "nrr-controller-manager", "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"serviceAccountName": "nrr-controller-manager", "containers": [container]},
+            },
+        },
+    });
+    for apply in [
+        &["apply", "-k"][..],
+        &["apply", "--server-side", "--force-conflicts", "-k"],
+    ] {
+        cluster
+            .kubectl(&["create", "namespace", NAMESPACE])
+            .await
+            .ok();
+        cluster.apply(&earlier.to_string()).await?;
+        let default = config("default");
+        let default = default.to_string_lossy();
+        cluster.kubectl(&[apply, &[&default]].concat()).await?;
+        let path = "jsonpath={.spec.template.spec.containers[*].command} {.spec.template.spec.containers[*].args[*]}";
+        let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
+        let runs = cluster.kubectl(&arguments).await?;
+        assert!(
+            runs.starts_with("[\"/nodegate\"] controller --leader-elect "),
+            "{apply:?}: {runs}"
+        );
+        assert!(!runs.contains("qps"), "{apply:?}: {runs}");
+        let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+        controller.once_ready().await?.stop().await?;
+        cluster
+            .kubectl(&["delete", MANAGER, "-n", NAMESPACE])
+            .await?;
+    }
+    Ok(())
+}

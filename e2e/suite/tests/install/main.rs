@@ -1,0 +1,141 @@
+//! Installing Nodegate as an operator does, by kustomize and by Helm: what is rendered, what a real API server makes of
+//! it, and what is left when it is taken away.
+
+mod applied;
+mod released;
+mod removed;
+mod rendered;
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use nodegate_testbed::changes::{delete_rule, set_node_condition};
+use nodegate_testbed::fixtures::{node, rule, rules};
+use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::{Cluster, Controller, eventually};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+const SOON: Duration = Duration::from_secs(60);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+const MANAGER: &str = "deployment/nrr-controller-manager";
+const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
+const WEBHOOK: &str = "nrr-validating-webhook-configuration";
+
+/// Each cluster takes its share of memory: not too many at a time.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// Has a rule gate and release a node of this name, then deletes the rule.
+async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
+    node(name).label("test", name).create(client).await?;
+    rule(name, TAINT)
+        .waits_for(CONDITION)
+        .selects("test", name)
+        .create(client)
+        .await?;
+    eventually("the node is gated", SOON, async || {
+        has_taint(client, name, TAINT).await
+    })
+    .await?;
+    set_node_condition(client, name, CONDITION, "True").await?;
+    eventually("the node is released", SOON, async || {
+        Ok(!has_taint(client, name, TAINT).await?)
+    })
+    .await?;
+    delete_rule(client, name).await?;
+    eventually("the rule is gone", SOON, async || {
+        Ok(rules(client).get_opt(name).await?.is_none())
+    })
+    .await
+}
+
+/// Creates a node that carries every kind of taint on which the controller must start nevertheless.
+async fn closed_node(client: &Client) -> Result<()> {
+    let mut node = node("closed").managed_by_kwok();
+    for (key, effect) in [
+        ("readiness.k8s.io/network", "NoSchedule"),
+        ("readiness.k8s.io/storage", "NoExecute"),
+        ("readiness.k8s.io/cache", "PreferNoSchedule"),
+        (
+            "node.gardener.cloud/critical-components-not-ready",
+            "NoSchedule",
+        ),
+        ("node.cilium.io/agent-not-ready", "NoExecute"),
+        (
+            "node.cloudprovider.kubernetes.io/uninitialized",
+            "NoSchedule",
+        ),
+    ] {
+        node = node.taint(key, effect);
+    }
+    node.create(client).await?;
+    Ok(())
+}
+
+/// Waits until the Deployment's pods are admitted and bound to a node.
+async fn until_bound(cluster: &Cluster, namespace: &str, pods: usize) -> Result<()> {
+    eventually("the pods are admitted and bound", SOON, async || {
+        let path = "jsonpath={range .items[*]}{.spec.nodeName}{\"\\n\"}{end}";
+        let arguments = ["get", "pods", "-n", namespace, "-o", path];
+        let bound = cluster.kubectl(&arguments).await?;
+        Ok(bound.lines().filter(|node| !node.is_empty()).count() == pods)
+    })
+    .await
+    .context(cluster.kubectl(&["get", "events", "-n", namespace]).await?)
+}
+
+/// Has the API server call the webhook at this address: there is no network of Services here.
+async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
+    let path = "validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
+    let url = format!("https://{address}/{path}");
+    let client_config = json!({"service": null, "url": url});
+    let webhook = json!({"name": "vnodereadinessrule.readiness.node.x-k8s.io", "clientConfig": client_config});
+    let patch = json!({"webhooks": [webhook]}).to_string();
+    let arguments = [
+        "patch",
+        "validatingwebhookconfiguration",
+        WEBHOOK,
+        "-p",
+        &patch,
+    ];
+    cluster.kubectl(&arguments).await?;
+    Ok(())
+}
+
+/// Waits until a rule that conflicts with another one is turned down by the webhook, and leaves neither behind.
+async fn until_conflicts_are_refused(client: &Client, controller: &Controller) -> Result<()> {
+    eventually("the controller is ready", SOON, async || {
+        Ok(controller.is_ready().await)
+    })
+    .await
+    .with_context(|| controller.log())?;
+    let about = |name: &'static str| rule(name, TAINT).waits_for(CONDITION).selects("pool", "a");
+    eventually("the first rule is taken", SOON, async || {
+        about("first").create(client).await?;
+        Ok(true)
+    })
+    .await?;
+    let refused = about("second").create(client).await;
+    let Err(error) = refused else {
+        bail!("the webhook was not asked");
+    };
+    let text = format!("{error:#}");
+    assert!(
+        text.contains("conflicts with existing rule 'first'"),
+        "{text}"
+    );
+    delete_rule(client, "first").await
+}
+
+/// A folder for files that a test writes.
+fn folder(name: &str) -> Result<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("install")
+        .join(name);
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
+}

@@ -1,0 +1,151 @@
+//! `helm install`, `upgrade` and `uninstall`, for real.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use nodegate_testbed::fixtures::rules;
+use nodegate_testbed::install::NAMESPACE;
+use nodegate_testbed::install::chart;
+use nodegate_testbed::{Cluster, Options, deployment, eventually};
+
+use crate::{
+    CRD, MANAGER, SOON, TURNS, WEBHOOK, call_webhook_at, closed_node, gates_and_releases,
+    until_bound, until_conflicts_are_refused,
+};
+
+const RULE: &str = r#"rules: {network: {
+  enforcementMode: continuous, conditions: [{type: example.com/A, requiredStatus: "True"}],
+  taint: {key: readiness.k8s.io/a, effect: NoSchedule}, nodeSelector: {matchLabels: {pool: helm}}}}
+"#;
+
+/// `helm install` or `upgrade`, with these further arguments.
+async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) -> Result<String> {
+    let chart = chart();
+    let chart = chart.to_string_lossy();
+    let mut arguments = vec![verb, "nodegate", &chart, "--namespace", namespace];
+    arguments.extend(more);
+    cluster.helm(&arguments).await
+}
+
+#[tokio::test]
+async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    closed_node(&client).await?;
+    cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
+    let level = "pod-security.kubernetes.io/enforce=restricted";
+    cluster
+        .kubectl(&["label", "namespace", NAMESPACE, level])
+        .await?;
+    let notes = release(&cluster, "install", NAMESPACE, &[]).await?;
+    assert!(notes.contains("kubectl get nrr"), "{notes}");
+    assert!(!notes.contains("WARNING"), "{notes}");
+    until_bound(&cluster, NAMESPACE, 2).await?;
+    let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    gates_and_releases(&client, "installed")
+        .await
+        .with_context(|| controller.log())?;
+    controller.stop().await?;
+
+    let more = [
+        "--set=replicas=1,config.passingTaints={example.com/starting},webhook.enabled=true",
+        "--set=extraArgs={--rule-concurrent-reconciles=4,--node-concurrent-reconciles=8}",
+    ];
+    release(&cluster, "upgrade", NAMESPACE, &more).await?;
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    call_webhook_at(&cluster, &addresses.webhook).await?;
+    until_conflicts_are_refused(&client, &controller).await?;
+    let log = controller.log();
+    assert!(
+        log.contains("--rule-concurrent-reconciles is ignored"),
+        "{log}"
+    );
+
+    // The webhook first: the API server cannot call its Service here.
+    let webhook = ["delete", "validatingwebhookconfiguration", WEBHOOK];
+    cluster.kubectl(&webhook).await?;
+    release(&cluster, "upgrade", NAMESPACE, &["--reset-values"]).await?;
+    let values = cluster.folder().join("values.yaml");
+    std::fs::write(&values, RULE)?;
+    let values = values.to_string_lossy().into_owned();
+    release(&cluster, "upgrade", NAMESPACE, &["--values", &values]).await?;
+    rules(&client).get("network").await?;
+    gates_and_releases(&client, "upgraded").await?;
+
+    // In the order of the documentation: rules, then the rest.
+    cluster.kubectl(&["delete", "nrr", "--all"]).await?;
+    controller.stop().await?;
+    let uninstall = ["uninstall", "nodegate", "--namespace", NAMESPACE];
+    cluster.helm(&uninstall).await?;
+    eventually("nothing of it is left", SOON, async || {
+        let kinds = "all,role,rolebinding,clusterrole,clusterrolebinding,validatingwebhookconfiguration,networkpolicy,pdb";
+        let left = ["get", kinds, "-A", "-o", "name"];
+        Ok(!cluster.kubectl(&left).await?.contains("/nrr-"))
+    })
+    .await?;
+    // Helm leaves CRDs alone.
+    cluster.kubectl(&["get", "crd", CRD]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let values = cluster.folder().join("values.yaml");
+    std::fs::write(&values, RULE)?;
+    let values = values.to_string_lossy().into_owned();
+    let with_rule = ["--create-namespace", "--values", &values];
+    let with_webhook = [&with_rule[..], &["--set=webhook.enabled=true"]].concat();
+    let refused = release(&cluster, "install", "gates", &with_webhook).await;
+    let Err(error) = refused else {
+        bail!("it was installed");
+    };
+    let text = error.to_string();
+    assert!(text.contains("install without `rules` first"), "{text}");
+
+    // Without the webhook they do, and in any namespace.
+    release(&cluster, "install", "gates", &with_rule).await?;
+    let (controller, _) = deployment::run(&cluster, "gates").await?;
+    let controller = controller.once_ready().await?;
+    let client = cluster.client().await?;
+    gates_and_releases(&client, "elsewhere")
+        .await
+        .with_context(|| controller.log())?;
+    rules(&client).get("network").await?;
+    cluster.kubectl(&["-n", "gates", "get", MANAGER]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/upstream-crd.yaml");
+    cluster
+        .kubectl(&["create", "-f", &upstream.to_string_lossy()])
+        .await?;
+    let refused = release(&cluster, "install", NAMESPACE, &["--create-namespace"]).await;
+    let Err(error) = refused else {
+        bail!("Helm took over a CRD that somebody else applied");
+    };
+    assert!(error.to_string().contains("conflict"), "{error}");
+    let more = ["--create-namespace", "--skip-crds"];
+    let notes = release(&cluster, "install", NAMESPACE, &more).await?;
+    assert!(notes.contains("is older than this chart"), "{notes}");
+    assert!(notes.contains("spec.taintPolicy"), "{notes}");
+
+    // What the warning says helps.
+    let chart = chart();
+    let crds = ["show", "crds", &chart.to_string_lossy()];
+    let file = cluster.folder().join("crds.yaml");
+    std::fs::write(&file, cluster.helm(&crds).await?)?;
+    let file = file.to_string_lossy();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", &file];
+    cluster.kubectl(&apply).await?;
+    let notes = release(&cluster, "upgrade", NAMESPACE, &[]).await?;
+    assert!(!notes.contains("WARNING"), "{notes}");
+    Ok(())
+}

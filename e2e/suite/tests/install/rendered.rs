@@ -1,0 +1,250 @@
+//! What kustomize and Helm make of it, without a cluster: the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use nodegate_testbed::helm::helm;
+use nodegate_testbed::install::{chart, config, kustomize, write_kustomization};
+use serde_json::{Value, json};
+
+use crate::folder;
+
+/// A rendered cluster: objects by kind, namespace and name.
+pub type Objects = BTreeMap<String, Value>;
+
+/// Understands rendered manifests. Labels of Helm's own are left out.
+pub fn objects(manifests: &str) -> Result<Objects> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(manifests)?;
+    let mut objects = Objects::new();
+    for mut object in documents.into_iter().filter(|object| !object.is_null()) {
+        let labels = object.pointer_mut("/metadata/labels");
+        if let Some(labels) = labels.and_then(Value::as_object_mut) {
+            labels.retain(|key, _| !is_helms(key));
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));
+        let key = format!("{} {namespace}/{name}", text(&object["kind"]));
+        let twice = objects.insert(key.clone(), object);
+        assert!(twice.is_none(), "{key} is rendered twice");
+    }
+    Ok(objects)
+}
+
+fn is_helms(label: &str) -> bool {
+    [
+        "helm.sh/chart",
+        "app.kubernetes.io/version",
+        "app.kubernetes.io/managed-by",
+    ]
+    .contains(&label)
+}
+
+/// Each value of an object, with its path: what differs can be shown by itself.
+fn flat(object: &Value) -> BTreeSet<String> {
+    fn walk(path: &str, value: &Value, lines: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                for (name, value) in fields {
+                    walk(&format!("{path}/{name}"), value, lines);
+                }
+            }
+            Value::Array(items) if !items.is_empty() => {
+                for (index, value) in items.iter().enumerate() {
+                    walk(&format!("{path}/{index}"), value, lines);
+                }
+            }
+            value => {
+                // Kustomize writes 0.0 as 0.
+                let number = value.as_f64().map(|number| number.to_string());
+                let text = number.unwrap_or_else(|| value.to_string());
+                lines.insert(format!("{path} = {text}"));
+            }
+        }
+    }
+    let mut lines = BTreeSet::new();
+    walk("", object, &mut lines);
+    lines
+}
+
+/// What `helm template` makes of these values.
+pub async fn template(values: &[&str]) -> Result<Objects> {
+    let chart = chart();
+    let chart = chart.to_string_lossy();
+    let mut arguments = vec![
+        "template",
+        "nodegate",
+        &chart,
+        "--include-crds",
+        "--namespace=nrr-system",
+    ];
+    for value in values {
+        arguments.extend(["--set", value]);
+    }
+    objects(&helm(&arguments).await?)
+}
+
+#[tokio::test]
+async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
+    for (name, components, values) in [
+        ("plain", &[][..], &[][..]),
+        (
+            "webhook",
+            &["components/webhook"],
+            &["webhook.enabled=true"],
+        ),
+        (
+            "cert-manager",
+            &["components/webhook", "components/cert-manager"],
+            &["webhook.enabled=true", "webhook.certificate=cert-manager"],
+        ),
+        (
+            "karpenter",
+            &["components/karpenter"],
+            &["karpenter.enabled=true"],
+        ),
+        ("policies", &["policy"], &["policies.enabled=true"]),
+        (
+            "flowcontrol",
+            &["flowcontrol"],
+            &["flowControl.enabled=true"],
+        ),
+        (
+            "prometheus",
+            &["components/prometheus"],
+            &[
+                "metrics.serviceMonitor.enabled=true",
+                "metrics.prometheusRule.enabled=true",
+                "metrics.dashboard.enabled=true",
+            ],
+        ),
+    ] {
+        let folder = folder(name)?;
+        write_kustomization(&folder, &["default"], components)?;
+        let mut by_kustomize = objects(&kustomize(&folder).await?)?;
+        // Helm's namespace is the one it is told to install into.
+        by_kustomize.remove("Namespace /nrr-system");
+        let by_helm = template(values).await?;
+        let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&by_helm), keys(&by_kustomize), "{name}");
+        for (key, object) in &by_kustomize {
+            let (chart, own) = (flat(&by_helm[key]), flat(object));
+            let only = |a: &BTreeSet<String>, b: &BTreeSet<String>| -> Vec<String> {
+                a.difference(b).cloned().collect()
+            };
+            let (more, less) = (only(&chart, &own), only(&own, &chart));
+            assert!(
+                more.is_empty() && less.is_empty(),
+                "{name}: {key}: only Helm has {more:#?}, only kustomize has {less:#?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_policy_knows_the_taints_and_conditions_that_the_chart_is_told() -> Result<()> {
+    let values = [
+        "policies.enabled=true",
+        "policies.liftedTaints={node.cilium.io/agent-not-ready,ebs.csi.aws.com/agent-not-ready}",
+        "policies.conditionPrefixes=null",
+    ];
+    let objects = template(&values).await?;
+    let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
+    let expression = |name: &str| {
+        let variables = policy["spec"]["variables"].as_array();
+        let mut variables = variables.into_iter().flatten();
+        let variable = variables.find(|variable| variable["name"] == name);
+        variable.map(|variable| variable["expression"].clone())
+    };
+    let lifted = "['node.cilium.io/agent-not-ready', 'ebs.csi.aws.com/agent-not-ready']";
+    assert_eq!(expression("liftedTaints"), Some(json!(lifted)));
+    assert_eq!(expression("conditionPrefixes"), Some(json!("[]")));
+
+    // Nothing that would end the string gets into the expression.
+    let injected = "policies.liftedTaints={a'] + ['b}";
+    assert!(
+        template(&["policies.enabled=true", injected])
+            .await
+            .is_err()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_namespace_is_everywhere() -> Result<()> {
+    let chart = chart();
+    let all = "webhook.enabled=true,karpenter.enabled=true,policies.enabled=true,flowControl.enabled=true,config.passingTaints={a/b}";
+    let rendered = helm(&[
+        "template",
+        "nodegate",
+        &chart.to_string_lossy(),
+        "--namespace=gates",
+        "--set",
+        all,
+    ])
+    .await?;
+    assert!(!rendered.contains("nrr-system"), "{rendered}");
+    assert!(rendered.contains("namespace: gates"));
+    Ok(())
+}
+
+#[test]
+fn what_the_chart_has_of_config_is_up_to_date() -> Result<()> {
+    let chart = chart();
+    let crd = "readiness.node.x-k8s.io_nodereadinessrules.yaml";
+    let mut copies = vec![(
+        config("crd/bases").join(crd),
+        chart.join("crds/nodereadinessrules.readiness.node.x-k8s.io.yaml"),
+    )];
+    for folder in std::fs::read_dir(chart.join("files"))? {
+        let folder = folder?.path();
+        let name = folder.file_name().context("a folder without a name")?;
+        for file in std::fs::read_dir(&folder)? {
+            let copy = file?.path();
+            let file = copy.file_name().context("a file without a name")?;
+            let original = config("").join(name).join(file);
+            let component = config("components").join(name).join(file);
+            let stem = copy.file_stem().context("a file without a name")?;
+            let folder = config("").join(name).join(stem).join(file);
+            let originals = [original, component, folder];
+            let original = originals.into_iter().find(|path| path.exists());
+            let original = original.with_context(|| format!("no original of {}", copy.display()));
+            copies.push((original?, copy));
+        }
+    }
+    assert!(copies.len() > 10, "{copies:?}");
+    for (original, copy) in copies {
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+        };
+        let (original, copy, name) = (read(&original)?, read(&copy)?, copy.display());
+        assert!(original == copy, "{name} is out of date; type: make chart");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_version_is_in_all_of_it() -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = std::fs::read_to_string(chart().join("Chart.yaml"))?;
+    let chart: Value = serde_saphyr::from_str(&chart)?;
+    assert_eq!(chart["version"], version);
+    assert_eq!(chart["appVersion"], version);
+    let objects = objects(&kustomize(&config("default")).await?)?;
+    let deployment = &objects["Deployment nrr-system/nrr-controller-manager"];
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(*image, format!("nodegate:{version}"));
+    Ok(())
+}
+
+#[test]
+fn the_rule_for_gardener_is_the_sample() -> Result<()> {
+    let read = |path: &str| std::fs::read_to_string(config(path));
+    assert_eq!(
+        read("components/gardener/rule.yaml")?,
+        read("samples/gardener-critical-components.yaml")?
+    );
+    Ok(())
+}

@@ -1,0 +1,465 @@
+//! What a user meets who has installed only half of it, or typed something wrong: the controller says what is missing
+//! and what to type, and goes on by itself once that is done.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::changes::{delete_rule, set_node_condition};
+use nodegate_testbed::controller::binary;
+use nodegate_testbed::fixtures::{node, rule, rules};
+use nodegate_testbed::sights::{has_taint, rule_status};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+const SOON: Duration = Duration::from_secs(20);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+const ROLE: &str = "nrr-manager-role";
+
+/// Each cluster takes its share of memory: not too many at a time.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+#[tokio::test]
+async fn without_the_crd_it_says_what_to_install_and_waits_for_it() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install_without_crd().await?;
+    let controller = Controller::spawn(&cluster, &[], &[]).await?;
+    let words = [
+        "nodereadinessrules.readiness.node.x-k8s.io",
+        "kubectl apply -k config/crd",
+    ];
+    is_not_ready(&controller, &words).await?;
+
+    cluster.install_crd().await?;
+    is_ready(&controller).await?;
+    gates_and_releases(&client, "late").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let mut controller = Controller::start(&cluster, &[]).await?;
+    node("closed").create(&client).await?;
+    rule("network", TAINT)
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    eventually("the node is gated", SOON, async || {
+        has_taint(&client, "closed", TAINT).await
+    })
+    .await?;
+    cluster
+        .kubectl(&[
+            "delete",
+            "crd",
+            "nodereadinessrules.readiness.node.x-k8s.io",
+        ])
+        .await?;
+    eventually("the node is open", SOON, async || {
+        Ok(!has_taint(&client, "closed", TAINT).await?)
+    })
+    .await?;
+    eventually("it is said", SOON, async || {
+        Ok(controller.log().contains("kubectl apply -k config/crd"))
+    })
+    .await?;
+    cluster.install_crd().await?;
+    gates_and_releases(&client, "closed-again").await?;
+    ensure!(controller.exited()?.is_none(), "it had to be restarted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_permission_it_says_which_and_waits_for_it() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    set_verbs(&cluster, "daemonsets", &["get"]).await?;
+    let controller = Controller::spawn(&cluster, &[], &[]).await?;
+    is_not_ready(
+        &controller,
+        &["daemonsets.apps", "kubectl apply -k config/rbac"],
+    )
+    .await?;
+
+    cluster.install_rbac().await?;
+    is_ready(&controller).await?;
+    gates_and_releases(&client, "permitted").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_status() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    let readable = ["get", "list", "watch"];
+    set_verbs(&cluster, "nodes", &readable).await?;
+    let controller = Controller::start(&cluster, &[]).await?;
+    for name in ["a", "b"] {
+        node(name).create(&client).await?;
+    }
+    node("open")
+        .condition(CONDITION, "True")
+        .create(&client)
+        .await?;
+    rule("network", TAINT)
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    let status = async || {
+        let status = rule_status(&client, "network").await?;
+        let failed = status["failedNodes"].as_array();
+        let failed: Vec<Value> = failed
+            .into_iter()
+            .flatten()
+            .map(|failure| json!([failure["nodeName"], failure["reason"]]))
+            .collect();
+        let counts = [&status["failedNodeCount"], &status["heldNodes"]];
+        Ok(json!([counts, failed, status["appliedNodes"]]))
+    };
+    let error = "EvaluationError";
+    let failing = json!([[2, 0], [["a", error], ["b", error]], ["open"]]);
+    eventually_eq("both failures are told", SOON, failing, status).await?;
+    let told = rule_status(&client, "network").await?["failedNodes"][0]["message"].take();
+    let told = told.as_str().context("a failure without a message")?;
+    println!("failedNodes message: {told}");
+    ensure!(told.starts_with("failed to add taint: "), "{told}");
+    ensure!(told.contains("cannot patch resource \"nodes\""), "{told}");
+    ensure!(told.contains("kubectl apply -k config/rbac"), "{told}");
+    ensure!(controller.log().contains("kubectl apply -k config/rbac"));
+
+    cluster.install_rbac().await?;
+    let applied = json!([[0, 2], [], ["a", "b", "open"]]);
+    let recovered = Duration::from_secs(60);
+    eventually_eq("both nodes are applied", recovered, applied, status).await?;
+    ensure!(has_taint(&client, "a", TAINT).await? && has_taint(&client, "b", TAINT).await?);
+
+    // A deletion that is stuck says why.
+    set_verbs(&cluster, "nodes", &readable).await?;
+    eventually("the permission is gone", SOON, async || {
+        let args = ["auth", "can-i", "patch", "nodes", "--as", CONTROLLER];
+        // kubectl ends with an error where the answer is no.
+        Ok(cluster.kubectl(&args).await.is_err())
+    })
+    .await?;
+    delete_rule(&client, "network").await?;
+    eventually_eq(
+        "the rule says what keeps it",
+        SOON,
+        json!([["a", error], ["b", error]]),
+        async || Ok(status().await?[1].take()),
+    )
+    .await?;
+    cluster.install_rbac().await?;
+    eventually("the rule is gone", recovered, async || {
+        Ok(rules(&client).get_opt("network").await?.is_none())
+    })
+    .await?;
+    ensure!(!has_taint(&client, "a", TAINT).await? && !has_taint(&client, "b", TAINT).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_cluster_it_keeps_trying() -> Result<()> {
+    let folder = tempfolder("no-cluster")?;
+    let kubeconfig = write_kubeconfig(&folder, &format!("https://127.0.0.1:{}", free_port()?))?;
+    let mut command = Command::new(binary()?);
+    command
+        .args(["controller", "--health-probe-bind-address=0"])
+        .args(["--metrics-bind-address=0", "--kubeconfig", &kubeconfig])
+        .stderr(Stdio::piped());
+    let mut controller = command.spawn()?;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let is_running = controller.try_wait()?.is_none();
+    controller.kill()?;
+    let log = String::from_utf8(controller.wait_with_output()?.stderr)?;
+    println!("{log}");
+    ensure!(is_running, "it gave up: {log}");
+    ensure!(
+        log.contains("cannot reach the API server at https://127.0.0.1:"),
+        "{log}"
+    );
+    ensure!(log.contains("check that it runs"), "{log}");
+    ensure!(
+        log.lines().count() < 20,
+        "it says the same thing over and over:\n{log}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_or_address_that_cannot_be_used_is_named_in_one_line() -> Result<()> {
+    let folder = tempfolder("mistakes")?;
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).map(|()| path.display().to_string())
+    };
+    let good = write_kubeconfig(&folder, "https://127.0.0.1:1")?;
+    let missing = folder.join("missing").display().to_string();
+    let broken = file("broken", "clusters: [")?;
+    let empty = file("empty", "{}")?;
+    let unknown = file("unknown", "criticalComponents: []")?;
+    let wrong = file("wrong", "passingTaints: ['a b']")?;
+    let taken = TcpListener::bind("127.0.0.1:0")?;
+    let taken = taken.local_addr()?.to_string();
+    let gone = "No such file";
+
+    for (path, words) in [
+        (&missing, [gone, "--kubeconfig"]),
+        (&broken, ["line 1", "--kubeconfig"]),
+        (&empty, ["current context", "--kubeconfig"]),
+    ] {
+        let said = refuses(&["--kubeconfig", path], 1, &words).await?;
+        ensure!(said.contains(path), "{said}");
+    }
+    for (path, words) in [
+        (&missing, [&missing, gone]),
+        (&broken, [&broken, "line 1"]),
+        (&unknown, [&unknown, "criticalComponents"]),
+        (&wrong, ["passingTaints[0]", "a b"]),
+    ] {
+        refuses(&["--kubeconfig", &good, "--config", path], 1, &words).await?;
+    }
+    for flag in ["--health-probe-bind-address", "--metrics-bind-address"] {
+        let address = format!("{flag}={taken}");
+        let words = [&*taken, "in use", flag];
+        refuses(&["--kubeconfig", &good, &address], 1, &words).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
+    for (flag, code, words) in [
+        ("--nonsense", 2, ["--nonsense", "unexpected"]),
+        (
+            "--health-probe-bind-address=here",
+            2,
+            ["here", "[HOST]:PORT"],
+        ),
+        (
+            "--node-concurrent-reconciles=1025",
+            2,
+            ["--node-concurrent-reconciles", "at most 1024 nodes"],
+        ),
+        (
+            "--publish-conditions=maybe",
+            2,
+            ["--publish-conditions", "maybe"],
+        ),
+        (
+            "--zap-log-level=loud",
+            1,
+            ["--zap-log-level \"loud\"", "debug"],
+        ),
+        (
+            "--zap-log-level=a=b=c",
+            1,
+            ["--zap-log-level \"a=b=c\"", "debug"],
+        ),
+    ] {
+        refuses(&[flag], code, &words).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_token_gets_into_the_log() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];
+    let controller = Controller::start_with(&cluster, &[], &environment).await?;
+    gates_and_releases(&client, "logged").await?;
+    cluster.stop_api_server();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    cluster.start_api_server().await?;
+    gates_and_releases(&client, "logged-again").await?;
+    set_verbs(&cluster, "nodes", &["get", "list", "watch"]).await?;
+    node("refused").create(&client).await?;
+    rule("refused", "readiness.k8s.io/refused")
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    eventually("a refusal is logged", SOON, async || {
+        Ok(controller.log().contains("cannot patch resource"))
+    })
+    .await?;
+
+    let log = controller.log();
+    ensure!(log.lines().count() > 100, "there is little in the log");
+    let mut tokens = 0;
+    for entry in std::fs::read_dir(cluster.folder())? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "kubeconfig")
+        {
+            let kubeconfig: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+            let token = kubeconfig["users"][0]["user"]["token"].as_str();
+            let token = token.with_context(|| format!("no token in {}", path.display()))?;
+            tokens += 1;
+            ensure!(
+                !log.contains(token),
+                "the token of {} is in the log",
+                path.display()
+            );
+            // The last part of a service account's token is its signature.
+            let signature = token.rsplit('.').next().unwrap_or(token);
+            ensure!(!log.contains(signature), "a signature is in the log");
+        }
+    }
+    ensure!(tokens >= 2, "{tokens} tokens were looked for");
+    Ok(())
+}
+
+const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
+
+/// Waits until the controller is not ready for a reason in which all these words are, and its log says so too.
+async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
+    eventually("it says what is missing", SOON, async || {
+        let (code, text) = controller.readiness().await?;
+        ensure!(
+            words.iter().all(|word| text.contains(word)),
+            "it says: {text}"
+        );
+        Ok(code == 503)
+    })
+    .await?;
+    let (_, text) = controller.readiness().await?;
+    println!("/readyz: {}", text.trim());
+    let log = controller.log();
+    ensure!(words.iter().all(|word| log.contains(word)), "{log}");
+    never(
+        "it gets ready all the same",
+        Duration::from_secs(1),
+        async || Ok(controller.is_ready().await),
+    )
+    .await
+}
+
+/// Waits until the controller is ready.
+async fn is_ready(controller: &Controller) -> Result<()> {
+    let since = Instant::now();
+    eventually("it gets ready by itself", SOON, async || {
+        Ok(controller.is_ready().await)
+    })
+    .await?;
+    println!("ready after {:?}", since.elapsed());
+    Ok(())
+}
+
+/// Has a rule gate and release a node of this name, then deletes both.
+async fn gates_and_releases(client: &kube::Client, name: &str) -> Result<()> {
+    node(name).label("test", name).create(client).await?;
+    rule(name, TAINT)
+        .waits_for(CONDITION)
+        .selects("test", name)
+        .create(client)
+        .await?;
+    eventually("the node is gated", SOON, async || {
+        has_taint(client, name, TAINT).await
+    })
+    .await?;
+    set_node_condition(client, name, CONDITION, "True").await?;
+    eventually("the node is released", SOON, async || {
+        Ok(!has_taint(client, name, TAINT).await?)
+    })
+    .await?;
+    delete_rule(client, name).await?;
+    eventually("the rule is gone", SOON, async || {
+        Ok(rules(client).get_opt(name).await?.is_none())
+    })
+    .await
+}
+
+/// Gives the controller these verbs alone on a resource; [`Cluster::install_rbac`] gives it all of them again.
+async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<()> {
+    let role = cluster
+        .kubectl(&["get", "clusterrole", ROLE, "-o", "json"])
+        .await?;
+    let role: Value = serde_json::from_str(&role)?;
+    let rules = role["rules"].as_array().context("a role without rules")?;
+    let index = rules
+        .iter()
+        .position(|rule| rule["resources"] == json!([resource]));
+    let index = index.with_context(|| format!("{resource} is not in the role"))?;
+    let path = format!("/rules/{index}/verbs");
+    let patch = json!([{"op": "replace", "path": path, "value": verbs}]).to_string();
+    cluster
+        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
+        .await?;
+    Ok(())
+}
+
+/// Wants the controller to end at once with this code, having said all these words; answers what it said. Without the
+/// usage that goes with a mistyped flag, that is one line.
+async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(binary()?);
+    command.arg("controller").args(arguments);
+    for flag in ["--health-probe-bind-address", "--metrics-bind-address"] {
+        if !arguments.iter().any(|argument| argument.starts_with(flag)) {
+            command.arg(format!("{flag}=0"));
+        }
+    }
+    // What a developer sets must not show in what a user sees.
+    command.env("RUST_BACKTRACE", "1");
+    let child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output());
+    let output = tokio::time::timeout(SOON, ended)
+        .await
+        .with_context(|| format!("{arguments:?} goes on and on"))??
+        .context("waiting for the controller")?;
+    let said = String::from_utf8(output.stderr)?;
+    println!("{}: {}", arguments.join(" "), said.trim());
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    for word in words {
+        ensure!(said.contains(word), "{arguments:?}: no {word:?} in {said}");
+    }
+    let has_usage = code == 2;
+    ensure!(
+        has_usage || said.lines().count() == 1,
+        "{arguments:?}: {said}"
+    );
+    Ok(said)
+}
+
+fn write_kubeconfig(folder: &Path, server: &str) -> Result<String> {
+    let path = folder.join("kubeconfig");
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "users": [{"name": "test", "user": {"token": "secret"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    });
+    std::fs::write(&path, content.to_string())?;
+    Ok(path.display().to_string())
+}
+
+fn tempfolder(name: &str) -> Result<std::path::PathBuf> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
+}
+
+/// A port on which nothing listens.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

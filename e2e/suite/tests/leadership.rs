@@ -1,0 +1,300 @@
+//! Two instances of the controller and a Lease: one writes, the other takes over when it ends, however it ends.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use nodegate_testbed::changes::{patch_node, set_node_condition};
+use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
+use nodegate_testbed::sights::{count_taints, has_taint, nodes};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+/// Longer than a lease that nobody releases lives.
+const TAKEOVER: Duration = Duration::from_secs(40);
+/// Much shorter than a lease that nobody releases lives.
+const AT_ONCE: Duration = Duration::from_secs(8);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+const COUNT: usize = 200;
+const ELECTED: [&str; 1] = ["--leader-elect"];
+
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// A cluster whose nodes are all gated, the instance that gated them, and another one that waits.
+struct Scene {
+    cluster: Cluster,
+    client: Client,
+    leader: Controller,
+    follower: Controller,
+}
+
+impl Scene {
+    async fn set() -> Result<Self> {
+        let cluster = Cluster::start(Options {
+            audit: true,
+            ..Options::api_only()
+        })
+        .await?;
+        let client = cluster.client().await?;
+        for index in 0..COUNT {
+            node(&name(index))
+                .label("network", "yes")
+                .condition(CONDITION, "False")
+                .create(&client)
+                .await?;
+        }
+        let leader = Controller::start(&cluster, &ELECTED).await?;
+        eventually("the first instance leads", TAKEOVER, async || {
+            Ok(leader.log().contains("leading"))
+        })
+        .await?;
+        let follower = Controller::start(&cluster, &ELECTED).await?;
+        rule("network", TAINT)
+            .waits_for(CONDITION)
+            .selects("network", "yes")
+            .create(&client)
+            .await?;
+        eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
+            gated(&client).await
+        })
+        .await?;
+        Ok(Self {
+            cluster,
+            client,
+            leader,
+            follower,
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        leader,
+        follower,
+    } = Scene::set().await?;
+    let (flips, stopped) = tokio::join!(flip_all(&client), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        leader.stop().await
+    });
+    flips?;
+    assert_eq!(stopped?.code(), Some(0));
+    finish("SIGTERM", &cluster, &client, &follower).await
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        leader,
+        follower,
+    } = Scene::set().await?;
+    let (flips, ()) = tokio::join!(flip_all(&client), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        leader.kill();
+    });
+    flips?;
+    finish("SIGKILL", &cluster, &client, &follower).await
+}
+
+#[tokio::test]
+async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster,
+        client,
+        mut leader,
+        follower,
+    } = Scene::set().await?;
+    leader.pause()?;
+    flip_all(&client).await?;
+    finish("SIGSTOP", &cluster, &client, &follower).await?;
+    let foreign =
+        json!({"spec": {"taints": [{"key": "example.com/foreign", "effect": "NoSchedule"}]}});
+    for index in 0..10 {
+        patch_node(&client, &name(index), &foreign).await?;
+    }
+
+    leader.resume()?;
+    eventually("the one that was paused ends", TAKEOVER, async || {
+        Ok(leader.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(leader.exited()?.and_then(|status| status.code()), Some(1));
+    ensure!(
+        leader.log().contains("the lead was lost"),
+        "{}",
+        leader.log()
+    );
+    for index in 0..10 {
+        ensure!(has_taint(&client, &name(index), "example.com/foreign").await?);
+    }
+    one_writer_at_a_time(&cluster)
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let Scene {
+        cluster, follower, ..
+    } = Scene::set().await?;
+    ensure!(follower.is_ready().await);
+    ensure!(follower.log().contains("following"), "{}", follower.log());
+    let writes = cluster.controllers_writes();
+    let instances: BTreeSet<_> = writes
+        .iter()
+        .filter(|write| write.changed_a_node())
+        .map(|write| &write.instance)
+        .collect();
+    assert_eq!(instances.len(), 1, "{instances:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.doom_next(Asked::List(Kind::PODS), Fate::Swallowed);
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("it lists pods in vain", TAKEOVER, async || {
+        Ok(relay.count(Asked::List(Kind::PODS)) > 0)
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    eventually("the other leads", AT_ONCE, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await?;
+    ensure!(!first.log().contains("leading"), "{}", first.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()> {
+    const MINUTES: Duration = Duration::from_secs(200);
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("the first instance leads", TAKEOVER, async || {
+        Ok(first.log().contains("leading"))
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    // One kind is enough to go on with.
+    for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
+        relay.freeze(kind);
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    relay.freeze(RULES);
+    let blind = Instant::now();
+    eventually("the other leads", MINUTES, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await?;
+    let took = blind.elapsed();
+    println!(
+        "the other leads {:.0} s after the last sign",
+        took.as_secs_f64()
+    );
+    ensure!(took > Duration::from_secs(100), "after {took:?}");
+    eventually("the one that saw nothing ends", AT_ONCE, async || {
+        Ok(first.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(first.exited()?.and_then(|status| status.code()), Some(1));
+    ensure!(first.log().contains("released"), "{}", first.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
+    let _turn = TURNS.acquire().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("the first instance leads", TAKEOVER, async || {
+        Ok(first.log().contains("leading"))
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    let before = relay.count(Asked::Renewal);
+    relay.doom_next(Asked::Renewal, Fate::Unanswered);
+    eventually("a renewal is under way", TAKEOVER, async || {
+        Ok(relay.count(Asked::Renewal) > before)
+    })
+    .await?;
+    // It reaches the API server, and its answer reaches nobody.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(first.stop().await?.code(), Some(0));
+    eventually("the other leads", AT_ONCE, async || {
+        Ok(second.log().contains("leading"))
+    })
+    .await
+}
+
+/// Turns the condition of every node `True`.
+async fn flip_all(client: &Client) -> Result<()> {
+    for index in 0..COUNT {
+        set_node_condition(client, &name(index), CONDITION, "True").await?;
+    }
+    Ok(())
+}
+
+/// Waits until the follower leads and all nodes are open, and tells how long that took.
+async fn finish(
+    how: &str,
+    cluster: &Cluster,
+    client: &Client,
+    follower: &Controller,
+) -> Result<()> {
+    let started = Instant::now();
+    eventually("the follower leads", TAKEOVER, async || {
+        Ok(follower.log().contains("leading"))
+    })
+    .await?;
+    println!(
+        "{how}: the follower leads after {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
+    eventually_eq("all nodes are open", TAKEOVER, 0, async || {
+        gated(client).await
+    })
+    .await?;
+    one_writer_at_a_time(cluster)
+}
+
+/// By the audit log: once a second instance has written to a node, the first one does not any more.
+fn one_writer_at_a_time(cluster: &Cluster) -> Result<()> {
+    let writes = cluster.controllers_writes();
+    let mut instances: Vec<_> = writes
+        .iter()
+        .filter(|write| write.changed_a_node())
+        .map(|write| write.instance.as_str())
+        .collect();
+    instances.dedup();
+    ensure!(
+        !instances.is_empty() && instances.len() <= 2,
+        "{instances:?}"
+    );
+    Ok(())
+}
+
+async fn gated(client: &Client) -> Result<usize> {
+    let nodes = nodes(client).await?;
+    Ok(nodes.iter().map(|node| count_taints(node, TAINT)).sum())
+}
+
+fn name(index: usize) -> String {
+    format!("node-{index:03}")
+}

@@ -1,0 +1,38 @@
+//! Metrics of the controller on a real control plane, scraped by hand and by a real Prometheus.
+//!
+//! ```text
+//! exposition   the text format, read
+//! scene        what there is to be measured
+//! scrape       names, labels and values
+//! secure       who may scrape with --metrics-secure
+//! observed     alerts and dashboard, in a Prometheus that scrapes two instances
+//! manifests    config/prometheus
+//! ```
+
+mod exposition;
+mod manifests;
+mod observed;
+mod scene;
+mod scrape;
+mod secure;
+
+use std::time::Duration;
+
+/// Longer than anything takes, however busy the machine.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Flag and URL of metrics on a port of their own.
+struct Endpoint {
+    flag: String,
+    url: String,
+}
+
+impl Endpoint {
+    fn new(scheme: &str) -> anyhow::Result<Self> {
+        let address = format!("127.0.0.1:{}", nodegate_testbed::ports::free()?);
+        Ok(Self {
+            flag: format!("--metrics-bind-address={address}"),
+            url: format!("{scheme}://{address}/metrics"),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! config/prometheus: the alerts fire when they should, and both their forms say the same.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use nodegate_testbed::install::config;
+use nodegate_testbed::prometheus::promtool;
+use nodegate_testbed::{Cluster, Options};
+use serde_json::Value;
+
+fn read(file: &str) -> Result<Value> {
+    let path = config("prometheus").join(file);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("reading {}", path.display()))
+}
+
+#[tokio::test]
+async fn the_alerts_fire_when_they_should_and_only_then() -> Result<()> {
+    for (what, file) in [("check", "alerts.yaml"), ("test", "alerts_test.yaml")] {
+        let path = config("prometheus").join(file);
+        promtool(&[what, "rules", &path.to_string_lossy()], "").await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_alert_is_tested_and_says_what_to_do() -> Result<()> {
+    let tests = fs::read_to_string(config("prometheus").join("alerts_test.yaml"))?;
+    let alerts = read("alerts.yaml")?;
+    let rules = alerts["groups"][0]["rules"].as_array();
+    for rule in rules.context("no rules")? {
+        let name = rule["alert"].as_str().context("a rule without a name")?;
+        assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name}");
+        for annotation in ["summary", "description"] {
+            let text = rule["annotations"][annotation].as_str();
+            assert!(text.is_some_and(|text| text.len() > 20), "{name}");
+        }
+        let severity = rule["labels"]["severity"].as_str().unwrap_or_default();
+        assert!(
+            ["critical", "warning", "info"].contains(&severity),
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_operators_rule_is_the_rule_file() -> Result<()> {
+    let rule = read("prometheus_rule.yaml")?;
+    assert_eq!(rule["spec"], read("alerts.yaml")?, "type: make alerts");
+    Ok(())
+}
+
+#[test]
+fn the_monitor_finds_the_service_and_its_port() -> Result<()> {
+    let service = fs::read_to_string(config("manager").join("metrics_service.yaml"))?;
+    let (service, monitor): (Value, _) = (serde_saphyr::from_str(&service)?, read("monitor.yaml")?);
+    let wanted = &monitor["spec"]["selector"]["matchLabels"];
+    assert_eq!(*wanted, service["metadata"]["labels"]);
+    let endpoint = &monitor["spec"]["endpoints"][0];
+    assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
+    assert_eq!(endpoint["path"], "/metrics");
+    assert_eq!(endpoint["scheme"], "https");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_takes_the_manifests() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    let folder = config("prometheus");
+    let rendered = cluster
+        .kubectl(&["kustomize", &folder.to_string_lossy()])
+        .await?;
+    let is_of_the_operator = |manifest: &str| manifest.contains("monitoring.coreos.com");
+    let (operators, own): (Vec<&str>, Vec<&str>) = rendered
+        .split("\n---\n")
+        .partition(|manifest| is_of_the_operator(manifest));
+    assert_eq!((operators.len(), own.len()), (2, 1));
+    cluster.apply(&own.join("\n---\n")).await?;
+    let namespace = "--namespace=nrr-system";
+    let dashboard = "configmap/nrr-grafana-dashboard";
+    cluster.kubectl(&["get", dashboard, namespace]).await?;
+    Ok(())
+}

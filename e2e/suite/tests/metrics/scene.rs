@@ -1,0 +1,89 @@
+//! What there is to be measured: three rules and their nodes.
+//!
+//! | rule | nodes |
+//! |---|---|
+//! | `gate`, continuous, with a disruption guard | `node-of-gate` is gated and then opened, `other-of-gate` always open |
+//! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is opened |
+//! | `parts`, continuous, on critical components | `node-of-parts` is held: DaemonSet `cni` has no pod there. `stray` is shut out |
+
+use anyhow::Result;
+use kube::Client;
+use nodegate_testbed::fixtures::{daemon_set, node, rule};
+use nodegate_testbed::{changes, eventually, sights};
+use serde_json::json;
+
+use super::SOON;
+
+/// The condition that `gate` and `boot` wait for.
+pub const READY: &str = "example.com/Ready";
+/// The condition that `parts` waits for.
+pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+/// Every node.
+pub const NODES: [&str; 4] = [
+    "node-of-gate",
+    "other-of-gate",
+    "node-of-boot",
+    "node-of-parts",
+];
+
+fn key(rule: &str) -> String {
+    format!("readiness.k8s.io/{rule}")
+}
+
+/// Plays it.
+pub async fn play(client: &Client) -> Result<()> {
+    for (name, pool, status) in [
+        ("node-of-gate", "gate", "False"),
+        ("other-of-gate", "gate", "True"),
+    ] {
+        node(name)
+            .label("pool", pool)
+            .label("topology.kubernetes.io/region", "region-a")
+            .label("topology.kubernetes.io/zone", "zone-a")
+            .condition(READY, status)
+            .create(client)
+            .await?;
+    }
+    node("node-of-parts")
+        .label("pool", "parts")
+        .create(client)
+        .await?;
+    daemon_set("kube-system/cni")
+        .critical()
+        .tolerate(&key("parts"), "NoSchedule")
+        .create(client)
+        .await?;
+    daemon_set("kube-system/stray")
+        .critical()
+        .create(client)
+        .await?;
+    let of = |name: &str, condition: &str| {
+        rule(name, &key(name))
+            .selects("pool", name)
+            .waits_for(condition)
+    };
+    let guarded = of("gate", READY).spec("disruption", json!({}));
+    guarded.create(client).await?;
+    of("boot", READY).bootstrap_only().create(client).await?;
+    of("parts", COMPONENTS).create(client).await?;
+    node("node-of-boot")
+        .label("pool", "boot")
+        .taint(&key("boot"), "NoSchedule")
+        .condition(READY, "True")
+        .create(client)
+        .await?;
+    for (name, rule) in [("node-of-gate", "gate"), ("node-of-parts", "parts")] {
+        eventually(&format!("{name} is gated"), SOON, async || {
+            sights::has_taint(client, name, &key(rule)).await
+        })
+        .await?;
+    }
+    changes::set_node_condition(client, "node-of-gate", READY, "True").await?;
+    for (name, rule) in [("node-of-gate", "gate"), ("node-of-boot", "boot")] {
+        eventually(&format!("{name} is open"), SOON, async || {
+            Ok(!sights::has_taint(client, name, &key(rule)).await?)
+        })
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! What a scrape shows: names and labels, values after what has been done, and nothing of what is gone.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::prometheus::promtool;
+use nodegate_testbed::{Cluster, Controller, Options, changes, eventually, eventually_eq};
+use serde_json::json;
+
+use super::exposition::Exposition;
+use super::{Endpoint, SOON, scene};
+
+/// Every metric with its type and labels: first those of the Node Readiness Controller, whose dashboards and alerts
+/// rely on them.
+const METRICS: &[(&str, &str, &[&str])] = &[
+    ("node_readiness_rules_total", "gauge", &[]),
+    (
+        "node_readiness_taint_operations_total",
+        "counter",
+        &["rule", "operation"],
+    ),
+    (
+        "node_readiness_evaluation_duration_seconds",
+        "histogram",
+        &["rule"],
+    ),
+    (
+        "node_readiness_failures_total",
+        "counter",
+        &["rule", "reason"],
+    ),
+    (
+        "node_readiness_bootstrap_completed_total",
+        "counter",
+        &["rule"],
+    ),
+    (
+        "node_readiness_bootstrap_duration_seconds",
+        "histogram",
+        &["rule"],
+    ),
+    (
+        "node_readiness_reconciliation_latency_seconds",
+        "histogram",
+        &["rule", "operation"],
+    ),
+    ("node_readiness_nodes_by_state", "gauge", &["rule", "state"]),
+    (
+        "node_readiness_condition_failures_total",
+        "counter",
+        &["rule", "condition"],
+    ),
+    (
+        "node_readiness_rule_last_reconciliation_timestamp_seconds",
+        "gauge",
+        &["rule"],
+    ),
+    ("node_readiness_build_info", "gauge", &["version"]),
+    ("node_readiness_rule_nodes", "gauge", &["rule", "state"]),
+    ("nodegate_rule_longest_held_seconds", "gauge", &["rule"]),
+    (
+        "nodegate_synthesized_conditions",
+        "gauge",
+        &["class", "type", "status"],
+    ),
+    ("nodegate_rule_daemon_sets_shut_out", "gauge", &["rule"]),
+    (
+        "nodegate_rule_daemon_sets_outside_namespaces",
+        "gauge",
+        &["rule"],
+    ),
+    ("nodegate_disruption_waiting", "gauge", &["rule", "zone"]),
+    (
+        "nodegate_disruption_zone_state",
+        "gauge",
+        &["rule", "zone", "state"],
+    ),
+    ("nodegate_repairs_total", "counter", &["rule", "action"]),
+    ("nodegate_repairs_blocked_total", "counter", &["rule"]),
+    ("nodegate_repair_failures_total", "counter", &["rule"]),
+    ("nodegate_queue_depth", "gauge", &[]),
+    ("nodegate_writes_in_flight", "gauge", &[]),
+    ("nodegate_write_duration_seconds", "histogram", &["object"]),
+    ("nodegate_write_conflicts_total", "counter", &["object"]),
+    ("nodegate_status_writes_spared_total", "counter", &[]),
+    ("nodegate_status_changes_coalesced_total", "counter", &[]),
+    ("nodegate_events_dropped_total", "counter", &[]),
+    ("nodegate_watch_failures_total", "counter", &["resource"]),
+    ("nodegate_watch_restarts_total", "counter", &["resource"]),
+    ("nodegate_last_looks_total", "counter", &["result"]),
+    ("nodegate_cache_objects", "gauge", &["kind"]),
+    ("nodegate_unreadable_objects", "gauge", &["kind"]),
+    ("nodegate_last_looks_total", "counter", &["result"]),
+    ("nodegate_taints_contended", "gauge", &["rule"]),
+    ("nodegate_taints_undone_total", "counter", &["rule"]),
+    (
+        "nodegate_write_failures_total",
+        "counter",
+        &["object", "reason"],
+    ),
+    ("nodegate_write_limit", "gauge", &[]),
+    ("nodegate_leader", "gauge", &[]),
+    ("process_cpu_seconds_total", "counter", &[]),
+    ("process_max_fds", "gauge", &[]),
+    ("process_open_fds", "gauge", &[]),
+    ("process_resident_memory_bytes", "gauge", &[]),
+    ("process_start_time_seconds", "gauge", &[]),
+    ("process_virtual_memory_bytes", "gauge", &[]),
+    ("process_virtual_memory_max_bytes", "gauge", &[]),
+];
+
+/// Values once the scene has been played.
+const VALUES: &[(&str, f64)] = &[
+    ("node_readiness_rules_total", 3.0),
+    (
+        r#"node_readiness_taint_operations_total{operation="add",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_taint_operations_total{operation="remove",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_taint_operations_total{operation="add",rule="boot"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_taint_operations_total{operation="remove",rule="boot"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_taint_operations_total{operation="add",rule="parts"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_failures_total{reason="AddTaintError",rule="gate"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_failures_total{reason="RemoveTaintError",rule="boot"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_failures_total{reason="EvaluationError",rule="boot"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_bootstrap_completed_total{rule="boot"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_bootstrap_duration_seconds_count{rule="boot"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_reconciliation_latency_seconds_count{operation="remove_taint",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_reconciliation_latency_seconds_count{operation="add_taint",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_nodes_by_state{rule="gate",state="ready"}"#,
+        2.0,
+    ),
+    (
+        r#"node_readiness_nodes_by_state{rule="gate",state="not_ready"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_nodes_by_state{rule="boot",state="bootstrapping"}"#,
+        0.0,
+    ),
+    (
+        r#"node_readiness_nodes_by_state{rule="boot",state="ready"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_nodes_by_state{rule="parts",state="not_ready"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_condition_failures_total{condition="example.com/Ready",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_rule_nodes{rule="gate",state="released"}"#,
+        2.0,
+    ),
+    (
+        r#"node_readiness_rule_nodes{rule="parts",state="held"}"#,
+        1.0,
+    ),
+    (r#"nodegate_rule_longest_held_seconds{rule="gate"}"#, 0.0),
+    (
+        r#"nodegate_synthesized_conditions{class="gardener",status="False",type="node.gardener.cloud/CriticalComponentsReady"}"#,
+        1.0,
+    ),
+    (r#"nodegate_rule_daemon_sets_shut_out{rule="parts"}"#, 1.0),
+    (r#"nodegate_rule_daemon_sets_shut_out{rule="gate"}"#, 0.0),
+    (
+        r#"nodegate_rule_daemon_sets_outside_namespaces{rule="parts"}"#,
+        0.0,
+    ),
+    (
+        r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#,
+        0.0,
+    ),
+    (
+        r#"nodegate_disruption_zone_state{rule="gate",state="Normal",zone="region-a/zone-a"}"#,
+        1.0,
+    ),
+    ("nodegate_queue_depth", 0.0),
+    ("nodegate_writes_in_flight", 0.0),
+    ("nodegate_events_dropped_total", 0.0),
+    (r#"nodegate_watch_failures_total{resource="nodes"}"#, 0.0),
+    (r#"nodegate_watch_restarts_total{resource="pods"}"#, 0.0),
+    (r#"nodegate_cache_objects{kind="nodes"}"#, 4.0),
+    (r#"nodegate_cache_objects{kind="daemonsets"}"#, 2.0),
+    (r#"nodegate_cache_objects{kind="rules"}"#, 3.0),
+    (r#"nodegate_unreadable_objects{kind="Node"}"#, 0.0),
+    (r#"nodegate_last_looks_total{result="failed"}"#, 0.0),
+    ("nodegate_leader", 1.0),
+];
+
+#[tokio::test]
+async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let endpoint = Endpoint::new("http")?;
+    let _controller = Controller::start(&cluster, &[&endpoint.flag]).await?;
+    let scrape = async || Exposition::scrape(&Fetch::anonymous(), &endpoint.url).await;
+    scene::play(&client).await?;
+
+    for (series, expected) in VALUES {
+        eventually_eq(series, SOON, Some(*expected), async || {
+            Ok(scrape().await?.values.get(*series).copied())
+        })
+        .await?;
+    }
+    eventually(
+        "node-of-parts has been held for a while",
+        SOON,
+        async || {
+            let held = r#"nodegate_rule_longest_held_seconds{rule="parts"}"#;
+            Ok(scrape()
+                .await?
+                .values
+                .get(held)
+                .is_some_and(|held| *held > 1.0))
+        },
+    )
+    .await?;
+
+    let exposition = scrape().await?;
+    shows_every_metric(&exposition);
+    names_no_node(&exposition);
+    for (metric, expected) in [
+        (
+            "node_readiness_evaluation_duration_seconds",
+            &[
+                0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+            ][..],
+        ),
+        (
+            "node_readiness_bootstrap_duration_seconds",
+            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
+        ),
+        (
+            "node_readiness_reconciliation_latency_seconds",
+            &[
+                0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+            ],
+        ),
+    ] {
+        assert_eq!(exposition.buckets(metric), expected, "{metric}");
+    }
+    promtool_finds_no_more_than_is_known(&exposition.text).await?;
+
+    // A dry run holds and releases nothing.
+    let dry_run = json!({"spec": {"dryRun": true}});
+    changes::patch_rule(&client, "parts", &dry_run).await?;
+    eventually("a dry run is left out", SOON, async || {
+        let values = scrape().await?.values;
+        let mut series = values.keys();
+        Ok(!series.any(|series| series.starts_with("node_readiness_rule_nodes{rule=\"parts\"")))
+    })
+    .await?;
+
+    changes::delete_rule(&client, "gate").await?;
+    changes::delete_rule(&client, "parts").await?;
+    eventually_eq("rules by name", SOON, vec!["boot".to_owned()], async || {
+        Ok(rules(&scrape().await?))
+    })
+    .await?;
+    let exposition = scrape().await?;
+    let rules = exposition.values.get("node_readiness_rules_total");
+    assert_eq!(rules, Some(&1.0));
+    names_no_node(&exposition);
+    Ok(())
+}
+
+fn shows_every_metric(exposition: &Exposition) {
+    for (metric, kind, labels) in METRICS {
+        let found = exposition.kinds.get(*metric).map(String::as_str);
+        assert_eq!(found, Some(*kind), "{metric}");
+        let labels: BTreeSet<String> = labels.iter().map(ToString::to_string).collect();
+        let found = exposition.labels.get(*metric);
+        assert_eq!(found, Some(&BTreeSet::from([labels])), "{metric}");
+    }
+    let known: BTreeSet<&str> = METRICS.iter().map(|(metric, ..)| *metric).collect();
+    let shown: BTreeSet<&str> = exposition.kinds.keys().map(String::as_str).collect();
+    assert_eq!(shown, known, "a metric that this table does not have");
+}
+
+fn names_no_node(exposition: &Exposition) {
+    for node in scene::NODES {
+        let mut values = exposition.label_values.iter();
+        assert!(!values.any(|value| value.contains(node)), "{node}");
+    }
+}
+
+/// The rules that some series is about.
+fn rules(exposition: &Exposition) -> Vec<String> {
+    let rules: BTreeSet<String> = exposition
+        .values
+        .keys()
+        .filter_map(|series| series.split_once("rule=\"")?.1.split_once('"'))
+        .map(|(rule, _)| rule.to_owned())
+        .collect();
+    rules.into_iter().collect()
+}
+
+/// promtool parses it, and has nothing to say beyond a name that the Node Readiness Controller has chosen.
+async fn promtool_finds_no_more_than_is_known(text: &str) -> Result<()> {
+    let Err(error) = promtool(&["check", "metrics"], text).await else {
+        bail!("promtool has got used to the name of a gauge that ends in _total");
+    };
+    let error = error.to_string();
+    let lines: Vec<&str> = error.lines().collect();
+    let known = "node_readiness_rules_total non-counter metrics should not have \"_total\" suffix";
+    assert!(lines.len() == 1 && lines[0].ends_with(known), "{error}");
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! `--metrics-secure`: who may scrape, with which certificate, and what happens while nobody can say.
+
+use std::fs;
+use std::net::TcpListener;
+
+use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually};
+use rcgen::KeyPair;
+use serde_json::Value;
+
+use super::exposition::Exposition;
+use super::{Endpoint, SOON};
+
+/// A service account that may read metrics, one that may not, and tokens of both.
+struct Scrapers {
+    reader: String,
+    stranger: String,
+}
+
+impl Scrapers {
+    async fn create(cluster: &Cluster) -> Result<Self> {
+        cluster.install().await?;
+        for name in ["reader", "stranger"] {
+            cluster
+                .kubectl(&["create", "serviceaccount", name, "--namespace=default"])
+                .await?;
+        }
+        cluster
+            .kubectl(&[
+                "create",
+                "clusterrolebinding",
+                "reader",
+                "--clusterrole=nrr-metrics-reader",
+                "--serviceaccount=default:reader",
+            ])
+            .await?;
+        Ok(Self {
+            reader: cluster.service_account_token("default", "reader").await?,
+            stranger: cluster.service_account_token("default", "stranger").await?,
+        })
+    }
+}
+
+/// How many requests to create such an object the controller has made.
+fn reviews(cluster: &Cluster, resource: &str) -> usize {
+    let log = cluster.audit_log();
+    let events = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    events
+        .filter(|event: &Value| {
+            event["objectRef"]["resource"] == resource
+                && event["userAgent"]
+                    .as_str()
+                    .is_some_and(|agent| agent.starts_with("nodegate"))
+        })
+        .count()
+}
+
+#[tokio::test]
+async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
+    let cluster = Cluster::start(Options {
+        audit: true,
+        ..Options::api_only()
+    })
+    .await?;
+    let scrapers = Scrapers::create(&cluster).await?;
+    let endpoint = Endpoint::new("https")?;
+    // Without --metrics-cert-dir: self-signed.
+    let controller = Controller::start(&cluster, &[&endpoint.flag, "--metrics-secure"]).await?;
+    let invalid = format!("{}x", scrapers.reader);
+    for (who, status, words) in [
+        (Fetch::anonymous(), 401, "a bearer token is needed"),
+        (Fetch::with_token("nonsense"), 401, "does not accept"),
+        (Fetch::with_token(&invalid), 401, "does not accept"),
+        (
+            Fetch::with_token(&scrapers.stranger),
+            403,
+            "system:serviceaccount:default:stranger may not get this path: bind ClusterRole nrr-metrics-reader",
+        ),
+        (
+            Fetch::with_token(&scrapers.reader),
+            200,
+            "nodegate_leader 1",
+        ),
+    ] {
+        let answer = who.get(&endpoint.url).await?;
+        assert_eq!(answer.status, status, "{}", answer.text);
+        assert!(answer.text.contains(words), "{}", answer.text);
+    }
+
+    // Answers are remembered, for tokens that are good as for those that are not.
+    let resources = ["tokenreviews", "subjectaccessreviews"];
+    let before = resources.map(|resource| reviews(&cluster, resource));
+    assert_eq!(before, [4, 2]);
+    for _ in 0..5 {
+        for token in [&invalid, &scrapers.stranger, &scrapers.reader] {
+            Fetch::with_token(token).get(&endpoint.url).await?;
+        }
+    }
+    let after = resources.map(|resource| reviews(&cluster, resource));
+    assert_eq!(after, before);
+
+    // Nobody new gets in while the API server hangs...
+    let pids = cluster.pids();
+    let api_server = Pid::from_raw(i32::try_from(pids["kube-apiserver"])?);
+    kill(api_server, Signal::SIGSTOP)?;
+    let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await;
+    kill(api_server, Signal::SIGCONT)?;
+    let answer = answer?;
+    assert_eq!(answer.status, 503, "{}", answer.text);
+    let why = "the API server did not answer within 5 s";
+    assert!(controller.log().contains(why), "{}", controller.log());
+
+    // ...nor while it is away.
+    cluster.stop_api_server();
+    let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await?;
+    assert_eq!(answer.status, 503, "{}", answer.text);
+    assert!(
+        answer.text.contains("could not be asked"),
+        "{}",
+        answer.text
+    );
+    let known = Fetch::with_token(&scrapers.reader);
+    assert_eq!(known.get(&endpoint.url).await?.status, 200);
+    cluster.start_api_server().await?;
+    eventually("the API server is asked again", SOON, async || {
+        let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await?;
+        Ok(answer.status == 401)
+    })
+    .await?;
+
+    let log = controller.log();
+    assert!(log.contains("cannot reach the API server"), "{log}");
+    assert!(log.contains("it can be told again"), "{log}");
+    for token in [&scrapers.reader, &scrapers.stranger] {
+        assert!(!log.contains(token.as_str()), "a token is in the log");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_permission_to_ask_nobody_scrapes_and_the_log_says_why() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let scrapers = Scrapers::create(&cluster).await?;
+    let binding = "clusterrolebinding/nrr-metrics-auth-rolebinding";
+    cluster.kubectl(&["delete", binding]).await?;
+    let endpoint = Endpoint::new("https")?;
+    let controller = Controller::start(&cluster, &[&endpoint.flag, "--metrics-secure"]).await?;
+    let reader = Fetch::with_token(&scrapers.reader);
+    eventually("nobody scrapes", SOON, async || {
+        Ok(reader.get(&endpoint.url).await?.status == 503)
+    })
+    .await?;
+    let log = controller.log();
+    let what = "no permission to create tokenreviews.authentication.k8s.io";
+    assert!(log.contains(what), "{log}");
+    assert!(log.contains("kubectl apply -k config/rbac"), "{log}");
+    assert_eq!(log.matches(what).count(), 1, "told once: {log}");
+
+    cluster.install_rbac().await?;
+    eventually("the reader scrapes", SOON, async || {
+        Ok(reader.get(&endpoint.url).await?.status == 200)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let scrapers = Scrapers::create(&cluster).await?;
+    let folder = cluster.folder().join("metrics-certs");
+    let trusting = |name: &str, ca: String| {
+        let path = cluster.folder().join(name);
+        fs::write(&path, ca)?;
+        anyhow::Ok(Fetch::with_token(&scrapers.reader).trusting(path))
+    };
+    let first = trusting("first.pem", certificate::write(&folder)?)?;
+    let endpoint = Endpoint::new("https")?;
+    let folder_flag = format!("--metrics-cert-dir={}", folder.display());
+    let arguments = [&*endpoint.flag, "--metrics-secure=true", &folder_flag];
+    let _controller = Controller::start(&cluster, &arguments).await?;
+    Exposition::scrape(&first, &endpoint.url).await?;
+
+    let second = trusting("second.pem", certificate::write(&folder)?)?;
+    eventually("the new certificate is served", SOON, async || {
+        Ok(second.get(&endpoint.url).await?.status == 200)
+    })
+    .await?;
+    assert!(first.get(&endpoint.url).await.is_err());
+
+    // A certificate that cannot be used replaces none.
+    fs::write(folder.join("tls.key"), KeyPair::generate()?.serialize_pem())?;
+    nodegate_testbed::never(
+        "the certificate in use is gone",
+        std::time::Duration::from_secs(5),
+        async || Ok(second.get(&endpoint.url).await?.status != 200),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let folder = |name: &str| cluster.folder().join(name);
+    certificate::write(&folder("mismatched"))?;
+    let key = KeyPair::generate()?.serialize_pem();
+    fs::write(folder("mismatched").join("tls.key"), key)?;
+    let taken = TcpListener::bind("127.0.0.1:0")?;
+    let taken = format!("--metrics-bind-address={}", taken.local_addr()?);
+    let endpoint = Endpoint::new("https")?;
+    let certificates = |name: &str| format!("--metrics-cert-dir={}", folder(name).display());
+    for (address, certificates, words) in [
+        (
+            &endpoint.flag,
+            certificates("mismatched"),
+            "--metrics-cert-dir: ",
+        ),
+        (
+            &endpoint.flag,
+            certificates("mismatched"),
+            "tls.key: the private key does not belong to the certificate",
+        ),
+        (
+            &endpoint.flag,
+            certificates("nowhere"),
+            "nowhere is not a folder",
+        ),
+        (
+            &taken,
+            certificates("mismatched"),
+            "for metrics: Address already in use (os error 98) (choose another --metrics-bind-address)",
+        ),
+    ] {
+        let arguments = [&**address, "--metrics-secure", &certificates];
+        let mut controller = Controller::spawn(&cluster, &arguments, &[]).await?;
+        let status = eventually(words, SOON, async || controller.exited()).await?;
+        assert!(!status.success(), "{words}");
+        let log = controller.log();
+        let errors = log.lines().filter(|line| line.starts_with("error: "));
+        assert_eq!(errors.count(), 1, "{log}");
+        assert!(log.contains(words), "{log}");
+    }
+    Ok(())
+}

@@ -1,0 +1,405 @@
+//! From the Node Readiness Controller to Nodegate and back, in a cluster in use: its definition, rules, statuses, taints,
+//! annotations and Lease are found as it leaves them, and no taint of any node changes on the way.
+//!
+//! The steps are those of `docs/moving-in/node-readiness-controller.md`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use nodegate_testbed::changes::{patch_rule, set_node_condition};
+use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
+use nodegate_testbed::install::{NAMESPACE, config};
+use nodegate_testbed::sights::{has_taint, nodes, rule_condition, rule_status};
+use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq};
+use serde_json::{Value, json};
+
+/// Longer than a lease that nobody releases lives, however busy the machine.
+const SOON: Duration = Duration::from_secs(60);
+const COUNT: usize = 300;
+const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
+const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
+const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-";
+const OWNED: &str = "nodegate.dev/taint-added-by-";
+const UPSTREAM: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/fixtures/upstream-crd.yaml"
+);
+
+const NETWORK: &str = "readiness.k8s.io/network";
+const AGENT: &str = "readiness.k8s.io/agent";
+const NETWORK_READY: &str = "example.com/NetworkReady";
+const AGENT_READY: &str = "example.com/AgentReady";
+
+/// What a node can be like when the other controller goes.
+#[derive(Debug, Clone, Copy)]
+enum Case {
+    /// Its bootstrap is on record by the rule's UID, and all is well.
+    Open,
+    /// Its bootstrap is on record by the rule's name, as older releases wrote it, and the network is down by now.
+    CompletedByName,
+    /// Its bootstrap goes on.
+    Held,
+    /// The same, with another value of the taint than the rule's.
+    HeldByOtherValue,
+    /// The continuous rule holds it.
+    AgentDown,
+    /// It has never been seen by the other controller: no taint, no annotation, and nothing to wait for any more.
+    New,
+}
+
+const CASES: [Case; 6] = [
+    Case::Open,
+    Case::CompletedByName,
+    Case::Held,
+    Case::HeldByOtherValue,
+    Case::AgentDown,
+    Case::New,
+];
+
+impl Case {
+    fn of(index: usize) -> Self {
+        CASES[index % CASES.len()]
+    }
+
+    fn taint(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Held => Some((NETWORK, "pending")),
+            Self::HeldByOtherValue => Some((NETWORK, "by-hand")),
+            Self::AgentDown => Some((AGENT, "")),
+            Self::Open | Self::CompletedByName | Self::New => None,
+        }
+    }
+
+    /// Statuses of the network's and the agent's condition.
+    fn conditions(self) -> [&'static str; 2] {
+        match self {
+            Self::Open | Self::New => ["True", "True"],
+            Self::CompletedByName | Self::Held | Self::HeldByOtherValue => ["False", "True"],
+            Self::AgentDown => ["True", "False"],
+        }
+    }
+
+    fn completed(self, uid: &str) -> Option<String> {
+        match self {
+            Self::Open | Self::AgentDown => Some(format!("{COMPLETED}{uid}")),
+            Self::CompletedByName => Some(format!("{COMPLETED}network")),
+            Self::Held | Self::HeldByOtherValue | Self::New => None,
+        }
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("worker-{index:03}")
+}
+
+#[tokio::test]
+async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install_without_crd().await?;
+    leave_behind(&cluster, &client).await?;
+    let before = taints(&client).await?;
+    let witness = Witness::of_nodes(&client).await?;
+
+    // In.
+    let crd = config("crd");
+    let arguments = ["apply", "--server-side", "--force-conflicts", "-k"];
+    kubectl(&cluster, &arguments, &crd).await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let held = COUNT / CASES.len();
+    for (rule, expected) in [("network", 2 * held), ("agent", held)] {
+        let expected = json!([COUNT, expected, COUNT - expected, 0]);
+        eventually_eq("counts of the rule", SOON, expected, async || {
+            let status = rule_status(&client, rule).await?;
+            let counts = [
+                "matchedNodes",
+                "heldNodes",
+                "releasedNodes",
+                "failedNodeCount",
+            ];
+            Ok(counts.map(|count| status[count].clone()).into())
+        })
+        .await?;
+        let accepted = rule_condition(&client, rule, "Accepted").await?;
+        assert_eq!(accepted["status"], "True", "{rule}: {accepted}");
+    }
+    let status = rule_status(&client, "network").await?;
+    let listed = status["nodeEvaluations"].as_array();
+    let listed = listed.context("no node is listed")?;
+    let first = listed.first().context("no node is listed")?;
+    assert_eq!(first["taintStatus"], "Present", "{first}");
+    ensure!(listed.len() <= 100, "{} nodes are listed", listed.len());
+    let dry = rule_status(&client, "preview").await?;
+    assert_eq!(dry["dryRunResults"]["taintsToAdd"], json!(3 * held));
+    let uid = rules(&client).get("network").await?.uid();
+    let uid = uid.context("a rule without a UID")?;
+    // What is on record by name stays so: it counts, and the node is not ready now.
+    let on_record = COUNT - 3 * held;
+    eventually_eq("completed bootstraps", SOON, on_record, async || {
+        count_annotated(&client, &format!("{COMPLETED}{uid}")).await
+    })
+    .await?;
+    unchanged(&client, &witness, &before).await?;
+
+    // It is in charge: nodes are released and gated.
+    set_node_condition(&client, &name(2), NETWORK_READY, "True").await?;
+    set_node_condition(&client, &name(0), AGENT_READY, "False").await?;
+    let opened = async || anyhow::Ok(!has_taint(&client, &name(2), NETWORK).await?);
+    eventually("a node is released", SOON, opened).await?;
+    let closed = async || has_taint(&client, &name(0), AGENT).await;
+    eventually("a node is gated", SOON, closed).await?;
+    // The rules own what they have taken over, save for the one that is released, and the one that they gated.
+    eventually_eq("owned taints", SOON, 3 * held, async || {
+        count_annotated_with_prefix(&client, OWNED).await
+    })
+    .await?;
+    // A field that the other one does not know.
+    patch_rule(&client, "agent", &json!({"spec": {"gracePeriod": "5m"}})).await?;
+
+    // Back.
+    ensure!(controller.stop().await?.success(), "it did not end well");
+    drop(witness);
+    let before = taints(&client).await?;
+    let witness = Witness::of_nodes(&client).await?;
+    let arguments = ["apply", "--server-side", "--force-conflicts", "-f"];
+    kubectl(&cluster, &arguments, Path::new(UPSTREAM)).await?;
+    is_as_upstream_wants_it(&client, &uid).await?;
+    unchanged(&client, &witness, &before).await?;
+
+    // And in again: what was on record still is.
+    kubectl(
+        &cluster,
+        &["apply", "--server-side", "--force-conflicts", "-k"],
+        &crd,
+    )
+    .await?;
+    let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    eventually_eq("matched nodes", SOON, json!(COUNT), async || {
+        Ok(rule_status(&client, "agent").await?["matchedNodes"].take())
+    })
+    .await?;
+    unchanged(&client, &witness, &before).await
+}
+
+/// Makes the cluster as the Node Readiness Controller leaves it when its process is killed.
+async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
+    // By its own documentation: `kubectl apply` from the client's side.
+    kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM)).await?;
+    let crd = "crd/nodereadinessrules.readiness.node.x-k8s.io";
+    cluster
+        .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd])
+        .await?;
+
+    let taint =
+        |key: &str, value: &str| json!({"key": key, "value": value, "effect": "NoSchedule"});
+    let network = rule("network", NETWORK)
+        .waits_for(NETWORK_READY)
+        .bootstrap_only()
+        .spec("taint", taint(NETWORK, "pending"));
+    let agent = rule("agent", AGENT).waits_for(AGENT_READY);
+    let preview = rule("preview", "readiness.k8s.io/preview")
+        .waits_for(NETWORK_READY)
+        .dry_run();
+    let uid = create(client, network).await?;
+    create(client, agent).await?;
+    create(client, preview).await?;
+
+    stream::iter((0..COUNT).map(|index| create_node(client, index, &uid)))
+        .buffer_unordered(32)
+        .try_collect::<Vec<()>>()
+        .await?;
+    for (rule, key, condition) in [("network", NETWORK, 0), ("agent", AGENT, 1)] {
+        let status = json!({"status": evaluated(key, condition)});
+        rules(client)
+            .patch_status(rule, &PatchParams::default(), &Patch::Merge(&status))
+            .await?;
+    }
+
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let lease: Lease = serde_json::from_value(json!({
+        "metadata": {"name": LEASE, "namespace": NAMESPACE},
+        "spec": {
+            "holderIdentity": "nrr-controller-manager-6d5f8_0c0ffee0-0000-4000-8000-000000000000",
+            "leaseDurationSeconds": 15,
+            "leaseTransitions": 3,
+            "acquireTime": format!("{now:.6}"),
+            "renewTime": format!("{now:.6}"),
+        },
+    }))?;
+    Api::<Lease>::namespaced(client.clone(), NAMESPACE)
+        .create(&PostParams::default(), &lease)
+        .await?;
+    Ok(())
+}
+
+/// Creates a rule that has its finalizer already; its UID.
+async fn create(client: &Client, rule: RuleBuilder) -> Result<String> {
+    let created = rule.finalizer(FINALIZER).create(client).await?;
+    created.uid().context("a rule without a UID")
+}
+
+async fn create_node(client: &Client, index: usize, uid: &str) -> Result<()> {
+    let case = Case::of(index);
+    let [network, agent] = case.conditions();
+    let mut builder = node(&name(index))
+        .condition(NETWORK_READY, network)
+        .condition(AGENT_READY, agent);
+    if let Some(key) = case.completed(uid) {
+        builder = builder.annotation(&key, r#"{"rule-name":"network"}"#);
+    }
+    let mut node = builder.build();
+    if let Some((key, value)) = case.taint() {
+        let taint = Taint {
+            key: key.to_owned(),
+            value: Some(value.to_owned()).filter(|value| !value.is_empty()),
+            effect: "NoSchedule".to_owned(),
+            time_added: None,
+        };
+        node.spec.get_or_insert_default().taints = Some(vec![taint]);
+    }
+    Api::<Node>::all(client.clone())
+        .create(&PostParams::default(), &node)
+        .await?;
+    Ok(())
+}
+
+/// The status of a rule with every node in it.
+fn evaluated(key: &str, condition: usize) -> Value {
+    let evaluation = |index: usize| {
+        let case = Case::of(index);
+        let held = case.taint().is_some_and(|(taint, _)| taint == key);
+        let condition_type = [NETWORK_READY, AGENT_READY][condition];
+        json!({
+            "nodeName": name(index),
+            "taintStatus": if held { "Present" } else { "Absent" },
+            "lastEvaluationTime": "2026-08-01T12:00:00Z",
+            "conditionResults": [{
+                "type": condition_type,
+                "currentStatus": case.conditions()[condition],
+                "requiredStatus": "True",
+            }],
+        })
+    };
+    json!({
+        "observedGeneration": 1,
+        "appliedNodes": (0..COUNT).map(name).collect::<Vec<_>>(),
+        "nodeEvaluations": (0..COUNT).map(evaluation).collect::<Vec<_>>(),
+    })
+}
+
+/// The keys, values and effects of the taints of each node.
+async fn taints(client: &Client) -> Result<BTreeMap<String, Vec<String>>> {
+    let nodes = nodes(client).await?;
+    Ok(nodes.iter().map(|n| (n.name_any(), taints_of(n))).collect())
+}
+
+fn taints_of(node: &Node) -> Vec<String> {
+    let taints = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    taints
+        .map(|taint| {
+            let value = taint.value.as_deref().unwrap_or_default();
+            format!("{}={value}:{}", taint.key, taint.effect)
+        })
+        .collect()
+}
+
+/// Wants every node to have had the same taints in every state since the witness began.
+async fn unchanged(
+    client: &Client,
+    witness: &Witness,
+    expected: &BTreeMap<String, Vec<String>>,
+) -> Result<()> {
+    // Whatever is under way ends.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The last write of any node is the one to have been seen.
+    let mut nodes = nodes(client).await?;
+    nodes.sort_by_key(|node| {
+        let version = node.resource_version().unwrap_or_default();
+        version.parse::<u64>().unwrap_or_default()
+    });
+    let last = nodes.last().context("no nodes")?.name_any();
+    let states = witness.up_to(client, &last).await?;
+    assert_eq!(states.len(), COUNT);
+    for (name, states) in states {
+        for state in states {
+            assert_eq!(taints_of(&state), expected[&name], "{name}");
+        }
+    }
+    Ok(())
+}
+
+/// Looks at rules and nodes as the Node Readiness Controller would: what it reads is there, and what it does not know is
+/// gone or does no harm.
+async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
+    eventually("what it does not know is pruned", SOON, async || {
+        let rules = rules(client).list(&ListParams::default()).await?;
+        Ok(rules.iter().all(|rule| {
+            let (spec, status) = (&rule.data["spec"], &rule.data["status"]);
+            spec["gracePeriod"].is_null()
+                && status["matchedNodes"].is_null()
+                && status["conditions"].is_null()
+        }))
+    })
+    .await?;
+    for name in ["network", "agent", "preview"] {
+        let rule = rules(client).get(name).await?;
+        assert_eq!(rule.finalizers(), [FINALIZER], "{name}");
+        // It can be changed and its status written under that definition.
+        let change = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
+        patch_rule(client, name, &change).await?;
+        let mut rule = rules(client).get(name).await?;
+        rule.data["status"]["observedGeneration"] = json!(rule.metadata.generation);
+        rules(client)
+            .replace_status(name, &PostParams::default(), &rule)
+            .await
+            .with_context(|| format!("writing the status of {name}"))?;
+    }
+    let status = rule_status(client, "network").await?;
+    let evaluations = status["nodeEvaluations"].as_array();
+    for evaluation in evaluations.context("no evaluations")? {
+        ensure!(
+            ["Present", "Absent"].contains(&evaluation["taintStatus"].as_str().unwrap_or_default()),
+            "{evaluation}"
+        );
+    }
+    // No node that is open would be gated again: each completed bootstrap is on record by UID or by name.
+    for node in nodes(client).await? {
+        let annotations = node.annotations();
+        let completed = [uid, "network"]
+            .iter()
+            .any(|id| annotations.contains_key(&format!("{COMPLETED}{id}")));
+        let gated = taints_of(&node)
+            .iter()
+            .any(|taint| taint.starts_with(NETWORK));
+        ensure!(completed != gated, "{}", node.name_any());
+    }
+    Ok(())
+}
+
+async fn count_annotated(client: &Client, key: &str) -> Result<usize> {
+    let nodes = nodes(client).await?;
+    let annotated = nodes.iter().filter(|n| n.annotations().contains_key(key));
+    Ok(annotated.count())
+}
+
+async fn count_annotated_with_prefix(client: &Client, prefix: &str) -> Result<usize> {
+    let nodes = nodes(client).await?;
+    let keys = nodes.iter().flat_map(|node| node.annotations().keys());
+    Ok(keys.filter(|key| key.starts_with(prefix)).count())
+}
+
+async fn kubectl(cluster: &Cluster, arguments: &[&str], path: &Path) -> Result<String> {
+    let path = path.to_string_lossy();
+    let arguments: Vec<&str> = arguments.iter().copied().chain([&*path]).collect();
+    cluster.kubectl(&arguments).await
+}

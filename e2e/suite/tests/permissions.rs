@@ -1,0 +1,50 @@
+//! What the controller may do with the RBAC that is shipped, asked of the API server: what it needs, and nothing that
+//! would open more.
+
+use anyhow::Result;
+use nodegate_testbed::install::{CONTROLLER, config};
+use nodegate_testbed::{Cluster, Options};
+
+#[tokio::test]
+async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    let webhook = config("webhook").to_string_lossy().into_owned();
+    cluster.kubectl(&["apply", "-k", &webhook]).await?;
+    let user = format!("--as={CONTROLLER}");
+    for (question, expected) in [
+        ("patch nodes", true),
+        ("patch nodes --subresource=status", true),
+        ("update nodes", false),
+        ("delete nodes", false),
+        ("list pods -A", true),
+        ("delete pods -A", false),
+        ("list csinodes.storage.k8s.io", true),
+        // Events about nodes and rules are posted in `default`.
+        ("create events.events.k8s.io -n default", true),
+        ("create events.events.k8s.io -n kube-system", false),
+        ("create events.events.k8s.io -n nrr-system", false),
+        ("create events -n default", false),
+        ("list events.events.k8s.io -n default", false),
+        // The Secret of the webhook's certificate is there already.
+        ("get secrets/nrr-webhook-server-cert -n nrr-system", true),
+        ("update secrets/nrr-webhook-server-cert -n nrr-system", true),
+        ("create secrets -n nrr-system", false),
+        ("list secrets -n nrr-system", false),
+        ("get secrets/another -n nrr-system", false),
+        ("get secrets/nrr-webhook-server-cert -n default", false),
+        (
+            "patch validatingwebhookconfigurations/nrr-validating-webhook-configuration",
+            true,
+        ),
+        ("patch validatingwebhookconfigurations/another", false),
+        ("create validatingwebhookconfigurations", false),
+    ] {
+        let mut arguments = vec!["auth", "can-i", &user];
+        arguments.extend(question.split(' '));
+        // `no` is an error to kubectl.
+        let answer = cluster.kubectl(&arguments).await;
+        assert_eq!(answer.is_ok(), expected, "{question}: {answer:?}");
+    }
+    Ok(())
+}

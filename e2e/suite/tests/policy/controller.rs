@@ -1,0 +1,243 @@
+//! Nodegate's own service account is held to taints, annotations and conditions of its own.
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::changes::{delete_rule, set_node_condition, set_pod_ready};
+use nodegate_testbed::fixtures::{CRITICAL, node, pod, rule, rules};
+use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
+use nodegate_testbed::sights::{has_taint, node as read_node, node_condition};
+use nodegate_testbed::{Cluster, Controller, eventually, eventually_eq};
+use serde_json::{Value, json};
+
+use crate::reporter::{CONDITION, report};
+use crate::{
+    SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
+};
+
+const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
+const OTHER: &str = "example.com/other";
+/// What the API server itself puts on every new node.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+#[tokio::test]
+async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    let pool = ("example.com/pool", "working");
+    node("working")
+        .label(pool.0, pool.1)
+        .annotation("example.com/other", "kept")
+        .taint(GARDENER, "NoSchedule")
+        .create(&client)
+        .await?;
+    pod("kube-system/critical")
+        .label(CRITICAL.0, CRITICAL.1)
+        .on("working")
+        .create(&client)
+        .await?;
+    let controller = Controller::start(cluster, &[]).await?;
+    in_force_for_the_controller(cluster, "working").await?;
+    rule("continuous", "readiness.k8s.io/continuous")
+        .waits_for("example.com/Ready")
+        .selects(pool.0, pool.1)
+        .create(&client)
+        .await?;
+    rule("bootstrap", "readiness.k8s.io/bootstrap")
+        .waits_for("example.com/Ready")
+        .bootstrap_only()
+        .selects(pool.0, pool.1)
+        .create(&client)
+        .await?;
+    rule("gardener", GARDENER)
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .bootstrap_only()
+        .spec("taintPolicy", json!("remove-only"))
+        .selects(pool.0, pool.1)
+        .create(&client)
+        .await?;
+    // The last one is the example's: its reporter lifts it.
+    let taints = [
+        "readiness.k8s.io/continuous",
+        "readiness.k8s.io/bootstrap",
+        GARDENER,
+        "readiness.k8s.io/cni-agent",
+    ];
+    let seen = async || {
+        let mut seen = Vec::new();
+        for taint in taints {
+            seen.push(has_taint(&client, "working", taint).await?);
+        }
+        anyhow::Ok(seen)
+    };
+    eventually_eq("it is gated", SOON, vec![true; 4], seen).await?;
+    eventually("the critical components are published", SOON, async || {
+        let kind = "node.gardener.cloud/CriticalComponentsReady";
+        let condition = node_condition(&client, "working", kind).await?;
+        Ok(condition.is_some_and(|condition| condition.status == "False"))
+    })
+    .await?;
+    set_node_condition(&client, "working", "example.com/Ready", "True").await?;
+    set_pod_ready(&client, "kube-system", "critical", true).await?;
+    let endpoint = format!("tcp://{}", cluster.store());
+    let reporter = report(cluster, &client, "working", &endpoint, CONDITION).await?;
+    eventually_eq("it is open", SOON, vec![false; 4], seen).await?;
+    set_node_condition(&client, "working", "example.com/Ready", "False").await?;
+    eventually_eq(
+        "it is gated again",
+        SOON,
+        vec![true, false, false, false],
+        seen,
+    )
+    .await?;
+    for name in ["continuous", "bootstrap", "gardener", "cni-ready"] {
+        delete_rule(&client, name).await?;
+        eventually("the rule is gone", SOON, async || {
+            Ok(rules(&client).get_opt(name).await?.is_none())
+        })
+        .await?;
+    }
+    let left = vec!["example.com/other".to_owned()];
+    eventually_eq("nothing of it is left", SOON, left, async || {
+        let node = read_node(&client, "working").await?;
+        let annotations = node.metadata.annotations.unwrap_or_default();
+        // The controller manager has one of its own.
+        let keys = annotations.into_keys();
+        Ok(keys.filter(|key| !key.starts_with("node.alpha.")).collect())
+    })
+    .await?;
+    let log = controller.log() + &reporter.log();
+    ensure!(!log.contains("ValidatingAdmissionPolicy"), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("guarded")
+        .label("a", "b")
+        .annotation("example.com/other", "kept")
+        .taint("example.com/other", "NoSchedule")
+        .taint(GARDENER, "NoSchedule")
+        .condition("Ready", "True")
+        .create(&client)
+        .await?;
+    crowd(&client, "guarded").await?;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+        .await?;
+    let nodegate = cluster.client_for(&kubeconfig).await?;
+    in_force_for_the_controller(cluster, "guarded").await?;
+    for patch in [
+        json!({"metadata": {"annotations": {"nodegate.dev/x": "y", "readiness.k8s.io/bootstrap-completed-r": "{}"}}}),
+        json!({"metadata": {"annotations": {"nodegate.dev/x": null}}}),
+        taints(&[OTHER, GARDENER, "readiness.k8s.io/network"]),
+        taints(&[OTHER]),
+    ] {
+        patch_node(&nodegate, "guarded", &patch)
+            .await
+            .with_context(|| patch.to_string())?;
+    }
+    for (patch, words) in refused() {
+        let refusal = patch_node(&nodegate, "guarded", &patch).await;
+        is_refused(refusal, "Nodegate may not", words).with_context(|| patch.to_string())?;
+    }
+    let own = "node.gardener.cloud/CriticalComponentsReady";
+    patch_status(&nodegate, "guarded", &condition(own, "False")).await?;
+    patch_status(&nodegate, "guarded", &removal(own)).await?;
+    for (patch, words) in [
+        (
+            condition("Ready", "False"),
+            "may not write condition Ready; add its prefix to conditionPrefixes",
+        ),
+        (
+            condition("example.com/New", "True"),
+            "may not write condition example.com/New",
+        ),
+        (removal("Ready"), "may not write condition Ready"),
+        (
+            json!({"status": {"capacity": {"cpu": "8"}}}),
+            "a Node's status but conditions",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": "c"}}}),
+            "labels or other metadata",
+        ),
+    ] {
+        let refusal = patch_status(&nodegate, "guarded", &patch).await;
+        is_refused(refusal, "Nodegate may not", words).with_context(|| patch.to_string())?;
+    }
+    Ok(())
+}
+
+/// Patches of a node that has the taints of [`OTHER`], [`NOT_READY`] and no more, and words of the refusal.
+fn refused() -> Vec<(Value, &'static str)> {
+    vec![
+        (
+            json!({"metadata": {"labels": {"a": "c"}}}),
+            "labels or other metadata",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": null}}}),
+            "labels or other metadata",
+        ),
+        (
+            json!({"metadata": {"finalizers": ["example.com/x"]}}),
+            "labels or other metadata",
+        ),
+        (
+            json!({"metadata": {"annotations": {"example.com/new": "x"}}}),
+            "may not write the annotation example.com/new",
+        ),
+        (
+            json!({"metadata": {"annotations": {OTHER: "x"}}}),
+            "may not write the annotation example.com/other",
+        ),
+        (
+            json!({"metadata": {"annotations": {OTHER: null}}}),
+            "may not write the annotation example.com/other",
+        ),
+        (
+            json!({"spec": {"unschedulable": true}}),
+            "a Node's spec but taints",
+        ),
+        (
+            json!({"spec": {"providerID": "x://y"}}),
+            "a Node's spec but taints",
+        ),
+        (
+            taints(&[]),
+            "may not lift example.com/other; add the key to liftedTaints",
+        ),
+        (
+            taints(&[OTHER, "example.com/new"]),
+            "may not put on example.com/new",
+        ),
+        // To be lifted is one thing.
+        (
+            taints(&[OTHER, GARDENER]),
+            "may not put on node.gardener.cloud/critical-components-not-ready",
+        ),
+        (
+            taints(&[OTHER, "node.kubernetes.io/out-of-service"]),
+            "may not put on node.kubernetes.io/out-of-service",
+        ),
+    ]
+}
+
+/// A patch after which a node has these taints beside [`NOT_READY`].
+fn taints(keys: &[&str]) -> Value {
+    let keys = [NOT_READY].into_iter().chain(keys.iter().copied());
+    let taints: Vec<Value> = keys
+        .map(|key| json!({"key": key, "effect": "NoSchedule"}))
+        .collect();
+    json!({"spec": {"taints": taints}})
+}
+
+/// As [`in_force`], for the controller's policy.
+async fn in_force_for_the_controller(cluster: &Cluster, node: &str) -> Result<()> {
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+        .await?;
+    let client = cluster.client_for(&kubeconfig).await?;
+    in_force(&client, node, &condition("example.com/Forbidden", "True")).await
+}

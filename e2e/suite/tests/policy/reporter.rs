@@ -1,0 +1,273 @@
+//! Reporters are held to their own node and their own conditions, and nobody else is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{node, pod};
+use nodegate_testbed::install::NAMESPACE;
+use nodegate_testbed::sights::node_condition;
+use nodegate_testbed::{Cluster, Reporter, eventually};
+use serde_json::{Value, json};
+
+use crate::{
+    SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
+};
+
+/// What the example reports.
+pub const CONDITION: &str = "cni.example.com/AgentReady";
+const FOREIGN: &str = "example.com/Foreign";
+/// The example's namespace and service account.
+const REPORTER: (&str, &str) = ("kube-system", "example-cni");
+
+#[tokio::test]
+async fn a_reporter_reports_under_the_policy() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("reporting").create(&client).await?;
+    let endpoint = format!("tcp://{}", cluster.store());
+    let reporter = report(cluster, &client, "reporting", &endpoint, CONDITION).await?;
+    eventually("it reports", SOON, async || {
+        let condition = node_condition(&client, "reporting", CONDITION).await?;
+        Ok(condition.is_some_and(|condition| condition.status == "True"))
+    })
+    .await?;
+    drop(reporter);
+    // One that was set up for another condition says what is wrong.
+    node("misreporting").create(&client).await?;
+    let reporter = report(cluster, &client, "misreporting", &endpoint, FOREIGN).await?;
+    let words = format!("may not write condition {FOREIGN}; it may write {CONDITION}");
+    eventually("it is told", SOON, async || {
+        Ok(reporter.log().contains(&words))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    for name in ["own", "foreign"] {
+        node(name)
+            .condition("Ready", "True")
+            .condition(FOREIGN, "True")
+            .allocatable("cpu", "4")
+            .create(&client)
+            .await?;
+    }
+    crowd(&client, "own").await?;
+    let pod = reporter_on(cluster, &client, "own").await?;
+    let unbound = cluster
+        .kubeconfig_for_service_account(REPORTER.0, REPORTER.1)
+        .await?;
+    let pod = cluster.client_for(&pod).await?;
+    let unbound = cluster.client_for(&unbound).await?;
+    in_force(&pod, "own", &condition(FOREIGN, "False")).await?;
+
+    for status in ["True", "False"] {
+        patch_status(&pod, "own", &condition(CONDITION, status)).await?;
+    }
+    for (who, node, patch, words) in refused(&pod, &unbound) {
+        let refusal = patch_status(who, node, &patch).await;
+        is_refused(refusal, "reporter kube-system/example-cni", words)
+            .with_context(|| patch.to_string())?;
+    }
+    patch_status(&pod, "own", &removal(CONDITION)).await?;
+    // Even where somebody has granted it more.
+    grant(cluster, "patch", "nodes").await?;
+    eventually("it is refused by the policy", SOON, async || {
+        let taint = json!({"spec": {"unschedulable": true}});
+        let refusal = patch_node(&pod, "own", &taint).await;
+        is_refused(
+            refusal,
+            "reporter",
+            "may write conditions, not the Node itself",
+        )?;
+        Ok(true)
+    })
+    .await?;
+    // Everybody else is left alone.
+    set_node_condition(&client, "foreign", "Ready", "False").await
+}
+
+#[tokio::test]
+async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("updated")
+        .condition(FOREIGN, "True")
+        .create(&client)
+        .await?;
+    crowd(&client, "updated").await?;
+    let pod = reporter_on(cluster, &client, "updated").await?;
+    let pod = cluster.client_for(&pod).await?;
+    in_force(&pod, "updated", &condition(FOREIGN, "False")).await?;
+    grant(cluster, "update", "nodes/status").await?;
+    let nodes: Api<Node> = Api::all(pod);
+    let update = async |condition: &str| {
+        let mut node = nodes.get("updated").await?;
+        let conditions = &mut node.status.get_or_insert_default().conditions;
+        let conditions = conditions.get_or_insert_default();
+        conditions.retain(|known| known.type_ != condition);
+        conditions.push(NodeCondition {
+            type_: condition.to_owned(),
+            status: "False".to_owned(),
+            ..NodeCondition::default()
+        });
+        nodes
+            .replace_status("updated", &PostParams::default(), &node)
+            .await
+    };
+    eventually("its own condition is taken", SOON, async || {
+        Ok(update(CONDITION).await.is_ok())
+    })
+    .await?;
+    is_refused(update(FOREIGN).await, "reporter", "may not write condition")
+}
+
+/// Gives the example's account one permission more.
+async fn grant(cluster: &Cluster, verb: &str, resource: &str) -> Result<()> {
+    let name = format!("{verb}-{}", resource.replace('/', "-"));
+    let account = format!("--serviceaccount={}:{}", REPORTER.0, REPORTER.1);
+    let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
+    let role = format!("--clusterrole={name}");
+    for command in [
+        ["create", "clusterrole", &name, &verb, &resource],
+        ["create", "clusterrolebinding", &name, &role, &account],
+    ] {
+        cluster.kubectl(&command).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn kubelets_are_left_alone_whatever_the_config_map_holds() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("kubelets").create(&client).await?;
+    for (name, data) in [
+        ("empty", "{}"),
+        ("half", "{conditionTypes: a}"),
+        ("odd", "{serviceAccount: ''}"),
+    ] {
+        let manifest = format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {NAMESPACE}, \
+             labels: {{nodegate.dev/reporter: 'true'}}}}, data: {data}}}"
+        );
+        cluster.apply(&manifest).await?;
+    }
+    for status in ["True", "False", "True"] {
+        set_node_condition(&client, "kubelets", "Ready", status).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(())
+}
+
+/// Whose writes, to which node, and words of the refusal.
+fn refused<'c>(
+    pod: &'c Client,
+    unbound: &'c Client,
+) -> Vec<(&'c Client, &'static str, Value, &'static str)> {
+    vec![
+        (
+            pod,
+            "foreign",
+            condition(CONDITION, "True"),
+            "may write only the Node it runs on, not foreign; its token is of a pod on own",
+        ),
+        (
+            unbound,
+            "own",
+            condition(CONDITION, "True"),
+            "its token is not that of a pod",
+        ),
+        (
+            pod,
+            "own",
+            condition("Ready", "False"),
+            "may not write condition Ready; it may write cni.example.com/AgentReady",
+        ),
+        (
+            pod,
+            "own",
+            condition("example.com/New", "True"),
+            "may not write condition example.com/New",
+        ),
+        (
+            pod,
+            "own",
+            removal(FOREIGN),
+            "may not write condition example.com/Foreign",
+        ),
+        (
+            pod,
+            "own",
+            json!({"status": {"allocatable": {"cpu": "8"}}}),
+            "nothing else of the status",
+        ),
+        (
+            pod,
+            "own",
+            json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}),
+            "nothing else of the status",
+        ),
+        (
+            pod,
+            "own",
+            json!({"status": {"nodeInfo": {"bootID": "x"}}}),
+            "nothing else of the status",
+        ),
+        (
+            pod,
+            "own",
+            json!({"metadata": {"labels": {"a": "b"}}}),
+            "not labels, annotations or other metadata",
+        ),
+        (
+            pod,
+            "own",
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+            "not labels, annotations or other metadata",
+        ),
+        (
+            pod,
+            "own",
+            json!({"metadata": {"finalizers": ["example.com/x"]}}),
+            "not labels, annotations or other metadata",
+        ),
+    ]
+}
+
+/// Starts a reporter as the example's pod on a node.
+pub async fn report(
+    cluster: &Cluster,
+    client: &Client,
+    node: &str,
+    endpoint: &str,
+    condition_type: &str,
+) -> Result<Reporter> {
+    let token = reporter_on(cluster, client, node).await?;
+    let variables = [
+        ("NODE_NAME", node),
+        ("CHECK_ENDPOINT", endpoint),
+        ("CONDITION_TYPE", condition_type),
+    ];
+    Reporter::start(cluster, &token, &variables)
+}
+
+/// The token that a reporter's pod on a node has.
+async fn reporter_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
+    let name = format!("example-cni-{node}");
+    pod(&format!("{}/{name}", REPORTER.0))
+        .service_account(REPORTER.1)
+        .on(node)
+        .create(client)
+        .await?;
+    cluster
+        .kubeconfig_for_pod(REPORTER.0, REPORTER.1, &name)
+        .await
+}

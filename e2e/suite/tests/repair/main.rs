@@ -1,0 +1,228 @@
+//! What happens to nodes that are not ready in time, on a real API server with Karpenter's own resource definitions, with
+//! the controller under its own service account.
+//!
+//! ```text
+//! deadlines    how long a node may take, and what is on record about it
+//! deletion     claims that are deleted, and which
+//! safeguards   nodes that are never touched
+//! limit        too many unhealthy nodes
+//! release      nodes that are opened all the same, and what is only told
+//! outage       an outage of the control plane
+//! without      clusters without Karpenter
+//! ```
+//!
+//! Whatever takes a whole readiness TTL, a minute at least, is in [`what_takes_a_readiness_ttl`]; the other tests put a
+//! deadline on record that has passed or is near. The tests share one cluster and keep to names of their own, which are
+//! their rule's, their pool's, their taint's after the prefix and the value of the label by which nodes are selected.
+
+mod deadlines;
+mod deletion;
+mod limit;
+mod outage;
+mod release;
+mod safeguards;
+mod without;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt};
+use nodegate_testbed::fixtures::{self, NodeBuilder, NodeClaimBuilder, RuleBuilder, node_claims};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, sights};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// Longer than anything takes, however busy the machine.
+const SOON: Duration = Duration::from_secs(30);
+/// Longer than a decision takes.
+const A_WHILE: Duration = Duration::from_secs(2);
+/// The shortest readiness TTL there is.
+const TTL: Duration = Duration::from_secs(60);
+/// The label by which rules select nodes.
+const TEST: &str = "test";
+/// The condition that rules wait for.
+const READY: &str = "example.com/Ready";
+const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
+
+/// Most of these wait for most of their time, so they do it side by side.
+#[tokio::test]
+async fn what_takes_a_readiness_ttl() -> Result<()> {
+    tokio::try_join!(
+        deletion::a_node_that_is_not_ready_in_time_has_its_claim_deleted(),
+        deletion::an_old_cluster_loses_nothing_to_a_new_rule(),
+        release::a_node_that_is_not_ready_in_time_is_opened(),
+        release::a_node_is_opened_and_completed_in_one_write(),
+        limit::without_a_pool_the_nodes_of_the_rule_are_counted(),
+        limit::nodes_are_not_opened_one_after_another_while_those_before_are_not_ready(),
+        safeguards::no_node_is_opened_that_may_work_or_is_to_be_left_alone(),
+        deadlines::nothing_is_repaired_in_the_first_ttl_after_a_start(),
+        outage::an_outage_is_not_counted_against_nodes_and_nobody_is_forgotten_over_it(),
+    )?;
+    Ok(())
+}
+
+/// A cluster with Karpenter's resources, and a controller that watches them.
+async fn client() -> Result<Client> {
+    static INSTALLATION: OnceCell<(Cluster, Controller)> = OnceCell::const_new();
+    let (cluster, _) = INSTALLATION
+        .get_or_try_init(async || {
+            let (cluster, _) = own_cluster().await?;
+            let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
+            anyhow::Ok((cluster, controller))
+        })
+        .await?;
+    cluster.client().await
+}
+
+/// A cluster of its own with Karpenter's resources.
+async fn own_cluster() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    cluster.install_karpenter().await?;
+    let client = cluster.client().await?;
+    Ok((cluster, client))
+}
+
+/// The taint of a test's rule.
+fn key(test: &str) -> String {
+    format!("readiness.k8s.io/{test}")
+}
+
+/// A test's rule, which does this after a minute, whatever other nodes do.
+fn rule(test: &str, action: &str) -> RuleBuilder {
+    let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "100%"});
+    fixtures::rule(test, &key(test))
+        .bootstrap_only()
+        .selects(TEST, test)
+        .waits_for(READY)
+        .spec("repair", repair)
+}
+
+/// A node of a test and its pool, which its kubelet calls Ready, and which does not meet the rule's condition.
+fn node(test: &str, name: &str) -> NodeBuilder {
+    fixtures::node(name)
+        .label(TEST, test)
+        .label("karpenter.sh/nodepool", test)
+        .condition("Ready", "True")
+}
+
+/// The claim of a node of a test, by the node's name. Deleted, it stays to be looked at.
+fn claim(test: &str, node: &str) -> NodeClaimBuilder {
+    fixtures::node_claim(node).pool(test).node(node).finalizer()
+}
+
+/// A time so many seconds from now, in whole seconds.
+fn in_seconds(seconds: i64) -> String {
+    let now = Timestamp::now().as_second() + seconds;
+    Timestamp::from_second(now).map_or_else(|_| String::new(), |time| time.to_string())
+}
+
+/// Key of the annotation with a node's deadline under this rule.
+fn deadline_key(rule: &DynamicObject) -> String {
+    let uid = rule.uid().unwrap_or_default();
+    format!("nodegate.dev/ready-deadline-{uid}")
+}
+
+/// The deadline on record for a node, if there is one.
+async fn deadline(client: &Client, rule: &DynamicObject, node: &str) -> Result<Option<String>> {
+    let node = sights::node(client, node).await?;
+    Ok(node.annotations().get(&deadline_key(rule)).cloned())
+}
+
+/// The deadline of a node, once it is on record.
+async fn eventually_due(client: &Client, rule: &DynamicObject, node: &str) -> Result<Timestamp> {
+    let what = format!("node {node} has a deadline");
+    let deadline = eventually(&what, SOON, async || deadline(client, rule, node).await).await?;
+    deadline
+        .parse()
+        .with_context(|| format!("the deadline {deadline:?}"))
+}
+
+/// When a node was created.
+fn created(node: &Node) -> Result<Timestamp> {
+    let time = node.creation_timestamp().context("a node has an age")?;
+    Ok(time.0)
+}
+
+/// A claim, if it is there and has not been deleted.
+async fn living_claim(client: &Client, name: &str) -> Result<Option<DynamicObject>> {
+    let claim = node_claims(client).get_opt(name).await?;
+    Ok(claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()))
+}
+
+async fn eventually_deleted(client: &Client, claim: &str) -> Result<()> {
+    eventually_deleted_within(client, claim, SOON).await
+}
+
+async fn eventually_deleted_within(client: &Client, claim: &str, within: Duration) -> Result<()> {
+    let what = format!("NodeClaim {claim} is deleted");
+    eventually(&what, within, async || {
+        Ok(living_claim(client, claim).await?.is_none())
+    })
+    .await
+}
+
+/// The note of the first event of this reason about a node, once there is one.
+async fn eventually_told(client: &Client, node: &str, reason: &str) -> Result<String> {
+    eventually_told_within(client, node, reason, SOON).await
+}
+
+async fn eventually_told_within(
+    client: &Client,
+    node: &str,
+    reason: &str,
+    within: Duration,
+) -> Result<String> {
+    eventually(&format!("{reason} on {node}"), within, async || {
+        Ok(notes(client, node, reason).await?.into_iter().next())
+    })
+    .await
+}
+
+/// The notes of the events of this reason about a node.
+async fn notes(client: &Client, node: &str, reason: &str) -> Result<Vec<String>> {
+    let events = sights::events_on(client, node).await?;
+    Ok(events
+        .into_iter()
+        .filter(|event| event.reason.as_deref() == Some(reason))
+        .filter_map(|event| event.message)
+        .collect())
+}
+
+/// A condition of a rule's status, once it is `True`.
+async fn eventually_says(client: &Client, rule: &str, condition: &str) -> Result<Value> {
+    eventually(&format!("{condition} of {rule}"), SOON, async || {
+        let condition = sights::rule_condition(client, rule, condition).await?;
+        Ok((condition["status"] == "True").then_some(condition))
+    })
+    .await
+}
+
+async fn eventually_gated(client: &Client, test: &str, node: &str) -> Result<()> {
+    eventually(&format!("node {node} is gated"), SOON, async || {
+        sights::has_taint(client, node, &key(test)).await
+    })
+    .await
+}
+
+async fn eventually_open(client: &Client, test: &str, node: &str) -> Result<()> {
+    // A deadline on record opens no node before its time.
+    eventually(&format!("node {node} is open"), TTL + SOON, async || {
+        Ok(!sights::has_taint(client, node, &key(test)).await?)
+    })
+    .await
+}
+
+/// That these claims have not been deleted so far.
+async fn are_left_alone(client: &Client, claims: &[&str]) -> Result<()> {
+    for claim in claims {
+        ensure!(
+            living_claim(client, claim).await?.is_some(),
+            "NodeClaim {claim} has been deleted"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! What a user may get wrong: each is told in one line that names the variable and what to do, and ends with exit code 1.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::controller::binary;
+
+const GOOD: &[(&str, &str)] = &[
+    ("NODE_NAME", "worker-1"),
+    ("CONDITION_TYPE", "example.com/NetworkReady"),
+    ("CHECK_ENDPOINT", "http://localhost:9099/readiness"),
+    ("KUBECONFIG", "/dev/null"),
+];
+
+#[test]
+fn every_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> {
+    for (variable, value, words) in [
+        ("NODE_NAME", "", "is not set; take it from the downward API"),
+        ("NODE_NAME", "A B", "cannot be the name of a Node"),
+        ("CHECK_ENDPOINT", "", "is not set; say what to check"),
+        (
+            "CHECK_ENDPOINT",
+            "localhost:9099",
+            "starts with no known scheme; write http://",
+        ),
+        (
+            "CHECK_ENDPOINT",
+            "https://u:p@localhost/",
+            "must not contain a user or password",
+        ),
+        (
+            "CHECK_ENDPOINT",
+            "exec:cat /x | grep y",
+            "no shell reads it",
+        ),
+        ("CONDITION_TYPE", "", "is not set; name the condition"),
+        ("CONDITION_TYPE", "Ready", "belongs to the kubelet"),
+        ("CONDITION_TYPE", "not a name", "is no qualified name"),
+        ("CHECK_INTERVAL", "30", "needs a unit after each number"),
+        (
+            "CHECK_TIMEOUT",
+            "ten seconds",
+            "needs a number before each unit",
+        ),
+        ("HEARTBEAT_PERIOD", "5min", "needs a unit after each number"),
+        ("SUCCESS_THRESHOLD", "often", "give a number of checks"),
+        ("FAILURE_THRESHOLD", "0", "give a number of checks"),
+        ("REPORT_ONCE", "maybe", "give true or false"),
+        ("METRICS_BIND_ADDRESS", "9445", "expected [HOST]:PORT"),
+        (
+            "CHECK_SKIP_TLS_VERIFY",
+            "true",
+            "CHECK_ENDPOINT is not https",
+        ),
+    ] {
+        let line = complaint(&[(variable, value)])?;
+        let start = format!("error: {variable} (or --");
+        ensure!(line.starts_with(&start) && line.contains(words), "{line}");
+    }
+    let https = ("CHECK_ENDPOINT", "https://localhost/");
+    let line = complaint(&[https, ("CHECK_CA_FILE", "/no/such/file")])?;
+    ensure!(
+        line.contains("CHECK_CA_FILE") && line.contains("No such file"),
+        "{line}"
+    );
+    let line = complaint(&[https, ("CHECK_CA_FILE", "/dev/null")])?;
+    ensure!(line.contains("it has no PEM certificate"), "{line}");
+    let line = complaint(&[])?;
+    ensure!(line.contains("cannot tell which cluster to use"), "{line}");
+    Ok(())
+}
+
+/// What a reporter complains about that is started with these variables in place of good ones.
+fn complaint(bad: &[(&str, &str)]) -> Result<String> {
+    let output = Command::new(binary()?)
+        .arg("reporter")
+        .env_clear()
+        .envs(GOOD.iter().copied())
+        .envs(bad.iter().copied())
+        .output()
+        .context("running nodegate")?;
+    let errors = String::from_utf8(output.stderr)?;
+    ensure!(
+        output.status.code() == Some(1),
+        "{bad:?} ended with {}: {errors}",
+        output.status
+    );
+    ensure!(
+        errors.lines().count() == 1,
+        "{bad:?}: more than one line: {errors}"
+    );
+    Ok(errors)
+}

@@ -1,0 +1,155 @@
+//! `nodegate reporter` on a real API server, as a sidecar runs: with the token of a pod and the RBAC that is shipped.
+
+mod endpoints;
+mod inputs;
+mod outcomes;
+mod process;
+mod roles;
+mod writes;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::NodeCondition;
+use kube::Client;
+use nodegate_testbed::fixtures::{node, pod};
+use nodegate_testbed::install::{config, example};
+use nodegate_testbed::sights::node_condition;
+use nodegate_testbed::{Cluster, Options, Reporter, SharedCluster, eventually, eventually_eq};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+const SOON: Duration = Duration::from_secs(20);
+const CONDITION: &str = "cni.example.com/AgentReady";
+const NAMESPACE: &str = "kube-system";
+const SERVICE_ACCOUNT: &str = "example-cni";
+
+static CLUSTER: SharedCluster = SharedCluster::new(Options {
+    audit: true,
+    ..Options::api_only()
+});
+static INSTALLED: OnceCell<()> = OnceCell::const_new();
+
+/// A node, the pod of a reporter on it, and the way to the API server.
+struct World<'c> {
+    cluster: &'c Cluster,
+    client: Client,
+    node: String,
+    kubeconfig: PathBuf,
+}
+
+impl World<'static> {
+    /// A world of its own on the cluster that the tests share.
+    async fn new(node: &str) -> Result<Self> {
+        let cluster = CLUSTER.get().await?;
+        INSTALLED.get_or_try_init(|| install(cluster)).await?;
+        Self::on(cluster, node).await
+    }
+}
+
+impl<'c> World<'c> {
+    /// A world on a cluster where everything is installed.
+    async fn on(cluster: &'c Cluster, name: &str) -> Result<Self> {
+        let client = cluster.client().await?;
+        node(name).create(&client).await?;
+        Ok(Self {
+            cluster,
+            node: name.to_owned(),
+            kubeconfig: token_on(cluster, &client, name).await?,
+            client,
+        })
+    }
+
+    /// Starts a reporter that checks often, with what else the environment says.
+    fn report(&self, endpoint: &str, environment: &[(&str, &str)]) -> Result<Reporter> {
+        let mut variables = vec![
+            ("NODE_NAME", self.node.as_str()),
+            ("CONDITION_TYPE", CONDITION),
+            ("CHECK_ENDPOINT", endpoint),
+            ("CHECK_INTERVAL", "200ms"),
+            ("CHECK_TIMEOUT", "2s"),
+        ];
+        variables.extend_from_slice(environment);
+        Reporter::start(self.cluster, &self.kubeconfig, &variables)
+    }
+
+    /// The condition, if the Node has it.
+    async fn condition(&self) -> Result<Option<NodeCondition>> {
+        node_condition(&self.client, &self.node, CONDITION).await
+    }
+
+    /// Waits until the condition has this status and reason, and returns it.
+    async fn reports(&self, status: &str, reason: &str) -> Result<NodeCondition> {
+        let what = format!("{status}/{reason} is reported on {}", self.node);
+        eventually_eq(&what, SOON, format!("{status}/{reason}"), async || {
+            let condition = self.condition().await?.context("no condition")?;
+            let seen = condition.reason.unwrap_or_default();
+            Ok(format!("{}/{seen}", condition.status))
+        })
+        .await?;
+        self.condition().await?.context("it is gone again")
+    }
+
+    /// The requests that reporters have made for this Node: verb, resource and status code.
+    fn requests(&self) -> Vec<(String, String, u64)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let log = self.cluster.audit_log();
+        let events = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events
+            .filter(|event| text(&event["userAgent"]).starts_with("nodegate-reporter/"))
+            .filter(|event| event["objectRef"]["name"] == self.node.as_str())
+            .map(|event| {
+                let object = &event["objectRef"];
+                let resource = [text(&object["resource"]), text(&object["subresource"])];
+                let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
+                (text(&event["verb"]), resource.join("/"), code)
+            })
+            .collect()
+    }
+
+    /// How often the condition has been written.
+    fn writes(&self) -> usize {
+        let requests = self.requests();
+        // An API server that has only just started refuses some of what it grants a moment later.
+        let is_write = |(verb, _, code): &&(String, String, u64)| verb == "patch" && *code < 300;
+        requests.iter().filter(is_write).count()
+    }
+}
+
+/// The CRD, the RBAC, and the example, validated as strictly as the API server can.
+async fn install(cluster: &Cluster) -> Result<()> {
+    cluster.install().await?;
+    for folder in [config("reporter"), example("cni-reporter")] {
+        let folder = folder.to_string_lossy().into_owned();
+        cluster
+            .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
+            .await?;
+    }
+    Ok(())
+}
+
+/// A kubeconfig with the token that the example's pod on a node has.
+async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
+    let name = format!("example-cni-{node}");
+    pod(&format!("{NAMESPACE}/{name}"))
+        .service_account(SERVICE_ACCOUNT)
+        .on(node)
+        .create(client)
+        .await?;
+    cluster
+        .kubeconfig_for_pod(NAMESPACE, SERVICE_ACCOUNT, &name)
+        .await
+}
+
+/// Waits until the reporter says this in its log.
+async fn says(reporter: &Reporter, words: &str) -> Result<()> {
+    eventually(&format!("the log has {words:?}"), SOON, async || {
+        let log = reporter.log();
+        anyhow::ensure!(log.contains(words), "the log:\n{log}");
+        Ok(true)
+    })
+    .await
+}

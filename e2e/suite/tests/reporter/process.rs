@@ -1,0 +1,258 @@
+//! How the process begins and ends, and as whom it acts.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::{Reporter, eventually, never};
+
+use crate::endpoints::{Answer, Server, script, status};
+use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
+
+/// What a reporter may take, in KiB; its container has 32 MiB. This is a debug build, which takes more.
+const MEMORY: u64 = 32 * 1024;
+
+#[tokio::test]
+async fn it_stops_cleanly_and_leaves_the_condition() -> Result<()> {
+    let world = World::new("stop").await?;
+    let server = Server::http(status("200 OK")).await?;
+    let reporter = world.report(&server.url("/"), &[])?;
+    world.reports("True", "EndpointOK").await?;
+    let ended = reporter.stop().await?;
+    ensure!(ended.success(), "it ended with {ended}");
+    world.reports("True", "EndpointOK").await?;
+
+    // In the middle of a check, too.
+    server.set(Answer::Silence);
+    let reporter = world.report(&server.url("/"), &[("CHECK_TIMEOUT", "1h")])?;
+    says(&reporter, "starting").await?;
+    let ended = reporter.stop().await?;
+    ensure!(ended.success(), "it ended with {ended}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_can_end_with_the_first_success() -> Result<()> {
+    let world = World::new("once").await?;
+    let server = Server::http(status("500 Internal Server Error")).await?;
+    let once = [("REPORT_ONCE", "true")];
+    let mut reporter = world.report(&server.url("/"), &once)?;
+    world.reports("False", "EndpointNotReady").await?;
+    never("it ends before that", Duration::from_secs(1), async || {
+        Ok(reporter.exited()?.is_some())
+    })
+    .await?;
+    // Stopped too early, it has not done what it was asked for.
+    let ended = reporter.stop().await?;
+    assert_eq!(ended.code(), Some(1));
+    let mut reporter = world.report(&server.url("/"), &once)?;
+    server.set(status("200 OK"));
+    let ended = eventually("it ends", SOON, async || reporter.exited()).await?;
+    ensure!(ended.success(), "it ended with {ended}");
+    world.reports("True", "EndpointOK").await?;
+    let writes = world.writes();
+    // Where the condition stands already, a check has to agree, and it is written once.
+    let mut reporter = world.report(&server.url("/"), &once)?;
+    let ended = eventually("it ends", SOON, async || reporter.exited()).await?;
+    ensure!(ended.success(), "it ended with {ended}");
+    assert_eq!(world.writes(), writes + 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
+    let world = World::new("impersonated").await?;
+    let other = World::new("impersonated-other").await?;
+    let namespace = "nrr-impersonation";
+    let manifests = format!(
+        "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {namespace}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: {SERVICE_ACCOUNT}, namespace: {namespace}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nrr-reporter-impersonation-role}}
+subjects: [{{kind: ServiceAccount, name: {SERVICE_ACCOUNT}, namespace: {namespace}}}]
+"
+    );
+    world.cluster.apply(&manifests).await?;
+    nodegate_testbed::fixtures::pod(&format!("{namespace}/reporter"))
+        .service_account(SERVICE_ACCOUNT)
+        .on(&world.node)
+        .create(&world.client)
+        .await?;
+    let token = world
+        .cluster
+        .kubeconfig_for_pod(namespace, SERVICE_ACCOUNT, "reporter")
+        .await?;
+    let server = Server::http(status("200 OK")).await?;
+    let endpoint = server.url("/");
+    let start = |node: &str, impersonate: &str| {
+        let variables = [
+            ("NODE_NAME", node),
+            ("CONDITION_TYPE", CONDITION),
+            ("CHECK_ENDPOINT", &endpoint),
+            ("IMPERSONATE_NODE", impersonate),
+        ];
+        Reporter::start(world.cluster, &token, &variables)
+    };
+    let reporter = start(&world.node, "true")?;
+    world.reports("True", "EndpointOK").await?;
+    drop(reporter);
+    // Neither as itself nor as another node may it do anything.
+    for (node, impersonate, words) in [
+        (&world.node, "false", "kubectl apply -k config/reporter"),
+        (&other.node, "true", "impersonate"),
+    ] {
+        let reporter = start(node, impersonate)?;
+        says(&reporter, &format!("cannot read Node {node}")).await?;
+        says(&reporter, words).await?;
+    }
+    ensure!(other.condition().await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Result<()> {
+    let world = World::new("forbidden").await?;
+    let account = "forbidden-cni";
+    let cluster = world.cluster;
+    let name = format!("serviceaccount/{account}");
+    cluster
+        .kubectl(&["create", "serviceaccount", account, "-n", NAMESPACE])
+        .await
+        .context(name)?;
+    let token = cluster
+        .kubeconfig_for_service_account(NAMESPACE, account)
+        .await?;
+    let server = Server::http(status("200 OK")).await?;
+    let endpoint = server.url("/");
+    let variables = [
+        ("NODE_NAME", "forbidden"),
+        ("CONDITION_TYPE", CONDITION),
+        ("CHECK_ENDPOINT", &endpoint),
+        ("CHECK_INTERVAL", "200ms"),
+    ];
+    let reporter = Reporter::start(cluster, &token, &variables)?;
+    says(&reporter, "cannot read Node forbidden").await?;
+    says(&reporter, "kubectl apply -k config/reporter").await?;
+    let account = format!("--serviceaccount={NAMESPACE}:{account}");
+    cluster
+        .kubectl(&[
+            "create",
+            "clusterrolebinding",
+            "forbidden-cni",
+            "--clusterrole=nrr-reporter-role",
+            &account,
+        ])
+        .await?;
+    world.reports("True", "EndpointOK").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_exist_is_waited_for_with_the_remedy_in_the_log() -> Result<()> {
+    let known = World::new("known").await?;
+    let world = World {
+        cluster: known.cluster,
+        kubeconfig: token_on(known.cluster, &known.client, "unknown").await?,
+        client: known.client,
+        node: "unknown".to_owned(),
+    };
+    let server = Server::http(status("200 OK")).await?;
+    let reporter = world.report(&server.url("/"), &[])?;
+    says(&reporter, "cannot read Node unknown").await?;
+    says(
+        &reporter,
+        "is NODE_NAME right? Take it from the downward API: spec.nodeName",
+    )
+    .await?;
+    let (code, why) = reporter.get("/readyz").await?;
+    ensure!(
+        code == 503 && why.contains("is NODE_NAME right?"),
+        "{code} {why}"
+    );
+    assert_eq!(reporter.get("/healthz").await?.0, 200);
+    // A static pod runs before its node is registered.
+    nodegate_testbed::fixtures::node("unknown")
+        .create(&world.client)
+        .await?;
+    eventually("it reports", SOON, async || {
+        Ok(reporter.get("/readyz").await?.0 == 200)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_costs_the_metrics_and_not_the_report() -> Result<()> {
+    let world = World::new("taken").await?;
+    let server = Server::http(status("200 OK")).await?;
+    let taken = server.address.to_string();
+    let reporter = world.report(&server.url("/"), &[("METRICS_BIND_ADDRESS", &taken)])?;
+    world.reports("True", "EndpointOK").await?;
+    says(&reporter, "going on without metrics and probes").await?;
+    says(&reporter, "choose another METRICS_BIND_ADDRESS").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
+    let world = World::new("orphans").await?;
+    // The shell ends, and what it has started loses its parent.
+    let path = script(world.cluster.folder(), "orphans", "sleep 600 & exit 0")?;
+    let endpoint = format!("exec:{}", path.display());
+    let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
+    world.reports("True", "EndpointOK").await?;
+    eventually("there have been a few checks", SOON, async || {
+        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
+        Ok(reporter.metric(checks).await? > 10.0)
+    })
+    .await?;
+    let children = children(reporter.pid())?;
+    // The latest check's may still be ending.
+    ensure!(children.len() <= 3, "{children:#?}");
+    Ok(())
+}
+
+/// The states of a process's children, as /proc/PID/stat has them.
+fn children(of: u32) -> Result<Vec<String>> {
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        // A process may end while it is looked at.
+        let stat = std::fs::read_to_string(entry?.path().join("stat")).unwrap_or_default();
+        let parent = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.split(' ').nth(1));
+        if parent == Some(&of.to_string()) {
+            children.push(stat);
+        }
+    }
+    Ok(children)
+}
+
+#[tokio::test]
+async fn it_stays_small() -> Result<()> {
+    let world = World::new("small").await?;
+    let path = script(world.cluster.folder(), "small", "yes | head -c 10000000")?;
+    let endpoint = format!("exec:{}", path.display());
+    let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
+    world.reports("True", "EndpointOK").await?;
+    eventually("there have been a few checks", SOON, async || {
+        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
+        Ok(reporter.metric(checks).await? > 10.0)
+    })
+    .await?;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", reporter.pid()))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident = resident.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
+    let resident: u64 = resident.context("no resident size")?;
+    println!("resident: {resident} KiB");
+    ensure!(resident < MEMORY, "{resident} KiB");
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Under the roles of the Node Readiness Controller's example, which grant `update` on `nodes/status` and no `patch`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::pod;
+use nodegate_testbed::sights::node_condition;
+use nodegate_testbed::{Reporter, eventually, never};
+
+use crate::endpoints::{Answer, Server, status};
+use crate::{CONDITION, World, says};
+
+/// An account in a namespace of its own, and what it may do with Nodes.
+fn account(namespace: &str, rules: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {namespace}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: reporter, namespace: {namespace}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {namespace}}}
+rules: {rules}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}
+subjects: [{{kind: ServiceAccount, name: reporter, namespace: {namespace}}}]
+"
+    )
+}
+
+const CONSTRAINED: &str = r#"
+- {apiGroups: [authentication.k8s.io], resources: [nodes], verbs: ["impersonate:associated-node"]}
+- {apiGroups: [""], resources: [nodes], verbs: ["impersonate-on:associated-node:get"]}
+- {apiGroups: [""], resources: [nodes/status], verbs: ["impersonate-on:associated-node:update"]}"#;
+
+const PLAIN: &str = r#"
+- {apiGroups: [""], resources: [nodes], verbs: [get]}
+- {apiGroups: [""], resources: [nodes/status], verbs: [update]}"#;
+
+/// A kubeconfig with the token of a pod on the world's node.
+async fn token(world: &World<'_>, namespace: &str, rules: &str) -> Result<PathBuf> {
+    world.cluster.apply(&account(namespace, rules)).await?;
+    pod(&format!("{namespace}/reporter"))
+        .service_account("reporter")
+        .on(&world.node)
+        .create(&world.client)
+        .await?;
+    world
+        .cluster
+        .kubeconfig_for_pod(namespace, "reporter", "reporter")
+        .await
+}
+
+fn start(
+    world: &World<'_>,
+    token: &Path,
+    endpoint: &str,
+    more: &[(&str, &str)],
+) -> Result<Reporter> {
+    let mut variables = vec![
+        ("NODE_NAME", world.node.as_str()),
+        ("CONDITION_TYPE", CONDITION),
+        ("CHECK_ENDPOINT", endpoint),
+        ("CHECK_INTERVAL", "200ms"),
+    ];
+    variables.extend_from_slice(more);
+    Reporter::start(world.cluster, token, &variables)
+}
+
+#[tokio::test]
+async fn it_reports_as_the_node_where_it_may_only_update() -> Result<()> {
+    let world = World::new("only-update").await?;
+    let token = token(&world, "nrr-only-update", CONSTRAINED).await?;
+    let server = Server::http(status("200 OK")).await?;
+    let reporter = start(
+        &world,
+        &token,
+        &server.url("/"),
+        &[("IMPERSONATE_NODE", "true")],
+    )?;
+    world.reports("True", "EndpointOK").await?;
+    // What somebody else reports meanwhile stays.
+    set_node_condition(&world.client, &world.node, "example.com/Other", "True").await?;
+    server.set(Answer::Nothing);
+    world.reports("False", "EndpointConnectionError").await?;
+    let other = node_condition(&world.client, &world.node, "example.com/Other").await?;
+    assert_eq!(other.context("the other condition is gone")?.status, "True");
+    says(&reporter, "may not be patched, but updated").await?;
+    // A patch is tried once; from then on a write is a read and an update.
+    let requests = world.requests();
+    let granted: Vec<_> = requests
+        .iter()
+        .filter(|(_, _, code)| *code == 200)
+        .map(|(verb, resource, _)| format!("{verb} {resource}"))
+        .collect();
+    let update = ["get nodes/", "update nodes/status"];
+    assert_eq!(granted, [&["get nodes/"][..], &update, &update].concat());
+    let refused = requests.iter().filter(|(_, _, code)| *code == 403);
+    let patches: Vec<_> = refused.filter(|(verb, ..)| verb == "patch").collect();
+    ensure!(patches.len() == 1, "{requests:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
+    let world = World::new("crowded").await?;
+    let token = token(&world, "nrr-crowded", PLAIN).await?;
+    let server = Server::http(status("200 OK")).await?;
+    let beating = [("HEARTBEAT_PERIOD", "1s")];
+    let reporter = start(&world, &token, &server.url("/"), &beating)?;
+    world.reports("True", "EndpointOK").await?;
+    let writer = async {
+        for number in 0..200 {
+            let kind = format!("example.com/Other{}", number % 20);
+            let status = if number % 40 < 20 { "True" } else { "False" };
+            set_node_condition(&world.client, &world.node, &kind, status).await?;
+        }
+        anyhow::Ok(())
+    };
+    let turner = async {
+        for answer in [Answer::Nothing, status("200 OK"), Answer::Nothing] {
+            tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+            server.set(answer);
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(writer, turner)?;
+    world.reports("False", "EndpointConnectionError").await?;
+    for number in 0..20 {
+        let kind = format!("example.com/Other{number}");
+        let condition = node_condition(&world.client, &world.node, &kind).await?;
+        let condition = condition.with_context(|| format!("{kind} is gone"))?;
+        assert_eq!(condition.status, "False", "{kind} is an older one");
+    }
+    drop(reporter);
+    Ok(())
+}
+
+#[tokio::test]
+async fn any_word_but_true_leaves_it_its_own_account() -> Result<()> {
+    let world = World::new("itself").await?;
+    let token = token(&world, "nrr-itself", CONSTRAINED).await?;
+    let server = Server::http(status("200 OK")).await?;
+    for word in ["TRUE", "yes", "1"] {
+        let reporter = start(
+            &world,
+            &token,
+            &server.url("/"),
+            &[("IMPERSONATE_NODE", word)],
+        )?;
+        says(&reporter, "only \"true\" turns it on").await?;
+        says(&reporter, "cannot read Node itself").await?;
+    }
+    never(
+        "a report",
+        std::time::Duration::from_millis(500),
+        async || Ok(world.condition().await?.is_some()),
+    )
+    .await?;
+    let reporter = start(
+        &world,
+        &token,
+        &server.url("/"),
+        &[("IMPERSONATE_NODE", "true")],
+    )?;
+    eventually("it reports", crate::SOON, async || {
+        Ok(reporter.get("/readyz").await?.0 == 200)
+    })
+    .await
+}

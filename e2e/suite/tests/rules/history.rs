@@ -1,0 +1,76 @@
+//! Every state a node has been in since a test began to look: a watch leaves none out.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{WatchEvent, WatchParams};
+use kube::{Api, Client, ResourceExt};
+use nodegate_testbed::{eventually, sights};
+use tokio::task::JoinHandle;
+
+use super::{SOON, key};
+
+/// The states of one node.
+pub struct History {
+    client: Client,
+    name: String,
+    states: Arc<Mutex<Vec<Node>>>,
+    watch: JoinHandle<()>,
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+impl History {
+    /// Begins with a state that was seen before, such as the one in which the node was created.
+    pub async fn since(client: &Client, first: Node) -> Result<Self> {
+        let name = first.name_any();
+        let from = first.resource_version().context("a node has a version")?;
+        let states = Arc::new(Mutex::new(vec![first]));
+        let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+        let events = Api::<Node>::all(client.clone()).watch(&only, &from).await?;
+        let seen = states.clone();
+        let watch = tokio::spawn(async move {
+            let mut events = std::pin::pin!(events);
+            while let Ok(Some(event)) = events.try_next().await {
+                if let WatchEvent::Added(node) | WatchEvent::Modified(node) = event {
+                    seen.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(node);
+                }
+            }
+        });
+        Ok(Self {
+            client: client.clone(),
+            name,
+            states,
+            watch,
+        })
+    }
+
+    /// The states so far, up to the one that the node is in.
+    pub async fn states(&self) -> Result<Vec<Node>> {
+        let now = sights::node(&self.client, &self.name).await?;
+        eventually("the watch shows the present", SOON, async || {
+            let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+            let shown = states
+                .iter()
+                .any(|state| state.resource_version() == now.resource_version());
+            Ok(shown.then(|| states.clone()))
+        })
+        .await
+    }
+}
+
+/// Whether the node has a rule's taint.
+pub fn has_taint_of(node: &Node, rule: &str) -> bool {
+    let key = key(rule);
+    let spec = node.spec.as_ref();
+    spec.and_then(|spec| spec.taints.as_ref())
+        .is_some_and(|taints| taints.iter().any(|taint| taint.key == key))
+}

@@ -1,0 +1,51 @@
+//! What the controller has asked of the API server, by the API server's own record.
+
+use anyhow::Result;
+use nodegate_testbed::Cluster;
+use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
+use serde_json::Value;
+
+/// A request to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// The resource and, where it is one, the subresource: `nodes`, `nodereadinessrules/status`.
+    pub resource: String,
+    /// The object's name.
+    pub name: String,
+    /// The answer's HTTP status code.
+    pub code: u64,
+}
+
+/// The controller's writes to nodes and rules whose name begins with this, in the order of their answers.
+pub fn writes(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
+    let account = format!("system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}");
+    let mut writes = Vec::new();
+    let log = cluster.audit_log();
+    // The last line may be half written.
+    let lines = log
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    for line in lines.filter(|line| line.contains(name)) {
+        let entry: Value = serde_json::from_str(line)?;
+        let object = &entry["objectRef"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (resource, subresource) = (text(&object["resource"]), text(&object["subresource"]));
+        let reads = matches!(entry["verb"].as_str(), Some("get" | "list" | "watch"));
+        if reads
+            || resource == "events"
+            || entry["user"]["username"] != account
+            || !text(&object["name"]).starts_with(name)
+        {
+            continue;
+        }
+        writes.push(Write {
+            resource: [resource, subresource]
+                .join("/")
+                .trim_end_matches('/')
+                .into(),
+            name: text(&object["name"]),
+            code: entry["responseStatus"]["code"].as_u64().unwrap_or_default(),
+        });
+    }
+    Ok(writes)
+}

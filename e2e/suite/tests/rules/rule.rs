@@ -1,0 +1,186 @@
+//! Rules, as a test makes, changes and reads them.
+
+use anyhow::{Context, Result};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use kube::{Api, Client, ResourceExt};
+use nodegate_testbed::{eventually, eventually_eq};
+use serde_json::{Value, json};
+
+use super::{READY, SOON, TEST, key};
+
+/// The finalizer that keeps a deleted rule until its nodes are clean.
+pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
+
+/// Makes a rule.
+#[derive(Debug, Clone)]
+pub struct RuleBuilder {
+    name: String,
+    spec: Value,
+}
+
+/// A rule that closes the nodes of the test of this name whenever [`READY`] is not `True`.
+pub fn continuous(name: &str) -> RuleBuilder {
+    RuleBuilder {
+        name: name.to_owned(),
+        spec: json!({
+            "conditions": [{"type": READY, "requiredStatus": "True"}],
+            "enforcementMode": "continuous",
+            "taint": {"key": key(name), "effect": "NoSchedule"},
+            "nodeSelector": {"matchLabels": {TEST: name}},
+        }),
+    }
+}
+
+/// The same, for nodes that start.
+pub fn bootstrap(name: &str) -> RuleBuilder {
+    continuous(name).with(&json!({"enforcementMode": "bootstrap-only"}))
+}
+
+impl RuleBuilder {
+    /// Changes the spec: a JSON merge patch.
+    pub fn with(mut self, patch: &Value) -> Self {
+        json_patch::merge(&mut self.spec, patch);
+        self
+    }
+
+    /// Takes another rule's nodes and taint.
+    pub fn beside(self, test: &str) -> Self {
+        self.with(&json!({
+            "taint": {"key": key(test)},
+            "nodeSelector": {"matchLabels": {TEST: test}},
+        }))
+    }
+
+    /// Creates the rule.
+    pub async fn create(self, client: &Client) -> Result<DynamicObject> {
+        let mut rule = DynamicObject::new(&self.name, &resource());
+        rule.data = json!({"spec": self.spec});
+        rules(client)
+            .create(&PostParams::default(), &rule)
+            .await
+            .with_context(|| format!("creating rule {}", self.name))
+    }
+}
+
+fn resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "readiness.node.x-k8s.io",
+        "v1alpha1",
+        "NodeReadinessRule",
+    ))
+}
+
+/// Every rule.
+pub fn rules(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &resource())
+}
+
+/// Changes a rule's spec: a JSON merge patch.
+pub async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicObject> {
+    rules(client)
+        .patch(
+            name,
+            &PatchParams::default(),
+            &Patch::Merge(json!({ "spec": spec })),
+        )
+        .await
+        .with_context(|| format!("changing rule {name}"))
+}
+
+/// Asks for a rule's deletion, and does not wait for it.
+pub async fn start_deletion(client: &Client, name: &str) -> Result<()> {
+    rules(client)
+        .delete(name, &DeleteParams::default())
+        .await
+        .with_context(|| format!("deleting rule {name}"))?;
+    Ok(())
+}
+
+/// Deletes a rule and waits until it is gone.
+pub async fn delete(client: &Client, name: &str) -> Result<()> {
+    start_deletion(client, name).await?;
+    eventually_gone(client, name).await
+}
+
+/// Waits until a deleted rule is gone.
+pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
+    let rules = rules(client);
+    eventually(&format!("rule {name} is gone"), SOON, async || {
+        Ok(rules.get_opt(name).await?.is_none())
+    })
+    .await
+}
+
+/// Waits until a rule is in force: its finalizer is there, and its status is about the spec as it is now.
+pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
+    let rules = rules(client);
+    eventually(&format!("rule {name} is observed"), SOON, async || {
+        let rule = rules.get(name).await?;
+        let observed = &rule.data["status"]["observedGeneration"];
+        let is_current = observed.as_i64() == rule.metadata.generation;
+        Ok((is_current && !rule.finalizers().is_empty()).then_some(rule))
+    })
+    .await
+}
+
+/// A rule's status, or `null`.
+pub async fn status(client: &Client, name: &str) -> Result<Value> {
+    let rule = rules(client).get(name).await?;
+    Ok(rule.data["status"].clone())
+}
+
+/// The nodes a rule matches, holds and has released, by its status.
+pub async fn eventually_counts(
+    client: &Client,
+    name: &str,
+    [matched, held, released]: [u64; 3],
+) -> Result<()> {
+    let what = format!("matched, held and released nodes of {name}");
+    let expected = [Some(matched), Some(held), Some(released)];
+    eventually_eq(&what, SOON, expected, async || {
+        let status = status(client, name).await?;
+        Ok(["matchedNodes", "heldNodes", "releasedNodes"].map(|count| status[count].as_u64()))
+    })
+    .await
+}
+
+/// Waits until a condition of a rule has this status; answers the condition.
+pub async fn eventually_says(
+    client: &Client,
+    name: &str,
+    condition: &str,
+    is: &str,
+) -> Result<Value> {
+    let what = format!("{condition} of rule {name} is {is}");
+    eventually(&what, SOON, async || {
+        let found = condition_of(&status(client, name).await?, condition);
+        Ok(found.filter(|found| found["status"] == is))
+    })
+    .await
+}
+
+/// A condition in a rule's status.
+pub fn condition_of(status: &Value, condition: &str) -> Option<Value> {
+    let mut conditions = status["conditions"].as_array()?.iter();
+    conditions.find(|found| found["type"] == condition).cloned()
+}
+
+/// The annotation of a node that has completed its bootstrap under a rule.
+pub fn completion(rule: &DynamicObject) -> String {
+    completion_by(&rule.uid().unwrap_or_default())
+}
+
+/// The annotation by which older controllers have a completed bootstrap on record: the name in place of the UID.
+pub fn completion_by(id: &str) -> String {
+    format!("readiness.k8s.io/bootstrap-completed-{id}")
+}
+
+/// The annotation of a node that a rule has tainted.
+pub fn ownership(rule: &DynamicObject) -> String {
+    format!(
+        "nodegate.dev/taint-added-by-{}",
+        rule.uid().unwrap_or_default()
+    )
+}

@@ -1,0 +1,73 @@
+//! Reporters that fall silent. Run by [`what_takes_a_minute`](super::what_takes_a_minute).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::{Controller, Witness, sights};
+use serde_json::json;
+
+use super::{
+    READY, SOON, client, create_open, eventually_open, gated_within, key, own_cluster, rule,
+    stays_open,
+};
+
+/// The shortest timeout there is.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// A moment before that.
+const ALMOST: Duration = Duration::from_secs(55);
+
+pub async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not()
+-> Result<()> {
+    let client = client().await?;
+    rule("silent")
+        .spec("heartbeatTimeout", json!("1m"))
+        .create(&client)
+        .await?;
+    create_open(&client, "silent", "silent-dead").await?;
+    create_open(&client, "silent", "silent-alive").await?;
+    let started = Instant::now();
+    let witness = Witness::of_nodes(&client).await?;
+    while started.elapsed() < ALMOST {
+        set_node_condition(&client, "silent-alive", READY, "True").await?;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    set_node_condition(&client, "silent-alive", READY, "True").await?;
+    gated_within(&client, "silent-dead", "silent", SOON).await?;
+    // It was seen to write a moment before the clock of this test started.
+    ensure!(started.elapsed() > ALMOST, "too early");
+    let states = witness.up_to(&client, "silent-alive").await?;
+    let closed = states["silent-alive"]
+        .iter()
+        .any(|node| sights::count_taints(node, &key("silent")) > 0);
+    ensure!(!closed, "the node whose reporter beats was closed");
+
+    let status = sights::rule_status(&client, "silent").await?;
+    let evaluations = status["nodeEvaluations"].as_array().cloned();
+    let dead = evaluations
+        .into_iter()
+        .flatten()
+        .find(|evaluation| evaluation["nodeName"] == "silent-dead");
+    ensure!(
+        dead.is_some_and(|dead| dead["conditionResults"][0]["currentStatus"] == "Unknown"),
+        "the status does not say that it counts as Unknown"
+    );
+    set_node_condition(&client, "silent-dead", READY, "True").await?;
+    eventually_open(&client, "silent-dead", "silent").await
+}
+
+pub async fn an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter()
+-> Result<()> {
+    let (cluster, client) = own_cluster().await?;
+    let _controller = Controller::start(&cluster, &[]).await?;
+    rule("outage")
+        .spec("heartbeatTimeout", json!("1m"))
+        .create(&client)
+        .await?;
+    create_open(&client, "outage", "outage").await?;
+    cluster.stop_api_server();
+    tokio::time::sleep(TIMEOUT + Duration::from_secs(5)).await;
+    cluster.start_api_server().await?;
+    let client = cluster.client().await?;
+    stays_open(&client, "outage", "outage", Duration::from_secs(10)).await
+}

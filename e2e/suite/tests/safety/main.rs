@@ -1,0 +1,171 @@
+//! What keeps a rule from taking nodes away too soon, too fast or for want of fresh evidence, on a real API server, with
+//! the controller under its own service account.
+//!
+//! ```text
+//! grace         open nodes that are closed only after a while
+//! heartbeats    reporters that fall silent
+//! reboot        nodes that reboot
+//! disruption    many nodes that ought to be closed at once
+//! interplay     several of these at once
+//! ```
+//!
+//! The tests share one cluster and keep to names of their own, which are their rule's, their taint's after the prefix and
+//! the value of the label by which nodes are selected. Those that stop something have a cluster to themselves.
+
+mod disruption;
+mod grace;
+mod heartbeats;
+mod interplay;
+mod reboot;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use kube::Client;
+use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
+use nodegate_testbed::{Cluster, Options, SharedInstallation, eventually, never, sights};
+use serde_json::{Value, json};
+
+static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
+
+/// Longer than anything takes, however busy the machine.
+const SOON: Duration = Duration::from_secs(30);
+/// Longer than a decision takes.
+const A_WHILE: Duration = Duration::from_millis(700);
+/// The label by which rules select nodes.
+const TEST: &str = "test";
+/// The condition that rules wait for.
+const READY: &str = "example.com/Ready";
+
+/// Most of these wait for most of their time, so they do it side by side.
+#[tokio::test]
+async fn what_takes_a_minute() -> Result<()> {
+    tokio::try_join!(
+        heartbeats::a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not(),
+        heartbeats::an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter(),
+        reboot::a_condition_from_before_a_reboot_is_not_believed_after_a_minute(),
+    )?;
+    Ok(())
+}
+
+async fn client() -> Result<Client> {
+    INSTALLATION.get().await?.client().await
+}
+
+/// A cluster of its own, with what a controller needs installed.
+async fn own_cluster() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    let client = cluster.client().await?;
+    Ok((cluster, client))
+}
+
+fn key(test: &str) -> String {
+    format!("readiness.k8s.io/{test}")
+}
+
+/// A continuous rule about the nodes of a test.
+fn rule(test: &str) -> RuleBuilder {
+    fixtures::rule(test, &key(test))
+        .selects(TEST, test)
+        .waits_for(READY)
+}
+
+/// A node of a test that is as it should be or not.
+fn node(test: &str, name: &str, ready: &str) -> NodeBuilder {
+    fixtures::node(name)
+        .label(TEST, test)
+        .condition(READY, ready)
+}
+
+async fn is_gated(client: &Client, node: &str, test: &str) -> Result<bool> {
+    sights::has_taint(client, node, &key(test)).await
+}
+
+async fn eventually_gated(client: &Client, node: &str, test: &str) -> Result<()> {
+    gated_within(client, node, test, SOON).await
+}
+
+async fn gated_within(client: &Client, node: &str, test: &str, timeout: Duration) -> Result<()> {
+    eventually(&format!("{node} is gated by {test}"), timeout, async || {
+        is_gated(client, node, test).await
+    })
+    .await
+}
+
+async fn eventually_open(client: &Client, node: &str, test: &str) -> Result<()> {
+    opened_within(client, node, test, SOON).await
+}
+
+async fn opened_within(client: &Client, node: &str, test: &str, timeout: Duration) -> Result<()> {
+    eventually(
+        &format!("{node} is open under {test}"),
+        timeout,
+        async || Ok(!is_gated(client, node, test).await?),
+    )
+    .await
+}
+
+async fn stays_open(client: &Client, node: &str, test: &str, time: Duration) -> Result<()> {
+    never(&format!("{node} is gated by {test}"), time, async || {
+        is_gated(client, node, test).await
+    })
+    .await
+}
+
+/// Creates a node that is as it should be, and waits until the rule has seen it so.
+async fn create_open(client: &Client, test: &str, name: &str) -> Result<()> {
+    node(test, name, "True").create(client).await?;
+    eventually_released(client, test, name).await
+}
+
+/// Waits until the rule's status lists the node among those it has found as they should be.
+async fn eventually_released(client: &Client, test: &str, name: &str) -> Result<()> {
+    let what = format!("rule {test} has seen {name}");
+    eventually(&what, SOON, async || {
+        let status = sights::rule_status(client, test).await?;
+        let evaluations = status["nodeEvaluations"].as_array().cloned();
+        let found = evaluations.into_iter().flatten().find(|evaluation| {
+            evaluation["nodeName"] == name && evaluation["taintStatus"] == "Absent"
+        });
+        Ok(found.is_some_and(|found| found["conditionResults"][0]["currentStatus"] == "True"))
+    })
+    .await
+}
+
+/// Waits until a condition of a rule is so, for this reason; answers the message.
+async fn eventually_says(
+    client: &Client,
+    rule: &str,
+    condition: &str,
+    [status, reason]: [&str; 2],
+) -> Result<String> {
+    let what = format!("{condition} of rule {rule} is {status} for {reason}");
+    let found = eventually(&what, SOON, async || {
+        let found = sights::rule_condition(client, rule, condition).await?;
+        Ok((found["status"] == status && found["reason"] == reason).then_some(found))
+    })
+    .await?;
+    let message = found["message"].as_str().context("a message")?;
+    Ok(message.to_owned())
+}
+
+/// How many of the nodes carry the taint.
+async fn count_gated(client: &Client, test: &str, nodes: &[String]) -> Result<usize> {
+    let all = sights::nodes(client).await?;
+    let is_one = |node: &&k8s_openapi::api::core::v1::Node| {
+        let name = node.metadata.name.as_ref();
+        name.is_some_and(|name| nodes.contains(name)) && sights::count_taints(node, &key(test)) > 0
+    };
+    Ok(all.iter().filter(is_one).count())
+}
+
+/// Waits until this moment.
+async fn until(moment: Instant) {
+    tokio::time::sleep_until(moment.into()).await;
+}
+
+/// A field of a spec.
+fn disruption(eviction_rate: f64) -> Value {
+    json!({"evictionRate": eviction_rate})
+}

@@ -1,0 +1,260 @@
+//! Clients without credentials, who hold on to whatever a server gives them, and clients who are served all the same.
+
+mod clients;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clients::{Crowd, Stops, Target, swelling_review};
+use k8s_openapi::ByteString;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::install::config;
+use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, ports};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+const SOON: Duration = Duration::from_secs(60);
+/// What the controller's container has, in KiB.
+const MEMORY: u64 = 256 * 1024;
+/// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.
+const PATIENCE: Duration = Duration::from_secs(10);
+const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
+
+/// A controller that serves everything, with one certificate for all of it.
+struct Scene {
+    cluster: Cluster,
+    controller: Controller,
+    webhook: Target,
+    metrics: Target,
+    /// The URL of the metrics.
+    url: String,
+    /// Somebody who may read them.
+    reader: Fetch,
+}
+
+impl Scene {
+    async fn start() -> Result<Self> {
+        let cluster = Cluster::start(Options::api_only()).await?;
+        cluster.install().await?;
+        let folder = config("webhook").to_string_lossy().into_owned();
+        cluster.kubectl(&["apply", "-k", &folder]).await?;
+        let folder = cluster.folder().join("certificates");
+        let ca = certificate::write(&folder)?;
+        let (webhook, metrics) = (ports::free()?, ports::free()?);
+        let patch = json!({"webhooks": [{
+            "name": "vnodereadinessrule.readiness.node.x-k8s.io",
+            "clientConfig": {
+                "service": null,
+                "url": format!("https://127.0.0.1:{webhook}{WEBHOOK}"),
+                "caBundle": ByteString(ca.as_bytes().to_vec()),
+            },
+        }]});
+        let configuration = "validatingwebhookconfiguration/nrr-validating-webhook-configuration";
+        cluster
+            .kubectl(&["patch", configuration, "-p", &patch.to_string()])
+            .await?;
+        let folder = folder.display();
+        let controller = Controller::start(
+            &cluster,
+            &[
+                "--enable-webhook",
+                &format!("--webhook-bind-address=127.0.0.1:{webhook}"),
+                &format!("--webhook-cert-dir={folder}"),
+                "--metrics-secure",
+                &format!("--metrics-bind-address=127.0.0.1:{metrics}"),
+                &format!("--metrics-cert-dir={folder}"),
+            ],
+        )
+        .await?;
+        let reader = reader(&cluster, "reader").await?;
+        Ok(Self {
+            webhook: Target::new(webhook, WEBHOOK, &ca)?,
+            metrics: Target::new(metrics, "/metrics", &ca)?,
+            url: format!("https://127.0.0.1:{metrics}/metrics"),
+            reader: Fetch::with_token(&reader),
+            cluster,
+            controller,
+        })
+    }
+
+    /// Whether the API server has a rule reviewed.
+    async fn is_reviewed(&self) -> Result<()> {
+        let rule = "
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: probe}
+spec:
+  conditions: [{type: Ready, requiredStatus: 'True'}]
+  enforcementMode: continuous
+  taint: {key: readiness.k8s.io/probe, effect: NoSchedule}
+  nodeSelector: {matchLabels: {zone: a}}
+";
+        let file = self.cluster.folder().join("probe.yaml");
+        std::fs::write(&file, rule)?;
+        let file = file.to_string_lossy().into_owned();
+        let create = ["create", "--dry-run=server", "-f", &file];
+        self.cluster.kubectl(&create).await?;
+        Ok(())
+    }
+
+    async fn is_scraped(&self) -> Result<()> {
+        let answer = self.reader.get(&self.url).await?;
+        ensure!(answer.status == 200, "{}: {}", answer.status, answer.text);
+        Ok(())
+    }
+
+    /// The most memory that the controller has ever had at a time, in KiB: `VmHWM`, which the kernel keeps.
+    fn peak(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.controller.pid());
+        let status = std::fs::read_to_string(path)?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
+        peak.context("no VmHWM")
+    }
+}
+
+/// The token of a new service account that may read metrics.
+async fn reader(cluster: &Cluster, name: &str) -> Result<String> {
+    let account = format!("--serviceaccount=default:{name}");
+    cluster
+        .kubectl(&["create", "serviceaccount", name, "--namespace=default"])
+        .await?;
+    cluster
+        .kubectl(&[
+            "create",
+            "clusterrolebinding",
+            name,
+            "--clusterrole=nrr-metrics-reader",
+            &account,
+        ])
+        .await?;
+    cluster.service_account_token("default", name).await
+}
+
+/// Runs it, and says how long it took; more than a client's patience is an error.
+async fn in_time(what: &str, work: impl Future<Output = Result<()>>) -> Result<Duration> {
+    let started = Instant::now();
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    done.with_context(|| format!("{what}: not within {PATIENCE:?}"))?
+        .with_context(|| what.to_owned())?;
+    Ok(started.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others() -> Result<()> {
+    let scene = Scene::start().await?;
+    scene.is_reviewed().await?;
+    scene.is_scraped().await?;
+    let before = scene.peak()?;
+    // All of them have the address that the API server and the scraper have, too.
+    let crowd = Crowd::gather(&[
+        (&scene.webhook, Stops::Handshake, 100),
+        (&scene.webhook, Stops::Head, 100),
+        (&scene.webhook, Stops::Body, 300),
+        (&scene.metrics, Stops::Handshake, 100),
+        (&scene.metrics, Stops::Head, 100),
+        (&scene.metrics, Stops::Body, 50),
+    ]);
+    eventually("many wait", SOON, async || Ok(crowd.connected() > 100)).await?;
+    let mut longest = Duration::ZERO;
+    let end = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < end {
+        for took in [
+            in_time("a review", scene.is_reviewed()).await?,
+            in_time("a scrape", scene.is_scraped()).await?,
+            in_time("a probe", async {
+                ensure!(scene.controller.is_ready().await);
+                Ok(())
+            })
+            .await?,
+        ] {
+            longest = longest.max(took);
+        }
+    }
+    let peak = scene.peak()?;
+    println!("peak: {before} KiB before, {peak} KiB after; the slowest answer took {longest:?}");
+    ensure!(peak < MEMORY, "{peak} KiB");
+    let log = scene.controller.log();
+    assert_eq!(log.matches("too much is asked of the webhook").count(), 1);
+    drop(crowd);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reviews_that_swell_when_they_are_read_stay_small() -> Result<()> {
+    let scene = Scene::start().await?;
+    let mut clients = JoinSet::new();
+    for number in 0..24 {
+        let webhook = scene.webhook.clone();
+        let (place, expected) = [("spec", "400"), ("status", "200")][number % 2];
+        clients.spawn(async move {
+            let review = swelling_review(place);
+            let mut answered = 0;
+            for _ in 0..4 {
+                // Who is in others' way may be sent away.
+                if let Ok(status) = webhook.post(&review).await {
+                    ensure!([expected, "503"].contains(&&*status), "{place}: {status}");
+                    answered += 1;
+                }
+            }
+            Ok(answered)
+        });
+    }
+    let mut answered = 0;
+    while let Some(client) = clients.join_next().await {
+        answered += client??;
+        in_time("a review", scene.is_reviewed()).await?;
+    }
+    let peak = scene.peak()?;
+    println!("{answered} were answered; peak: {peak} KiB");
+    ensure!(answered > 0);
+    ensure!(peak < MEMORY, "{peak} KiB");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_with_made_up_tokens_keep_no_reader_waiting() -> Result<()> {
+    let scene = Scene::start().await?;
+    scene.is_scraped().await?;
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let mut strangers = JoinSet::new();
+    for number in 0..100_u8 {
+        let (metrics, asked) = (scene.metrics.clone(), asked.clone());
+        let from = IpAddr::from(Ipv4Addr::new(127, 0, 0, 2 + number % 10));
+        strangers.spawn(async move {
+            loop {
+                let token = format!("made-up-{number}-{}", asked.fetch_add(1, Ordering::Relaxed));
+                let _ = metrics.ask(from, &token).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+    }
+    eventually("there is a flood", SOON, async || {
+        Ok(asked.load(Ordering::Relaxed) > 300)
+    })
+    .await?;
+    let known = in_time("a known reader", scene.is_scraped()).await?;
+    let token = reader(&scene.cluster, "newcomer").await?;
+    let newcomer = Fetch::with_token(&token);
+    let new = in_time("a new reader", async {
+        let answer = newcomer.get(&scene.url).await?;
+        ensure!(answer.status == 200, "{}: {}", answer.status, answer.text);
+        Ok(())
+    })
+    .await?;
+    // While nobody can be asked, whoever is known is still answered.
+    let api_server = i32::try_from(scene.cluster.pids()["kube-apiserver"])?;
+    let api_server = Pid::from_raw(api_server);
+    kill(api_server, Signal::SIGSTOP)?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let hanging = in_time("a known reader", scene.is_scraped()).await;
+    kill(api_server, Signal::SIGCONT)?;
+    let hanging = hanging?;
+    println!("known: {known:?}, new: {new:?}, while the API server hangs: {hanging:?}");
+    ensure!(scene.peak()? < MEMORY);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! The `CustomResourceDefinition` on a real API server: every case of the table, with no controller and no webhook.
+
+mod cases;
+mod legacy;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use cases::{CASES, Case};
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use nodegate_testbed::install::repository;
+use nodegate_testbed::{Cluster, Options, install};
+use serde_json::Value;
+
+const SOON: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let rules = Api::all_with(cluster.client().await?, &resource());
+    let mut failures = Vec::new();
+    for (number, case) in CASES.iter().enumerate() {
+        if let Err(error) = run(&rules, &format!("case-{number}"), case).await {
+            failures.push(format!("{}: {error:#}", case.name));
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases fail:\n{}",
+        failures.len(),
+        CASES.len(),
+        failures.join("\n")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_samples_the_examples_and_the_readmes_rule_are_taken() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let samples = install::config("samples").display().to_string();
+    cluster.kubectl(&["apply", "-k", &samples]).await?;
+    let examples = examples()?;
+    assert!(!examples.is_empty(), "there is no example with a rule");
+    for example in examples {
+        let path = example.display().to_string();
+        cluster.kubectl(&["apply", "-f", &path]).await?;
+    }
+    let readme = include_str!("../../../../README.md");
+    let rules = readme
+        .split("```")
+        .filter_map(|block| block.strip_prefix("yaml\n"))
+        .filter(|yaml| yaml.contains("kind: NodeReadinessRule"));
+    let mut count = 0;
+    for rule in rules {
+        cluster.apply(rule).await?;
+        count += 1;
+    }
+    assert!(count > 0, "the README has no rule");
+    Ok(())
+}
+
+/// The rule of each example that has one.
+fn examples() -> Result<Vec<PathBuf>> {
+    let examples = repository().join("examples");
+    let mut rules = Vec::new();
+    for example in std::fs::read_dir(examples)? {
+        let rule = example?.path().join("rule.yaml");
+        if rule.is_file() {
+            rules.push(rule);
+        }
+    }
+    Ok(rules)
+}
+
+fn resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "readiness.node.x-k8s.io",
+        "v1alpha1",
+        "NodeReadinessRule",
+    ))
+}
+
+async fn run(rules: &Api<DynamicObject>, name: &str, case: &Case) -> Result<()> {
+    let before = case
+        .before
+        .map(|patch| spec(case.base, patch))
+        .transpose()?;
+    let after = spec(case.base, case.after)?;
+    let answer = match before {
+        None => create(rules, name, after).await,
+        Some(before) => {
+            let created = create(rules, name, before).await;
+            let mut rule = created.context("the rule that is to be changed")?;
+            rule.data["spec"] = after;
+            rules.replace(name, &PostParams::default(), &rule).await
+        }
+    };
+    if rules.get_opt(name).await?.is_some() {
+        rules.delete(name, &DeleteParams::default()).await?;
+    }
+    match (case.expect, answer) {
+        (Ok(()), Ok(_)) => Ok(()),
+        (Ok(()), Err(error)) => bail!("turned down: {}", message(error)?),
+        (Err(expected), Ok(_)) => bail!("accepted, though it should fail with {expected:?}"),
+        (Err(expected), Err(error)) => {
+            let message = message(error)?;
+            if message.contains(expected) {
+                Ok(())
+            } else {
+                bail!("expected {expected:?}, but the message is {message:?}")
+            }
+        }
+    }
+}
+
+async fn create(
+    rules: &Api<DynamicObject>,
+    name: &str,
+    spec: Value,
+) -> kube::Result<DynamicObject> {
+    let mut rule = DynamicObject::new(name, &resource());
+    rule.data = serde_json::json!({ "spec": spec });
+    rules.create(&PostParams::default(), &rule).await
+}
+
+/// The base with the patch over it, both in YAML.
+fn spec(base: &str, patch: &str) -> Result<Value> {
+    let mut spec = serde_saphyr::from_str(base).context("the base is not YAML")?;
+    let patch = serde_saphyr::from_str(patch).context("the patch is not YAML")?;
+    json_patch::merge(&mut spec, &patch);
+    Ok(spec)
+}
+
+/// What the API server says; any other error is not an answer.
+fn message(error: kube::Error) -> Result<String> {
+    match error {
+        kube::Error::Api(status) => Ok(status.message.clone()),
+        error => Err(error).context("the API server gives no answer"),
+    }
+}

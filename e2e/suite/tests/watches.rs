@@ -1,0 +1,167 @@
+//! Watches that die silently, requests that are never answered, versions that are too old: behind a relay that loses things,
+//! the controller notices and sees again, within limits.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
+use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
+
+const SOON: Duration = Duration::from_secs(20);
+/// As long as a silent watch may go unnoticed, and what it takes to see again.
+const NOTICED: Duration = Duration::from_secs(30);
+const CONDITION: &str = "example.com/NetworkReady";
+const TAINT: &str = "readiness.k8s.io/network";
+/// Every kind that is watched with the default class.
+const KINDS: [Kind; 5] = [
+    Kind::NODES,
+    Kind::CSI_NODES,
+    Kind::PODS,
+    Kind::DAEMON_SETS,
+    RULES,
+];
+
+struct Scene {
+    cluster: Cluster,
+    client: Client,
+    relay: Relay,
+}
+
+impl Scene {
+    /// A node that is not ready, a rule that gates it, and a relay.
+    async fn set() -> Result<Self> {
+        let cluster = Cluster::start(Options::api_only()).await?;
+        let client = cluster.client().await?;
+        cluster.install().await?;
+        node("node")
+            .condition(CONDITION, "False")
+            .create(&client)
+            .await?;
+        rule("network", TAINT)
+            .waits_for(CONDITION)
+            .create(&client)
+            .await?;
+        let relay = Relay::start(&cluster).await?;
+        Ok(Self {
+            cluster,
+            client,
+            relay,
+        })
+    }
+
+    /// A controller behind the relay, which has gated the node.
+    async fn start(&self) -> Result<Controller> {
+        let controller = Controller::spawn_behind(&self.relay, &self.cluster, &[]).await?;
+        let controller = controller.once_ready().await?;
+        self.follows("False", SOON).await?;
+        Ok(controller)
+    }
+
+    async fn turn(&self, status: &str) -> Result<()> {
+        set_node_condition(&self.client, "node", CONDITION, status).await
+    }
+
+    /// Waits until the taint is as the condition asks for.
+    async fn follows(&self, status: &str, within: Duration) -> Result<()> {
+        let started = Instant::now();
+        eventually_eq("the taint", within, status == "False", async || {
+            has_taint(&self.client, "node", TAINT).await
+        })
+        .await?;
+        println!("seen after {:.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_dies_silently_is_noticed_and_resumed() -> Result<()> {
+    let scene = Scene::set().await?;
+    let controller = scene.start().await?;
+    scene.relay.lose_watches(Kind::NODES);
+    scene.turn("True").await?;
+    scene.follows("True", NOTICED).await?;
+    let log = controller.log();
+    ensure!(log.contains("nothing is seen of nodes any more"), "{log}");
+    assert_eq!(scene.relay.count(Asked::List(Kind::NODES)), 1, "no relist");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_watch_that_stays_frozen_is_tried_again_until_it_thaws() -> Result<()> {
+    let scene = Scene::set().await?;
+    let controller = scene.start().await?;
+    scene.relay.freeze(Kind::NODES);
+    scene.turn("True").await?;
+    eventually(
+        "the start of another has been given up",
+        2 * NOTICED,
+        async || Ok(controller.log().contains("did not answer within 10 s")),
+    )
+    .await?;
+    ensure!(has_taint(&scene.client, "node", TAINT).await?);
+    scene.relay.thaw_all();
+    scene.follows("True", SOON).await?;
+    eventually("it says so", SOON, async || {
+        Ok(controller.log().contains("watch works again"))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_request_that_is_never_answered_is_made_again() -> Result<()> {
+    let scene = Scene::set().await?;
+    let lists = [Kind::NODES, Kind::PODS].map(Asked::List);
+    for asked in lists {
+        scene.relay.doom_next(asked, Fate::Swallowed);
+    }
+    let watches = [Kind::CSI_NODES, RULES].map(Asked::Watch);
+    for asked in watches {
+        scene.relay.doom_next(asked, Fate::Swallowed);
+    }
+    let controller = Controller::spawn_behind(&scene.relay, &scene.cluster, &[]).await?;
+    eventually("it is ready all the same", 2 * NOTICED, async || {
+        Ok(controller.is_ready().await)
+    })
+    .await?;
+    scene.follows("False", SOON).await?;
+    for asked in lists.into_iter().chain(watches) {
+        ensure!(scene.relay.count(asked) >= 2, "{asked:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_is_refused_as_too_old_is_listed_anew() -> Result<()> {
+    let scene = Scene::set().await?;
+    let controller = scene.start().await?;
+    let watch = Asked::Watch(Kind::NODES);
+    scene.relay.doom_next(watch, Fate::Refused(410));
+    scene.relay.lose_watches(Kind::NODES);
+    scene.turn("True").await?;
+    scene.follows("True", NOTICED).await?;
+    assert_eq!(scene.relay.count(Asked::List(Kind::NODES)), 2);
+    ensure!(controller.is_ready().await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_happening_costs_four_requests_a_minute_and_kind() -> Result<()> {
+    let scene = Scene::set().await?;
+    let controller = scene.start().await?;
+    // The first confirmation is behind it.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = KINDS.map(|kind| scene.relay.count(Asked::Watch(kind)));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for (kind, before) in KINDS.into_iter().zip(before) {
+        let watches = scene.relay.count(Asked::Watch(kind)) - before;
+        ensure!((3..=5).contains(&watches), "{kind:?}: {watches} a minute");
+        assert_eq!(scene.relay.count(Asked::List(kind)), 1, "{kind:?}");
+    }
+    let log = controller.log();
+    ensure!(!log.contains("trying again"), "{log}");
+    Ok(())
+}
