@@ -95,7 +95,7 @@ fn defaults(kind: Kind) -> &'static [&'static str] {
             "/status/numberReady",
         ],
         Kind::NodeClaim => &["/spec/expireAfter"],
-        Kind::NodePool => &["/spec/disruption", "/spec/template"],
+        Kind::NodePool => &["/spec/disruption", "/spec/template", "/status/nodes"],
         _ => &[],
     }
 }
