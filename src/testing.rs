@@ -19,7 +19,7 @@ use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
     Pod, PodObject, RuleObject,
 };
-use crate::plan::{ClusterState, Doubts, Memory, NodePlan, NodeState, Part, parts, plan};
+use crate::plan::{ClusterState, Doubts, History, Memory, NodePlan, NodeState, Part, parts, plan};
 use crate::repair::{Census, Karpenter, Situation, pool_name};
 use crate::rule::{Rule, RuleSet};
 
@@ -657,12 +657,12 @@ impl World {
 
     /// The plan for the node.
     pub fn plan(&self) -> NodePlan<'_> {
-        plan(self.cluster(), self.state(), self.now)
+        plan(self.cluster(), self.state(), self.history(), self.now)
     }
 
     /// The plan for the node, taint by taint.
     pub fn parts(&self) -> Vec<Part<'_>> {
-        parts(self.cluster(), self.state(), self.now)
+        parts(self.cluster(), self.state(), self.history(), self.now)
     }
 
     fn state(&self) -> NodeState<'_> {
@@ -673,11 +673,16 @@ impl World {
             selecting: &self.selecting,
             sightings: &self.sightings,
             joined: self.joined,
+            karpenter: Karpenter::Disabled,
+        }
+    }
+
+    fn history(&self) -> History<'_> {
+        History {
             is_known: self.is_known,
             looked: self.looked,
             memories: &self.memories,
             may_close: &self.may_close,
-            karpenter: Karpenter::Disabled,
             watching_since: at(0),
         }
     }

@@ -10,8 +10,8 @@ use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::plan::{ClusterState, Doubts, NodePlan, NodeState, plan};
-use nodegate::repair::{Census, Situation};
+use nodegate::plan::{ClusterState, Doubts, History, NodePlan, NodeState, plan};
+use nodegate::repair::{Census, Karpenter, Situation};
 use nodegate::rule::{Rule, RuleSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -115,14 +115,16 @@ impl World {
             selecting: &self.selecting,
             sightings: &self.sightings,
             joined: None,
+            karpenter: Karpenter::Disabled,
+        };
+        let history = History {
             is_known: true,
             looked: Doubts::default(),
             memories: &[],
             may_close: &[],
-            karpenter: nodegate::repair::Karpenter::Disabled,
             watching_since: self.now,
         };
-        plan(cluster, state, self.now)
+        plan(cluster, state, history, self.now)
     }
 
     /// Puts the synthesized conditions on the node, which is where they are when nothing changes.

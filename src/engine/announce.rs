@@ -11,7 +11,7 @@ use super::rules::RuleWork;
 use crate::controller::events::{EventSink, Notice, Tone};
 use crate::engine::Undone;
 use crate::object::NodeMetadata;
-use crate::plan::{ChangeKind, NodePlan, NodeState, TaintChange};
+use crate::plan::{ChangeKind, History, NodePlan, NodeState, TaintChange};
 use crate::rule::{Rule, is_foreign};
 
 /// What is over so soon is not told: every node that joins lacks pods that are on their way.
@@ -31,11 +31,11 @@ pub(super) fn announce(
     events: &EventSink,
     rules: &HashMap<Arc<str>, RuleWork>,
     work: &mut NodeWork,
-    state: NodeState<'_>,
+    (state, history): (NodeState<'_>, History<'_>),
     plan: &NodePlan<'_>,
 ) -> Option<Instant> {
     let node = state.node;
-    let joined_here = state.joined.is_some_and(|at| at >= state.watching_since);
+    let joined_here = state.joined.is_some_and(|at| at >= history.watching_since);
     let is_new_rule = |rule: &Rule| rules.get(&rule.uid).is_none_or(|work| work.is_new);
     work.adopted_by.retain(|uid| {
         plan.outcomes

@@ -234,8 +234,7 @@ impl Cache {
         }
     }
 
-    /// What is known about the node of this name, if there is one. [`Cache::select_rules`] comes first. What the loop
-    /// remembers of it is not known here.
+    /// What has been seen of the node of this name, if there is one. [`Cache::select_rules`] comes first.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.entries.get(name)?;
         let node = entry.node.as_ref()?;
@@ -246,12 +245,7 @@ impl Cache {
             selecting: &entry.selecting,
             sightings: &entry.sightings,
             joined: entry.joined,
-            is_known: false,
-            looked: Doubts::default(),
-            memories: &[],
-            may_close: &[],
             karpenter: self.karpenter.of(node),
-            watching_since: Timestamp::MAX,
         })
     }
 

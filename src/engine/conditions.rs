@@ -11,7 +11,7 @@ use super::reconcile::{Done, Reconciler};
 use crate::engine::RequestError;
 use crate::engine::{Backoff, Pauses};
 use crate::object::NodeObject;
-use crate::plan::{self, ConditionChanges, Urgency};
+use crate::plan::{self, ConditionChanges, History, Urgency};
 
 /// A published condition of which only reason and message change is written at most this often on one node.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -69,9 +69,18 @@ impl ConditionWork {
 
 impl Reconciler {
     /// Writes a node's published conditions, if there is still something to write.
-    pub(super) fn publish_conditions(&mut self, name: &Arc<str>, now: Timestamp) {
+    pub(super) fn publish_conditions(
+        &mut self,
+        name: &Arc<str>,
+        now: Timestamp,
+        leading_since: Timestamp,
+    ) {
         self.cache.select_rules(name, now);
-        let (Some(state), Some(work)) = (self.cache.node(name), self.nodes.get_mut(name)) else {
+        let Some(state) = self.cache.node(name) else {
+            return;
+        };
+        let may_close = self.may_close(name, state.selecting);
+        let Some(work) = self.nodes.get_mut(name) else {
             return;
         };
         let left_alone = self.cache.left_alone(name).is_some();
@@ -89,7 +98,14 @@ impl Reconciler {
         if left_alone {
             return;
         }
-        let changes = plan::plan(self.cache.cluster(), state, now).conditions;
+        let history = History {
+            is_known: work.is_known,
+            looked: work.look.fresh(self.doubted, Instant::now()),
+            memories: &work.memories,
+            may_close: &may_close,
+            watching_since: leading_since,
+        };
+        let changes = plan::plan(self.cache.cluster(), state, history, now).conditions;
         if changes.is_empty() {
             return;
         }

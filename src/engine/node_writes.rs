@@ -18,8 +18,8 @@ use crate::engine::RequestError;
 use crate::engine::{Backoff, Pauses, Refusals, Retries};
 use crate::object::{Node, NodeMetadata, NodeObject, Taint};
 use crate::plan::{
-    self, ChangeKind, ClusterState, Decision, NodePlan, NodeState, Outcome, Part, Standing,
-    TaintChange, TaintId,
+    self, ChangeKind, ClusterState, Decision, History, NodePlan, NodeState, Outcome, Part,
+    Standing, TaintChange, TaintId,
 };
 
 /// How often a node may change under a write before a pause is made.
@@ -91,7 +91,7 @@ impl<'a> Choice<'a> {
     pub(super) fn of(
         plan: NodePlan<'a>,
         cluster: ClusterState<'a>,
-        state: NodeState<'a>,
+        (state, history): (NodeState<'a>, History<'a>),
         work: &mut NodeWork,
         retries: &mut Retries,
         now: Timestamp,
@@ -130,7 +130,7 @@ impl<'a> Choice<'a> {
             let subject = Subject::of(&plan);
             return Self::Write(Box::new(plan), subject);
         }
-        let parts = plan::parts(cluster, state, now);
+        let parts = plan::parts(cluster, state, history, now);
         let taints: Vec<_> = parts.iter().map(|part| part.taint.clone()).collect();
         refusals.retain(&taints);
         let mut later: Option<Instant> = None;

@@ -19,7 +19,7 @@ use super::status::Tally;
 use crate::controller::metrics::Metrics;
 use crate::engine::{Backoff, Contention, Refusals};
 use crate::object::Node;
-use crate::plan::{self, ChangeKind, Memory, NodePlan, NodeState, Outcome, TaintId};
+use crate::plan::{self, ChangeKind, History, Memory, NodePlan, Outcome, TaintId};
 use crate::repair::Postponed;
 use crate::rule::RuleSet;
 
@@ -29,7 +29,7 @@ pub(super) struct NodeWork {
     /// The node that all of this is about; another UID means another node.
     uid: Arc<str>,
     /// The node has been evaluated by this process.
-    is_known: bool,
+    pub(super) is_known: bool,
     /// A write of taints or annotations is under way.
     pub(super) writing: bool,
     pub(super) retry: Backoff,
@@ -45,7 +45,7 @@ pub(super) struct NodeWork {
     /// UIDs of the rules that have a record of this node.
     pub(super) recorded_by: Vec<Arc<str>>,
     /// What is remembered of continuous rules on the node.
-    memories: Arc<[Memory]>,
+    pub(super) memories: Arc<[Memory]>,
     /// UIDs of the rules whose adoption of a taint has been told.
     pub(super) adopted_by: Vec<Arc<str>>,
     /// The critical components that are missing, as far as that has been told; `None` while none is waited for.
@@ -101,16 +101,15 @@ impl Reconciler {
         }
         work.is_about(state.node);
         let memories = work.memories.clone();
-        let state = NodeState {
+        let history = History {
             is_known: work.is_known,
             looked: work.look.fresh(self.doubted, Instant::now()),
             memories: &memories,
-            watching_since: leading_since,
             may_close: &may_close,
-            ..state
+            watching_since: leading_since,
         };
         let evaluation_started = Instant::now();
-        let plan = plan::plan(self.cache.cluster(), state, now);
+        let plan = plan::plan(self.cache.cluster(), state, history, now);
         let evaluation_took = evaluation_started.elapsed();
         work.is_known = true;
         let tools = Tools {
@@ -135,7 +134,7 @@ impl Reconciler {
             work,
             &observed,
         );
-        if let Some(at) = announce(&self.events, &self.rules, work, state, &plan) {
+        if let Some(at) = announce(&self.events, &self.rules, work, (state, history), &plan) {
             work.wake_at(at, name, &mut self.timers);
         }
         if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
@@ -155,7 +154,14 @@ impl Reconciler {
         let set = self.cache.cluster().rules;
         note_clean(&mut self.rules, &mut self.timers, set, name, &plan);
         let cluster = self.cache.cluster();
-        match Choice::of(plan, cluster, state, work, &mut self.retries, now) {
+        match Choice::of(
+            plan,
+            cluster,
+            (state, history),
+            work,
+            &mut self.retries,
+            now,
+        ) {
             Choice::Write(plan, subject) => {
                 work.writing = true;
                 let patch = patch::node(state.node, &plan);

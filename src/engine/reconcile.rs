@@ -403,7 +403,7 @@ impl Reconciler {
             let Some(name) = self.condition_queue.pop_front() else {
                 break;
             };
-            self.publish_conditions(&name, now);
+            self.publish_conditions(&name, now, leading_since);
         }
     }
 

@@ -45,7 +45,7 @@ impl<'a> Draft<'a> {
         Some(ttl().map(|ttl| match ttl {
             // A dry run leaves nothing on record, so that it counts from the same moment each time.
             ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
-            ttl => Deadline::first(first_gated, self.state.watching_since, now, ttl),
+            ttl => Deadline::first(first_gated, self.history.watching_since, now, ttl),
         }))
     }
 

@@ -7,7 +7,7 @@ use super::decision::{Decision, Held, decide};
 use super::evaluate::{ConditionResult, Evaluation, evaluate};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::{
-    ChangeKind, ClusterState, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
+    ChangeKind, ClusterState, History, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
 };
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Source, Trust};
@@ -43,6 +43,7 @@ struct Patience {
 pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
+    pub(super) history: History<'a>,
     pub(super) node: &'a Node,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
@@ -167,7 +168,7 @@ impl<'a> Draft<'a> {
 
     /// What may not be so any more of what the node is decided on.
     pub(super) fn doubts(&self) -> Doubts {
-        self.cluster.doubts.without(self.state.looked)
+        self.cluster.doubts.without(self.history.looked)
     }
 
     /// What is done instead of a decision that could hurt, and what is to be looked at first; `None` where the decision
@@ -183,7 +184,7 @@ impl<'a> Draft<'a> {
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
         let mut look = self.doubts().about(spec);
-        look.nodes |= !self.state.looked.nodes && evaluation.unmet().any(is_silent);
+        look.nodes |= !self.history.looked.nodes && evaluation.unmet().any(is_silent);
         let is_new = is_new(self.state.joined, self.now);
         let instead = decision.in_doubt(is_new).filter(|_| !look.is_empty())?;
         Some((instead, look))
@@ -202,7 +203,7 @@ impl<'a> Draft<'a> {
             return Patience::default();
         }
         let memory = self
-            .state
+            .history
             .memories
             .iter()
             .find(|memory| memory.rule == rule.uid);
@@ -216,9 +217,9 @@ impl<'a> Draft<'a> {
             met: evaluation.met,
         };
         let joining = past.is_joining(now);
-        let is_known = self.state.is_known;
+        let is_known = self.history.is_known;
         let unmet_since = unmet_since(rule, spec, evaluation, memory, is_known, now);
-        let may_close = self.state.may_close.contains(&rule.uid);
+        let may_close = self.history.may_close.contains(&rule.uid);
         Patience {
             joining,
             unmet_since,

@@ -66,7 +66,7 @@ pub struct ClusterState<'a> {
     pub repair: Situation<'a>,
 }
 
-/// What is known about one node.
+/// What has been seen of one node and of what belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeState<'a> {
     /// The node.
@@ -81,6 +81,13 @@ pub struct NodeState<'a> {
     pub sightings: &'a Sightings,
     /// When the node came, where this process saw it come.
     pub joined: Option<Timestamp>,
+    /// What Karpenter has to say about the node.
+    pub karpenter: Karpenter<'a>,
+}
+
+/// What has been done about one node so far, and what may be done.
+#[derive(Debug, Clone, Copy)]
+pub struct History<'a> {
     /// Whether the node has been evaluated before, by this process while it was in charge.
     pub is_known: bool,
     /// What was read for this node only just now, so that there is no doubt about it.
@@ -89,8 +96,6 @@ pub struct NodeState<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard lets the node be closed now.
     pub may_close: &'a [Arc<str>],
-    /// What Karpenter has to say about the node.
-    pub karpenter: Karpenter<'a>,
     /// Since when this process has been in charge of nodes.
     pub watching_since: Timestamp,
 }
@@ -322,8 +327,13 @@ impl<'a> Waiting<'a> {
 
 /// Decides for one node at one time. Nothing follows for a node that is being deleted.
 #[must_use]
-pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp) -> NodePlan<'a> {
-    walk(cluster, state, now, |_, _| ())
+pub fn plan<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    history: History<'a>,
+    now: Timestamp,
+) -> NodePlan<'a> {
+    walk(cluster, state, history, now, |_, _| ())
 }
 
 /// Settles one taint after another. `settled` sees the plan as far as it goes after each of them, and once more when
@@ -331,6 +341,7 @@ pub fn plan<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp)
 fn walk<'a>(
     cluster: ClusterState<'a>,
     state: NodeState<'a>,
+    history: History<'a>,
     now: Timestamp,
     mut settled: impl FnMut(&mut NodePlan<'a>, Option<(&str, TaintEffect)>),
 ) -> NodePlan<'a> {
@@ -348,6 +359,7 @@ fn walk<'a>(
     let mut draft = Draft {
         cluster,
         state,
+        history,
         node: state.node,
         now,
         plan: NodePlan::default(),

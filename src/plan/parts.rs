@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::{ClusterState, NodePlan, NodeState, TaintChange, walk};
+use super::{ClusterState, History, NodePlan, NodeState, TaintChange, walk};
 use crate::api::TaintEffect;
 
 /// A taint by what tells it from others on a node.
@@ -42,10 +42,15 @@ pub struct Part<'a> {
 /// The parts of a node's plan that write anything. Annotations that go with a taint are in its part, and in no other: one is
 /// never without the other.
 #[must_use]
-pub fn parts<'a>(cluster: ClusterState<'a>, state: NodeState<'a>, now: Timestamp) -> Vec<Part<'a>> {
+pub fn parts<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    history: History<'a>,
+    now: Timestamp,
+) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     let mut known_outcomes = 0;
-    walk(cluster, state, now, |plan, taint| {
+    walk(cluster, state, history, now, |plan, taint| {
         let mut part = NodePlan {
             outcomes: plan.outcomes.iter().skip(known_outcomes).cloned().collect(),
             taints: plan.taints.take(),

@@ -7,7 +7,7 @@ use super::*;
 use crate::config::Config;
 use crate::engine::io::Now;
 use crate::object::{CsiNodeObject, MetadataObject, PodObject};
-use crate::plan::{Decision, NodePlan, Outcome, Standing, plan};
+use crate::plan::{Decision, History, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
 
 /// A cache that has synced, with this node and this rule.
@@ -45,7 +45,14 @@ fn now_by_both() -> Now {
 fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     cache.select_rules("n", now);
     let state = cache.node("n").unwrap();
-    let NodePlan { outcomes, .. } = plan(cache.cluster(), state, now);
+    let history = History {
+        is_known: false,
+        looked: Doubts::default(),
+        memories: &[],
+        may_close: &[],
+        watching_since: at(0),
+    };
+    let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
     let outcomes: Vec<&Outcome> = outcomes.iter().collect();
     match outcomes[0].standing {
         Standing::Governs(decision) => decision,
