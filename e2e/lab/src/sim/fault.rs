@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub use nodegate::engine::cache::Watch;
+use nodegate::engine::election::LEASE_DURATION;
 
 use super::time::Time;
 
@@ -73,13 +74,14 @@ pub enum Fault {
         /// For how long.
         lasts: Time,
     },
-    /// The leader dies, and a watch of all others stands still since before that: the new one begins on an older view.
+    /// The leader dies, and a watch of all others stands still for a while, in the middle of which its lease runs out: the
+    /// new leader begins on an older view.
     StaleStart {
         /// Which watch.
         watch: Watch,
         /// When the leader dies.
         at: Time,
-        /// How long before that, and after, the watch stands still.
+        /// For how long the watch stands still.
         lasts: Time,
     },
     /// The answer to a write is lost.
@@ -168,6 +170,28 @@ pub enum Fault {
         /// When.
         at: Time,
     },
+}
+
+impl Fault {
+    /// When it ends, where that is known beforehand.
+    #[must_use]
+    pub fn ends(&self) -> Option<Time> {
+        match self {
+            Self::Kill { .. } | Self::Unobserved { .. } | Self::AnswerLost { .. } => None,
+            Self::Stop { at, down, .. } => Some(*at + *down),
+            Self::Stale { at, lasts, .. }
+            | Self::Suspend { at, lasts, .. }
+            | Self::Freeze { at, lasts, .. }
+            | Self::TwoLeaders { at, lasts }
+            | Self::Partition { at, lasts, .. }
+            | Self::Storm { at, lasts, .. } => Some(*at + *lasts),
+            Self::StaleStart { at, lasts, .. } => Some(*at + LEASE_DURATION + *lasts / 2),
+            Self::WatchDelay { at, lasts, by, .. } => Some(*at + *lasts + *by),
+            Self::ClockStep { at, .. }
+            | Self::Expired { at, .. }
+            | Self::SilentDeath { at, .. } => Some(*at),
+        }
+    }
 }
 
 /// As Rust code, in the words of this module.

@@ -20,7 +20,7 @@ pub struct Violation {
 }
 
 /// What is known of one instance of Nodegate.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Since when its process runs, unless it is dead.
     pub runs_since: Option<Time>,

@@ -25,20 +25,27 @@
 pub mod actor;
 pub mod actors;
 pub mod cluster;
+mod election;
 pub mod fault;
 pub mod law;
 pub mod laws;
+pub mod machine;
+mod process;
 pub mod rng;
+pub mod run;
 pub mod scenario;
 pub mod scenarios;
 pub mod settings;
 pub mod time;
+mod transport;
+mod watches;
 
 pub use actor::Actor;
 pub use cluster::{Change, Cluster, State, View, Who, Write};
 pub use fault::Fault;
 pub use law::{Law, Moment, Report, Violation};
 pub use rng::Rng;
+pub use run::{Outcome, run};
 pub use scenario::Scenario;
 pub use settings::Settings;
 pub use time::Time;

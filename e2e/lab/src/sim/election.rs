@@ -1,0 +1,125 @@
+//! Who leads: the Lease, and what one process knows of it. The decisions are the product's own.
+
+use std::time::{Duration, Instant};
+
+use nodegate::engine::election::{Attempt, Claim, LEASE_DURATION, Reading, Term};
+
+use super::time::Time;
+
+/// How often a lease is renewed, or looked at by those who wait for it.
+pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// A life of a process: its instance, and how often that had been started before. Each has an identity of its own.
+pub type Life = (usize, u32);
+
+/// The Lease.
+#[derive(Debug, Clone, Default)]
+pub struct Lease {
+    holder: Option<Life>,
+    /// Grows with every write.
+    version: u64,
+    /// Who believes until then that it still holds a lease that it has lost.
+    deceived: Option<(Life, Time)>,
+}
+
+impl Lease {
+    /// Who holds it, whether it has run out or not.
+    #[must_use]
+    pub fn holder(&self) -> Option<Life> {
+        self.holder
+    }
+
+    /// Takes the lease from its holder, who does not notice until then.
+    pub fn betray(&mut self, until: Time) {
+        if let Some(holder) = self.holder.take() {
+            self.deceived = Some((holder, until));
+            self.version += 1;
+        }
+    }
+
+    /// Gives it up, where it is this life's.
+    pub fn release(&mut self, life: Life) {
+        if self.holder == Some(life) {
+            self.holder = None;
+            self.version += 1;
+        }
+    }
+
+    fn is_deceived(&self, life: Life, now: Time) -> bool {
+        self.deceived
+            .is_some_and(|(deceived, until)| deceived == life && now < until)
+    }
+}
+
+/// What one process knows of the Lease.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// The version that was seen last, and since when.
+    seen: Option<(u64, Instant)>,
+    /// The time for which this process leads.
+    pub term: Option<Term>,
+}
+
+impl Standing {
+    /// Tries to take or to renew the lease, as of now by the cluster's clock and by this process's monotonic one.
+    pub fn attempt(&mut self, lease: &mut Lease, life: Life, now: Time, clock: Instant) -> Attempt {
+        if lease.is_deceived(life, now) {
+            return Attempt::Held { asked: clock };
+        }
+        let since = match self.seen {
+            Some((version, since)) if version == lease.version => since,
+            _ => clock,
+        };
+        self.seen = Some((lease.version, since));
+        let name = |(instance, life): Life| format!("{instance}-{life}");
+        let holder = lease.holder.map(name).unwrap_or_default();
+        let reading = Reading {
+            holder: &holder,
+            duration: Some(LEASE_DURATION),
+            unchanged: clock.saturating_duration_since(since),
+        };
+        let claim = reading.claim(&name(life));
+        if claim == Claim::Wait || (self.term.is_some() && claim == Claim::Take) {
+            return Attempt::Taken;
+        }
+        lease.holder = Some(life);
+        lease.version += 1;
+        self.seen = Some((lease.version, clock));
+        Attempt::Held { asked: clock }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::time::s;
+
+    #[test]
+    fn one_leads_until_it_has_not_renewed_for_the_leases_whole_time() {
+        let start = Instant::now();
+        let mut lease = Lease::default();
+        let (mut one, mut two) = (Standing::default(), Standing::default());
+        let held = |attempt| matches!(attempt, Attempt::Held { .. });
+        assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
+        for second in 0..15 {
+            let now = s(second);
+            assert!(!held(two.attempt(&mut lease, (1, 0), now, start + now)));
+        }
+        assert!(held(two.attempt(&mut lease, (1, 0), s(15), start + s(15))));
+        assert_eq!(lease.holder(), Some((1, 0)));
+    }
+
+    #[test]
+    fn who_is_deceived_leads_beside_another_for_a_while() {
+        let start = Instant::now();
+        let mut lease = Lease::default();
+        let (mut one, mut two) = (Standing::default(), Standing::default());
+        let held = |attempt| matches!(attempt, Attempt::Held { .. });
+        assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
+        one.term = Some(Term::new(start));
+        lease.betray(s(5));
+        assert!(held(two.attempt(&mut lease, (1, 0), s(1), start + s(1))));
+        assert!(held(one.attempt(&mut lease, (0, 0), s(4), start + s(4))));
+        assert!(!held(one.attempt(&mut lease, (0, 0), s(5), start + s(5))));
+    }
+}

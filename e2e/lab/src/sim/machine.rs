@@ -1,0 +1,25 @@
+//! What a process runs: the engine, or in tests of the simulation something simpler.
+
+use std::time::Instant;
+
+use nodegate::engine::io::{Effect, Input, Now};
+
+use super::settings::Settings;
+
+/// What a process runs.
+pub trait Machine {
+    /// Takes in what has happened, and says what is to be done.
+    fn take(&mut self, inputs: Vec<Input>, now: Now) -> Vec<Effect>;
+
+    /// When it is to be asked again at the latest, by the monotonic clock.
+    fn next_wake(&self) -> Option<Instant>;
+
+    /// Whether every watch has shown all there is.
+    fn has_synced(&self) -> bool;
+
+    /// Whether nothing is under way.
+    fn is_idle(&self) -> bool;
+}
+
+/// Makes what a process runs as it starts.
+pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;

@@ -1,0 +1,408 @@
+//! One schedule, from its beginning to its end: what happens next is done next, and the laws judge what has come of it. The
+//! same scenario, seed and faults give the same run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use jiff::SignedDuration;
+use nodegate::engine::cache::Watch;
+use nodegate::engine::election::LEASE_DURATION;
+
+use super::actor::Actor;
+use super::cluster::Cluster;
+use super::election::Lease;
+use super::fault::Fault;
+use super::law::{Law, Moment, Report, Violation};
+use super::laws;
+use super::machine::Start;
+use super::process::{Process, World};
+use super::rng::Rng;
+use super::scenario::Scenario;
+use super::settings::Settings;
+use super::time::{Time, ms, s};
+
+/// How long after a fault everything is as usual again: a lease has run out, the watches have been begun anew.
+const RECOVERY: Time = s(25);
+/// How often an actor may act at one time.
+const ACTS: usize = 1000;
+
+/// What has come of a schedule.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The first law that was broken.
+    pub violation: Option<Violation>,
+    /// How many writes each instance has made.
+    pub writes: Vec<usize>,
+    /// How many events each watch of each instance has shown.
+    pub events: BTreeMap<(usize, Watch), usize>,
+    /// How long the schedule was.
+    pub lasted: Time,
+    /// How many changes there were.
+    pub changes: usize,
+    /// All that has happened, in one number.
+    pub digest: u64,
+}
+
+/// Something that goes wrong at a time.
+#[derive(Debug, Clone, Copy)]
+enum Mishap {
+    Begins(Fault),
+    /// The watches of those who do not lead stand still, from then until then.
+    Stales {
+        watch: Watch,
+        from: Time,
+        until: Time,
+    },
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    world: World<'a>,
+    actors: Vec<(Box<dyn Actor>, Rng)>,
+    processes: Vec<Process<'a>>,
+    mishaps: Vec<(Time, Mishap)>,
+    laws: Vec<Box<dyn Law>>,
+    reports: Vec<Report>,
+    /// How many changes everybody has taken note of.
+    noted: usize,
+    judged: (usize, usize),
+    judged_at: Time,
+}
+
+/// Runs a schedule to its end, or until a law is broken.
+#[must_use]
+pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], start: Start<'_>) -> Outcome {
+    judged_run(scenario, seed, faults, start, laws::all())
+}
+
+/// The same with these laws.
+#[must_use]
+pub fn judged_run(
+    scenario: &Scenario,
+    seed: u64,
+    faults: &[Fault],
+    start: Start<'_>,
+    laws: Vec<Box<dyn Law>>,
+) -> Outcome {
+    let settings = (scenario.settings)();
+    let mut run = Run::new(scenario, &settings, seed, faults, start, laws);
+    let violation = run.go().err();
+    run.outcome(violation)
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        scenario: &'a Scenario,
+        settings: &'a Settings,
+        seed: u64,
+        faults: &'a [Fault],
+        start: Start<'a>,
+        laws: Vec<Box<dyn Law>>,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut cluster = Cluster::new(rng.next());
+        let mut build = rng.fork();
+        let actors = (scenario.build)(&mut cluster, &mut build);
+        let base = Instant::now();
+        let process = |instance| Process::new(instance, start, settings, faults, base, rng.fork());
+        let processes: Vec<_> = (0..scenario.instances).map(process).collect();
+        let mut mishaps: Vec<_> = faults.iter().flat_map(mishaps).collect();
+        mishaps.sort_by_key(|(at, _)| *at);
+        Self {
+            scenario,
+            world: World {
+                cluster,
+                lease: Lease::default(),
+                faults,
+                settings,
+                instances: scenario.instances,
+                troubled_until: Time::ZERO,
+            },
+            actors: actors
+                .into_iter()
+                .map(|actor| (actor, rng.fork()))
+                .collect(),
+            reports: vec![Report::default(); processes.len()],
+            processes,
+            mishaps,
+            laws,
+            noted: 0,
+            judged: (0, 0),
+            judged_at: Time::ZERO,
+        }
+    }
+
+    fn go(&mut self) -> Result<(), Violation> {
+        self.note();
+        loop {
+            let next = self.next();
+            let end = self.calm_since() + self.scenario.settles;
+            if next > end {
+                self.world.cluster.advance(end);
+                return self.judge(true);
+            }
+            self.world.cluster.advance(next);
+            self.go_wrong();
+            self.act()?;
+            for index in 0..self.processes.len() {
+                let step = self.processes[index].step(&mut self.world);
+                step.map_err(|defect| self.violation("the engine works", defect.0))?;
+                self.note();
+            }
+            let cluster = &self.world.cluster;
+            let done = (cluster.changes().len(), cluster.writes().len());
+            if done != self.judged || cluster.now() >= self.judged_at + s(1) {
+                self.judge(false)?;
+            }
+        }
+    }
+
+    fn next(&self) -> Time {
+        let actors = self.actors.iter().filter_map(|(actor, _)| actor.wake());
+        let processes = self.processes.iter().filter_map(Process::next);
+        let mishap = self.mishaps.first().map(|(at, _)| *at);
+        let next = actors.chain(processes).chain(mishap).min();
+        next.unwrap_or(Time::MAX)
+    }
+
+    /// When the scenario's part and the last fault have ended, as far as is known.
+    fn calm_since(&self) -> Time {
+        let faults = self.world.faults.iter().filter_map(Fault::ends);
+        let troubled = faults.chain([self.world.troubled_until]).max();
+        let troubled = troubled.filter(|until| *until > Time::ZERO);
+        let recovered = troubled.map_or(Time::ZERO, |until| until + RECOVERY);
+        self.scenario.lasts.max(recovered)
+    }
+
+    fn act(&mut self) -> Result<(), Violation> {
+        let now = self.world.cluster.now();
+        for index in 0..self.actors.len() {
+            let mut acts = 0;
+            while self.actors[index].0.wake().is_some_and(|wake| wake <= now) {
+                let (actor, rng) = &mut self.actors[index];
+                actor.act(&mut self.world.cluster, rng);
+                acts += 1;
+                if acts > ACTS {
+                    let what = format!("{} does not stop acting", actor.name());
+                    return Err(self.violation("time passes", what));
+                }
+                self.note();
+            }
+        }
+        Ok(())
+    }
+
+    /// Has everybody take note of what has changed.
+    fn note(&mut self) {
+        let changes = self.world.cluster.changes();
+        for change in &changes[self.noted..] {
+            for (actor, rng) in &mut self.actors {
+                actor.changed(change, &self.world.cluster, rng);
+            }
+            for process in &mut self.processes {
+                process.changed(change);
+            }
+        }
+        self.noted = changes.len();
+    }
+
+    fn go_wrong(&mut self) {
+        let now = self.world.cluster.now();
+        while let Some((at, mishap)) = self.mishaps.first().copied()
+            && at <= now
+        {
+            self.mishaps.remove(0);
+            match mishap {
+                Mishap::Begins(fault) => self.begin(fault, now),
+                Mishap::Stales { watch, from, until } => {
+                    for process in &mut self.processes {
+                        if !process.leads() {
+                            process.stand_still(watch, from, until);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, fault: Fault, now: Time) {
+        let world = &mut self.world;
+        let processes = &mut self.processes;
+        match fault {
+            Fault::Kill { .. } | Fault::Unobserved { .. } | Fault::AnswerLost { .. } => {}
+            Fault::Storm { .. } => {}
+            Fault::Stop { instance, down, .. } => {
+                if let Some(process) = processes.get_mut(instance) {
+                    process.stop(now, down);
+                }
+            }
+            Fault::Stale { watch, lasts, .. } => {
+                for process in processes {
+                    process.stand_still(watch, now, now + lasts);
+                }
+            }
+            Fault::StaleStart { lasts, .. } => {
+                for process in processes.iter_mut().filter(|process| process.leads()) {
+                    process.die(world, LEASE_DURATION + lasts);
+                }
+            }
+            Fault::ClockStep { instance, by, .. } => {
+                if let Some(process) = processes.get_mut(instance) {
+                    process.set_clock(SignedDuration::from_secs(by));
+                }
+            }
+            Fault::Suspend {
+                instance, lasts, ..
+            } => {
+                if let Some(process) = processes.get_mut(instance) {
+                    process.sleep(now, now + lasts, true);
+                }
+            }
+            Fault::Freeze {
+                instance, lasts, ..
+            } => {
+                if let Some(process) = processes.get_mut(instance) {
+                    process.sleep(now, now + lasts, false);
+                }
+            }
+            Fault::TwoLeaders { lasts, .. } => world.lease.betray(now + lasts),
+            Fault::Partition {
+                instance, lasts, ..
+            } => {
+                if let Some(process) = processes.get_mut(instance) {
+                    process.cut_off(now, now + lasts);
+                }
+            }
+            Fault::WatchDelay {
+                watch, lasts, by, ..
+            } => {
+                for process in processes {
+                    process.be_late(watch, now + lasts, by);
+                }
+            }
+            Fault::Expired { watch, .. } => {
+                for process in processes {
+                    process.expire(watch, now);
+                }
+            }
+            Fault::SilentDeath { watch, .. } => {
+                for process in processes {
+                    process.lose(watch);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, is_end: bool) -> Result<(), Violation> {
+        for (report, process) in self.reports.iter_mut().zip(&self.processes) {
+            if report != process.report() {
+                report.clone_from(process.report());
+            }
+        }
+        let cluster = &self.world.cluster;
+        let moment = Moment {
+            cluster,
+            scenario: self.scenario,
+            settings: self.world.settings,
+            faults: self.world.faults,
+            instances: &self.reports,
+            judged_changes: self.judged.0,
+            judged_writes: self.judged.1,
+            calm_since: self.calm_since(),
+        };
+        let mut broken = None;
+        for law in &mut self.laws {
+            let judgement = law.check(&moment);
+            let judgement =
+                judgement.and_then(|()| if is_end { law.finally(&moment) } else { Ok(()) });
+            if let Err(what) = judgement {
+                broken = Some((law.name(), what));
+                break;
+            }
+        }
+        self.judged = (cluster.changes().len(), cluster.writes().len());
+        self.judged_at = cluster.now();
+        broken.map_or(Ok(()), |(law, what)| Err(self.violation(law, what)))
+    }
+
+    fn violation(&self, law: &'static str, what: String) -> Violation {
+        Violation {
+            law,
+            at: self.world.cluster.now(),
+            what,
+        }
+    }
+
+    fn outcome(&self, violation: Option<Violation>) -> Outcome {
+        let events = self.processes.iter().enumerate();
+        let events = events.flat_map(|(instance, process)| {
+            let events = process.events();
+            events.map(move |(watch, count)| ((instance, watch), count))
+        });
+        let cluster = &self.world.cluster;
+        let mut digest = Digest::default();
+        for change in cluster.changes() {
+            let _ = write!(
+                digest,
+                "{} {:?} {:?} {} {:?}",
+                change.revision, change.at, change.who, change.key, change.after
+            );
+        }
+        for write in cluster.writes() {
+            let _ = write!(digest, "{:?} {:?} {}", write.at, write.who, write.code);
+        }
+        Outcome {
+            violation,
+            writes: self.processes.iter().map(Process::writes).collect(),
+            events: events.collect(),
+            lasted: cluster.now(),
+            changes: cluster.changes().len(),
+            digest: digest.0,
+        }
+    }
+}
+
+/// What a fault does at which times.
+fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
+    let begins = |at: Time| (at, Mishap::Begins(*fault));
+    match *fault {
+        Fault::Kill { .. } | Fault::Unobserved { .. } | Fault::AnswerLost { .. } => Vec::new(),
+        Fault::StaleStart { watch, at, lasts } => {
+            let until = at + LEASE_DURATION + lasts / 2;
+            let from = until.saturating_sub(lasts);
+            let stales = Mishap::Stales { watch, from, until };
+            // Who does not lead is seen before the death.
+            vec![(from.min(at.saturating_sub(ms(1))), stales), begins(at)]
+        }
+        Fault::Stop { at, .. }
+        | Fault::Stale { at, .. }
+        | Fault::ClockStep { at, .. }
+        | Fault::Suspend { at, .. }
+        | Fault::Freeze { at, .. }
+        | Fault::TwoLeaders { at, .. }
+        | Fault::Partition { at, .. }
+        | Fault::Storm { at, .. }
+        | Fault::WatchDelay { at, .. }
+        | Fault::Expired { at, .. }
+        | Fault::SilentDeath { at, .. } => vec![begins(at)],
+    }
+}
+
+/// FNV-1a.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl std::fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! A request of the engine as the API server carries it out, and its answer as the engine is given it.
+
+use nodegate::condition::CriticalComponentClass;
+use nodegate::engine::RequestError;
+use nodegate::engine::cache::{ClusterEvidence, List, NodeEvidence};
+use nodegate::engine::io::{Answer, Now, Request};
+use nodegate::object::{MetadataObject, NodeMetadata};
+use nodegate::plan::Doubts;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::cluster::{Cluster, Who};
+use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
+
+/// Whether this changes what rules, nodes or claims are, if it is carried out.
+#[must_use]
+pub fn is_write(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::ReadNode { .. }
+            | Request::LookAtNode { .. }
+            | Request::LookAtCluster
+            | Request::PostEvent { .. }
+    )
+}
+
+/// Carries a request out that was made at `asked` by the clocks of who made it.
+///
+/// # Errors
+/// When the API server refuses it.
+pub fn carry(
+    cluster: &mut Cluster,
+    who: Who,
+    classes: &[CriticalComponentClass],
+    request: &Request,
+    asked: Now,
+) -> Result<Answer, RequestError> {
+    let mut patch = |kind, name: &str, part, patch| {
+        let request = request::Request::Patch {
+            key: Key::cluster(kind, name),
+            part,
+            patch,
+        };
+        object(cluster.request(who, &request))
+    };
+    match request {
+        Request::PatchNode { name, patch: it } => {
+            let node = patch(Kind::Node, name, Part::Main, Patch::Json(it.clone()))?;
+            let metadata: MetadataObject = decoded(&node)?;
+            Ok(Answer::NodeMetadata(NodeMetadata::try_from(metadata)?))
+        }
+        Request::PatchNodeStatus { name, patch: it } => {
+            let node = patch(Kind::Node, name, Part::Status, Patch::Strategic(it.clone()))?;
+            Ok(Answer::Node(Box::new(decoded(&node)?)))
+        }
+        Request::PatchRule { name, patch: it } => {
+            let part = Patch::Json(it.clone());
+            let rule = patch(Kind::NodeReadinessRule, name, Part::Main, part)?;
+            Ok(Answer::Rule(Box::new(decoded(&rule)?)))
+        }
+        Request::PatchRuleStatus { name, patch: it } => {
+            let part = Patch::Json(it.clone());
+            let rule = patch(Kind::NodeReadinessRule, name, Part::Status, part)?;
+            let metadata: MetadataObject = decoded(&rule)?;
+            Ok(Answer::Version(metadata.version()))
+        }
+        Request::PatchNodeClaim { name, patch: it } => {
+            let claim = patch(Kind::NodeClaim, name, Part::Main, Patch::Merge(it.clone()))?;
+            Ok(Answer::NodeClaim(Box::new(decoded(&claim)?)))
+        }
+        Request::DeleteNodeClaim { name, uid, version } => {
+            let delete = request::Request::Delete {
+                key: Key::cluster(Kind::NodeClaim, name),
+                preconditions: Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: Some(version.to_string()),
+                },
+                grace: None,
+            };
+            let answer = cluster.request(who, &delete);
+            answer.map(|_| Answer::Done).map_err(|it| refused(&it))
+        }
+        Request::ReadNode { name } => {
+            let node = read(cluster, &Key::cluster(Kind::Node, name))?;
+            Ok(Answer::Node(Box::new(node)))
+        }
+        Request::LookAtNode { name, kinds } => {
+            look_at_node(cluster, classes, name, *kinds).map(Answer::NodeEvidence)
+        }
+        Request::LookAtCluster => {
+            let daemon_sets = classes.iter().map(|class| {
+                let labels = class.selector.to_string();
+                list(cluster, Kind::DaemonSet, None, &labels, "")
+            });
+            Ok(Answer::ClusterEvidence(ClusterEvidence {
+                asked: asked.monotonic,
+                rules: list(cluster, Kind::NodeReadinessRule, None, "", "")?,
+                daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
+            }))
+        }
+        Request::PostEvent { .. } => Ok(Answer::Done),
+    }
+}
+
+fn look_at_node(
+    cluster: &Cluster,
+    classes: &[CriticalComponentClass],
+    name: &str,
+    kinds: Doubts,
+) -> Result<NodeEvidence, RequestError> {
+    let mut evidence = NodeEvidence::default();
+    if kinds.nodes {
+        evidence.node = Some(read(cluster, &Key::cluster(Kind::Node, name))?);
+    }
+    if kinds.csi_nodes {
+        let this = format!("metadata.name={name}");
+        evidence.csi_node = Some(list(cluster, Kind::CsiNode, None, "", &this)?);
+    }
+    for (index, class) in classes.iter().enumerate() {
+        if kinds.has_class(index) {
+            let (namespace, labels) = (class.namespaces.single(), class.selector.to_string());
+            let bound = format!("spec.nodeName={name}");
+            let pods = list(cluster, Kind::Pod, namespace, &labels, &bound)?;
+            evidence.pods.push((index, pods));
+        }
+    }
+    Ok(evidence)
+}
+
+fn read<K: DeserializeOwned>(cluster: &Cluster, key: &Key) -> Result<K, RequestError> {
+    decoded(cluster.get(key).ok_or(RequestError::Gone)?)
+}
+
+fn list<K: DeserializeOwned>(
+    cluster: &Cluster,
+    kind: Kind,
+    namespace: Option<&str>,
+    labels: &str,
+    fields: &str,
+) -> Result<List<K>, RequestError> {
+    let selector = Selector::default().labels(labels);
+    let selector = selector.and_then(|selector| selector.fields(fields));
+    let selector = selector.map_err(|error| RequestError::Failed(error.to_string()))?;
+    let items = cluster
+        .objects(kind)
+        .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
+        .filter(|(key, object)| selector.matches(key, object))
+        .map(|(_, object)| decoded(object));
+    Ok(List {
+        items: items.collect::<Result<_, _>>()?,
+        version: cluster.revision(),
+    })
+}
+
+/// An object as the product reads it.
+///
+/// # Errors
+/// When it cannot be read; the product's types take anything.
+pub fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
+    K::deserialize(object).map_err(|error| RequestError::Failed(error.to_string()))
+}
+
+fn object(answer: crate::Answer) -> Result<std::sync::Arc<Value>, RequestError> {
+    match answer {
+        Ok(Success::Created(object) | Success::Object(object)) => Ok(object),
+        Ok(Success::List(_) | Success::Deleted) => Err(RequestError::Gone),
+        Err(refusal) => Err(refused(&refusal)),
+    }
+}
+
+/// What a refusal is to the engine, as the product's writer tells them apart.
+fn refused(refusal: &Refusal) -> RequestError {
+    // A failed test names no field; another UID than a merge patch names is one that names just that.
+    let is_another = refusal.fields.iter().all(|field| field == "metadata.uid");
+    match refusal.code {
+        404 => RequestError::Gone,
+        409 => RequestError::Conflict,
+        422 if is_another => RequestError::Conflict,
+        _ => RequestError::Failed(refusal.message.clone()),
+    }
+}
