@@ -36,6 +36,8 @@ pub mod run;
 pub mod scenario;
 pub mod scenarios;
 pub mod settings;
+#[cfg(test)]
+mod tests;
 pub mod time;
 mod transport;
 mod watches;

@@ -163,7 +163,7 @@ pub fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
 fn object(answer: crate::Answer) -> Result<std::sync::Arc<Value>, RequestError> {
     match answer {
         Ok(Success::Created(object) | Success::Object(object)) => Ok(object),
-        Ok(Success::List(_) | Success::Deleted) => Err(RequestError::Gone),
+        Ok(Success::List(_) | Success::Deleted | Success::Bound) => Err(RequestError::Gone),
         Err(refusal) => Err(refused(&refusal)),
     }
 }

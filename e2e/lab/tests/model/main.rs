@@ -21,8 +21,8 @@ use std::cell::RefCell;
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use nodegate_testbed::{Cluster, Options};
 use nodegate_lab::{EventType, Key, Kind, Request, Selector, Server};
+use nodegate_testbed::{Cluster, Options};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextualize_config};
 use serde_json::{Value, json};
 

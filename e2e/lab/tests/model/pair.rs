@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
-use nodegate_testbed::Cluster;
 use nodegate_lab::{Event, Key, Kind, Selector, Server};
+use nodegate_testbed::Cluster;
 use serde_json::{Value, json};
 
 use crate::outcome::{Outcome, comparable};

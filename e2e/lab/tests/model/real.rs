@@ -8,8 +8,8 @@ use futures::{AsyncBufReadExt, StreamExt};
 use http::Request as HttpRequest;
 use kube::Client;
 use kube::client::Body;
-use nodegate_testbed::Cluster;
 use nodegate_lab::{Key, Kind, Part, Patch, Request};
+use nodegate_testbed::Cluster;
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;

@@ -1,0 +1,430 @@
+//! The simulation, with a machine that is as simple as can be: it labels every node that it sees, one write for each.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use kube::Resource;
+use nodegate::engine::RequestError;
+use nodegate::engine::cache::Watch;
+use nodegate::engine::io::{Effect, Input, Now, Object, Request as Wanted, Seen};
+use serde_json::json;
+
+use super::actor::Actor;
+use super::cluster::{Cluster, Who};
+use super::fault::{Fault, Side};
+use super::law::{Law, Moment};
+use super::machine::Machine;
+use super::rng::Rng;
+use super::run::{Outcome, judged_run};
+use super::scenario::Scenario;
+use super::settings::Settings;
+use super::time::{Time, ms, s, wall};
+use crate::{Key, Kind, Part, Patch, Request};
+
+const LABEL: &str = "seen";
+
+/// What the machines of all instances and lives were told, and when by their clocks.
+type Diary = Rc<RefCell<Vec<(Now, String)>>>;
+
+struct Labeller {
+    diary: Diary,
+    leads: bool,
+    synced: usize,
+    /// The nodes that have no label, as far as was seen.
+    bare: Vec<String>,
+    asked: u64,
+    next: Option<Instant>,
+    under_way: Option<(u64, String)>,
+}
+
+impl Machine for Labeller {
+    fn take(&mut self, inputs: Vec<Input>, now: Now) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for input in inputs {
+            self.diary.borrow_mut().push((now, told(&input)));
+            match input {
+                Input::Leads if !self.leads => {
+                    self.leads = true;
+                    effects.push(Effect::Confirm(1));
+                }
+                Input::Seen(Seen::Synced(_)) => self.synced += 1,
+                Input::Seen(Seen::Put(Object::Node(node))) => {
+                    let meta = node.meta();
+                    let name = meta.name.clone().unwrap_or_default();
+                    let labels = meta.labels.as_ref();
+                    self.bare.retain(|it| *it != name);
+                    if !labels.is_some_and(|labels| labels.contains_key(LABEL)) {
+                        self.bare.push(name);
+                    }
+                }
+                Input::Answered(..) => self.under_way = None,
+                _ => {}
+            }
+        }
+        self.next = Some(now.monotonic + s(1));
+        if self.leads && self.under_way.is_none() && !self.bare.is_empty() {
+            let name = self.bare.remove(0);
+            self.asked += 1;
+            let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {LABEL: "yes"}}]);
+            let request = Wanted::PatchNode {
+                name: name.as_str().into(),
+                patch: serde_json::from_value(patch).expect("a patch"),
+            };
+            self.under_way = Some((self.asked, name));
+            effects.push(Effect::Request(self.asked, request));
+        }
+        effects
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn has_synced(&self) -> bool {
+        self.synced >= 5
+    }
+
+    fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+}
+
+fn told(input: &Input) -> String {
+    match input {
+        Input::Seen(Seen::Put(Object::Node(node))) => {
+            let meta = node.meta();
+            let label = meta
+                .labels
+                .as_ref()
+                .map_or(0, std::collections::BTreeMap::len);
+            format!("{} with {label}", meta.name.as_deref().unwrap_or_default())
+        }
+        Input::Seen(Seen::Gone(Object::Node(_))) => "a node is gone".into(),
+        Input::Seen(seen) => format!("{seen:?}"),
+        Input::Answered(_, Ok(_)) => "done".into(),
+        Input::Answered(_, Err(RequestError::TimedOut(_))) => "no answer".into(),
+        Input::Answered(_, Err(error)) => format!("{error:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Makes a node every five seconds, four of them, and touches each once a moment later.
+struct Maker(usize);
+
+impl Maker {
+    const NAME: &'static str = "maker";
+
+    fn at(step: usize) -> Time {
+        let steps = u64::try_from(step / 2).expect("a small number");
+        s(5) * u32::try_from(steps + 1).expect("a small number")
+            + ms(300) * u32::from(step % 2 == 1)
+    }
+}
+
+impl Actor for Maker {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn wake(&self) -> Option<Time> {
+        (self.0 < 8).then(|| Self::at(self.0))
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _rng: &mut Rng) {
+        let key = Key::cluster(Kind::Node, &format!("n{}", self.0 / 2));
+        let request = if self.0.is_multiple_of(2) {
+            let object = json!({});
+            Request::Create { key, object }
+        } else {
+            let patch = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+            let part = Part::Main;
+            Request::Patch { key, part, patch }
+        };
+        assert!(cluster.request(Who::Actor(Self::NAME), &request).is_ok());
+        self.0 += 1;
+    }
+}
+
+fn build(_: &mut Cluster, _: &mut Rng) -> Vec<Box<dyn Actor>> {
+    vec![Box::new(Maker(0))]
+}
+
+const ALONE: Scenario = Scenario {
+    name: "alone",
+    about: "One instance labels four nodes.",
+    instances: 1,
+    settings: Settings::default,
+    lasts: s(30),
+    settles: s(30),
+    build,
+};
+const TWO: Scenario = Scenario {
+    instances: 2,
+    ..ALONE
+};
+
+/// In the end every node is labelled.
+struct Labelled;
+
+impl Law for Labelled {
+    fn name(&self) -> &'static str {
+        "every node is labelled"
+    }
+
+    fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut nodes = moment.cluster.objects(Kind::Node);
+        let bare = nodes.find(|(_, node)| node["metadata"]["labels"][LABEL].is_null());
+        bare.map_or(Ok(()), |(key, _)| Err(key.to_string()))
+    }
+}
+
+struct Run {
+    outcome: Outcome,
+    diary: Vec<(Now, String)>,
+}
+
+impl Run {
+    fn new(scenario: &Scenario, seed: u64, faults: &[Fault]) -> Self {
+        let diary = Diary::default();
+        let start = |_: &Settings, _: Now| {
+            let machine = Labeller {
+                diary: diary.clone(),
+                leads: false,
+                synced: 0,
+                bare: Vec::new(),
+                asked: 0,
+                next: None,
+                under_way: None,
+            };
+            Box::new(machine) as Box<dyn Machine>
+        };
+        let outcome = judged_run(scenario, seed, faults, &start, vec![Box::new(Labelled)]);
+        let diary = diary.borrow().clone();
+        Self { outcome, diary }
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.diary.iter().filter(|(_, told)| told == what).count()
+    }
+
+    /// When something was told first, by the wall clock, since the beginning.
+    fn first(&self, what: &str) -> Option<Time> {
+        let (now, _) = self.diary.iter().find(|(_, told)| told == what)?;
+        now.wall.duration_since(wall(Time::ZERO)).try_into().ok()
+    }
+}
+
+fn kill(write: usize, side: Side) -> Fault {
+    Fault::Kill {
+        instance: 0,
+        write,
+        side,
+        down: s(2),
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_another() {
+    let faults = [
+        kill(1, Side::After),
+        Fault::Stale {
+            watch: Watch::Nodes,
+            at: s(12),
+            lasts: s(30),
+        },
+    ];
+    let run = |seed| Run::new(&TWO, seed, &faults).outcome;
+    let (one, again, other) = (run(1), run(1), run(2));
+    assert_eq!(one.violation, None);
+    assert_eq!(one.digest, again.digest);
+    assert_eq!((one.writes, one.events), (again.writes, again.events));
+    assert_ne!(one.digest, other.digest);
+}
+
+#[test]
+fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_once() {
+    let run = Run::new(&ALONE, 1, &[]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.outcome.writes, [4]);
+    // Each is made, touched and labelled.
+    assert_eq!(run.outcome.events[&(0, Watch::Nodes)], 12);
+    assert_eq!(run.count("Listing(Nodes)"), 1);
+    assert_eq!(run.count("Interrupted(Nodes)"), 0);
+    assert_eq!(run.count("done"), 4);
+}
+
+#[test]
+fn a_process_dies_before_or_after_its_write() {
+    let before = Run::new(&ALONE, 1, &[kill(1, Side::Before)]);
+    assert_eq!(before.outcome.violation, None);
+    assert_eq!(before.outcome.writes, [5], "one that never arrived");
+    assert_eq!(before.outcome.changes, 12);
+    assert_eq!(before.count("Listing(Nodes)"), 2);
+
+    let after = Run::new(&ALONE, 1, &[kill(1, Side::After)]);
+    assert_eq!(after.outcome.violation, None);
+    assert_eq!(after.outcome.writes, [4]);
+    assert_eq!(after.count("done"), 3, "the answer came too late");
+    assert_eq!(after.count("Listing(Nodes)"), 2);
+}
+
+#[test]
+fn an_answer_is_lost_whether_the_write_was_carried_out_or_not() {
+    for (done, writes) in [(true, 4), (false, 5)] {
+        let lost = Fault::AnswerLost {
+            instance: 0,
+            write: 3,
+            done,
+        };
+        let run = Run::new(&ALONE, 1, &[lost]);
+        assert_eq!(run.outcome.violation, None);
+        assert_eq!(run.outcome.writes, [writes]);
+        assert_eq!((run.count("done"), run.count("no answer")), (writes - 1, 1));
+        let end = run.first("no answer").expect("it is told");
+        assert!(end > s(30) && end < s(32), "{end:?}");
+    }
+}
+
+#[test]
+fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
+    let still = Fault::Stale {
+        watch: Watch::Nodes,
+        at: s(9),
+        lasts: s(40),
+    };
+    let run = Run::new(&ALONE, 1, &[still]);
+    assert_eq!(run.outcome.violation, None);
+    assert!(run.first("n0 with 0") < Some(s(6)));
+    assert!(run.first("n1 with 0") > Some(s(49)));
+    let interrupted = run.first("Interrupted(Nodes)");
+    assert!(
+        interrupted > Some(s(20)) && interrupted < Some(s(30)),
+        "{interrupted:?}"
+    );
+    assert_eq!(run.count("Interrupted(Rules)"), 0);
+    assert_eq!(
+        run.count("Listing(Nodes)"),
+        1,
+        "it goes on from where it was"
+    );
+}
+
+#[test]
+fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
+    let dead = Fault::SilentDeath {
+        watch: Watch::Nodes,
+        at: s(9),
+    };
+    let run = Run::new(&ALONE, 1, &[dead]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.count("Interrupted(Nodes)"), 1);
+    let seen = run.first("n1 with 0").expect("it is seen");
+    assert!(seen > s(15) && seen < s(32), "{seen:?}");
+}
+
+#[test]
+fn a_watch_that_cannot_be_gone_on_with_is_begun_anew() {
+    let expired = Fault::Expired {
+        watch: Watch::Nodes,
+        at: s(12),
+    };
+    let run = Run::new(&ALONE, 1, &[expired]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.count("Interrupted(Nodes)"), 1);
+    assert_eq!(run.count("Listing(Nodes)"), 2);
+    assert_eq!(run.count("Synced(Nodes)"), 2);
+}
+
+#[test]
+fn an_event_and_its_successor_are_never_seen() {
+    // The first of each node's three.
+    let unseen = Fault::Unobserved {
+        instance: 0,
+        watch: Watch::Nodes,
+        event: 3,
+    };
+    let run = Run::new(&ALONE, 1, &[unseen]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.count("Interrupted(Nodes)"), 1);
+    assert_eq!(run.count("Listing(Nodes)"), 2);
+    let seen = run.first("n1 with 0").expect("the list shows it");
+    assert!(seen > s(10) + ms(300), "after it was touched: {seen:?}");
+}
+
+#[test]
+fn a_confirmation_is_given_soon_when_it_is_asked_for() {
+    let run = Run::new(&ALONE, 1, &[]);
+    let asked = run.first("Leads").expect("it leads");
+    for kind in ["Nodes", "Rules", "Pods(0)", "DaemonSets(0)", "CsiNodes"] {
+        let told = run.first(&format!("Confirmed({kind}, 1)")).expect(kind);
+        assert!(told > asked && told < asked + s(4), "{kind}: {told:?}");
+    }
+}
+
+#[test]
+fn two_clocks_of_a_process_part() {
+    let faults = [
+        Fault::ClockStep {
+            instance: 0,
+            at: s(10),
+            by: 3600,
+        },
+        Fault::Suspend {
+            instance: 0,
+            at: s(20),
+            lasts: s(7),
+        },
+    ];
+    let run = Run::new(&ALONE, 1, &faults);
+    assert_eq!(run.outcome.violation, None);
+    let ((first, _), (last, _)) = (&run.diary[0], &run.diary[run.diary.len() - 1]);
+    let wall = Time::try_from(last.wall.duration_since(first.wall)).expect("it went on");
+    let monotonic = last.monotonic - first.monotonic;
+    assert_eq!(wall - monotonic, s(3607));
+}
+
+#[test]
+fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_not_notice() {
+    let quiet = Run::new(&TWO, 1, &[]);
+    assert_eq!(quiet.outcome.violation, None);
+    assert!(quiet.outcome.writes.contains(&0), "one leads");
+    let leader = usize::from(quiet.outcome.writes[0] == 0);
+
+    let death = Fault::Kill {
+        instance: leader,
+        write: 1,
+        side: Side::Before,
+        down: s(60),
+    };
+    let run = Run::new(&TWO, 1, &[death]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.outcome.writes[leader], 2);
+    assert_eq!(run.outcome.writes[1 - leader], 3);
+
+    let betrayal = Fault::TwoLeaders {
+        at: s(12),
+        lasts: s(30),
+    };
+    let run = Run::new(&TWO, 1, &[betrayal]);
+    assert_eq!(
+        run.outcome.writes.iter().filter(|it| **it >= 2).count(),
+        2,
+        "both write"
+    );
+}
+
+#[test]
+fn who_is_cut_off_reaches_nobody_and_loses_the_lease() {
+    let quiet = Run::new(&TWO, 1, &[]);
+    let leader = usize::from(quiet.outcome.writes[0] == 0);
+    let cut = Fault::Partition {
+        instance: leader,
+        at: s(9),
+        lasts: s(60),
+    };
+    let run = Run::new(&TWO, 1, &[cut]);
+    assert_eq!(run.outcome.violation, None);
+    assert_eq!(run.outcome.writes[leader], 1);
+    assert_eq!(run.outcome.writes[1 - leader], 3);
+}
