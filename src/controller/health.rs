@@ -9,7 +9,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::engine::cache::Watch;
+use crate::engine::kind::Watch;
 use crate::serve::{Limits, Server};
 
 /// Whether the controller can do its work, and what keeps it from it.

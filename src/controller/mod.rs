@@ -23,6 +23,7 @@ pub mod writer;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
@@ -30,6 +31,7 @@ use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::engine::cache::Cache;
 use crate::engine::election::Loss;
+use crate::engine::io::Now;
 use crate::engine::look::Looker;
 use crate::engine::reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
 use crate::guard::{self, Limits};
@@ -245,6 +247,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
         config.passing_taints,
         args.publish_conditions,
         args.enable_karpenter,
+        Now {
+            wall: Timestamp::now(),
+            monotonic: Instant::now(),
+        },
     );
     let settings = Settings::from(&args);
     let writer = Writer::new(&client, limiter, metrics.clone());

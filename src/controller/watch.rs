@@ -24,7 +24,8 @@ use tracing::{debug, info, warn};
 use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::condition::CriticalComponentClass;
-use crate::engine::cache::{Change, Event, Watch};
+use crate::engine::io::{Object, Seen};
+use crate::engine::kind::Watch;
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
@@ -44,7 +45,7 @@ const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Feeder {
     /// Takes what is seen.
-    pub changes: mpsc::Sender<Change>,
+    pub changes: mpsc::Sender<Seen>,
     /// Which confirmation is wanted: whenever the number grows, every watch finds out at once whether it has shown all
     /// there is, rather than when the next sign of life is due.
     pub confirmations: watch::Receiver<u64>,
@@ -64,32 +65,30 @@ pub fn spawn_all(
     feeder: &Feeder,
 ) {
     let nodes = Source::new(client, NodeObject::url_path(&(), None));
-    feeder.watch(Watch::Nodes, nodes, Change::Node);
+    feeder.watch(Watch::Nodes, nodes, Object::Node);
     let csi_nodes = Source::new(client, CsiNodeObject::url_path(&(), None));
-    feeder.watch(Watch::CsiNodes, csi_nodes, Change::CsiNode);
+    feeder.watch(Watch::CsiNodes, csi_nodes, Object::CsiNode);
     let rules = Source::new(client, RuleObject::url_path(&(), None));
-    feeder.watch(Watch::Rules, rules, Change::Rule);
+    feeder.watch(Watch::Rules, rules, Object::Rule);
     for (index, class) in classes.iter().enumerate() {
         let namespace = class.namespaces.single();
         // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
         let pods = Source::new(client, PodObject::url_path(&(), namespace))
             .labels(class.selector.to_string())
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
-        feeder.watch(Watch::Pods(index), pods, move |event| {
-            Change::Pod(index, event)
-        });
+        feeder.watch(Watch::Pods(index), pods, move |pod| Object::Pod(index, pod));
         // Everywhere: one that is labelled outside the class's namespaces is told of.
         let daemon_sets = Source::new(client, DaemonSetObject::url_path(&(), None))
             .labels(class.selector.to_string());
-        feeder.watch(Watch::DaemonSets(index), daemon_sets, move |event| {
-            Change::DaemonSet(index, event)
+        feeder.watch(Watch::DaemonSets(index), daemon_sets, move |daemon_set| {
+            Object::DaemonSet(index, daemon_set)
         });
     }
     if with_karpenter {
         let claims = Source::new(client, NodeClaimObject::url_path(&(), None));
-        feeder.watch(Watch::NodeClaims, claims, Change::NodeClaim);
+        feeder.watch(Watch::NodeClaims, claims, Object::NodeClaim);
         let pools = Source::new(client, NodePoolObject::url_path(&(), None));
-        feeder.watch(Watch::NodePools, pools, Change::NodePool);
+        feeder.watch(Watch::NodePools, pools, Object::NodePool);
     }
 }
 
@@ -100,7 +99,7 @@ struct Stopped;
 struct Feed<Wrap> {
     kind: Watch,
     source: Source,
-    /// What an event of this kind is to the cache.
+    /// What an object of this kind is to the engine.
     wrap: Wrap,
     feeder: Feeder,
     course: Course,
@@ -115,7 +114,7 @@ impl Feeder {
     fn watch<K, Wrap>(&self, kind: Watch, source: Source, wrap: Wrap)
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
-        Wrap: Fn(Event<K>) -> Change + Send + Sync + 'static,
+        Wrap: Fn(K) -> Object + Send + Sync + 'static,
     {
         let counter = |family: &prometheus::IntCounterVec| family.with_label_values(&[kind.name()]);
         let feed = Feed {
@@ -137,7 +136,7 @@ impl<Wrap> Feed<Wrap> {
     async fn run<K>(mut self)
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
-        Wrap: Fn(Event<K>) -> Change + Send + Sync + 'static,
+        Wrap: Fn(K) -> Object + Send + Sync + 'static,
     {
         // It ends with the loop that it feeds.
         while let Ok(()) = self.step().await {}
@@ -147,7 +146,7 @@ impl<Wrap> Feed<Wrap> {
     async fn step<K>(&mut self) -> Result<(), Stopped>
     where
         K: Resource + Clone + DeserializeOwned,
-        Wrap: Fn(Event<K>) -> Change,
+        Wrap: Fn(K) -> Object,
     {
         let wanted = *self.feeder.confirmations.borrow_and_update();
         let result = match self.course.next(wanted) {
@@ -161,13 +160,16 @@ impl<Wrap> Feed<Wrap> {
         if end == End::Expired {
             self.restarts.inc();
         }
-        let not_installed = self.not_installed(&failure);
-        let is_optional = not_installed.is_some();
-        let change = not_installed.unwrap_or(Change::Interrupted(self.kind));
-        self.send(change).await?;
+        let is_absent = self.kind.is_optional() && failure.is_not_installed();
+        let seen = if is_absent {
+            Seen::NotInstalled
+        } else {
+            Seen::Interrupted
+        };
+        self.send(seen(self.kind)).await?;
         self.tell(&failure);
         let now = Instant::now();
-        let again = if is_optional {
+        let again = if is_absent {
             now + NOT_INSTALLED_PAUSE
         } else {
             self.retry.failed(PAUSES, now)
@@ -179,7 +181,7 @@ impl<Wrap> Feed<Wrap> {
     async fn list<K>(&mut self, token: Option<String>) -> Result<Result<(), Failure>, Stopped>
     where
         K: Resource + Clone + DeserializeOwned,
-        Wrap: Fn(Event<K>) -> Change,
+        Wrap: Fn(K) -> Object,
     {
         let is_first = token.is_none();
         let list = match self.source.list::<K>(token).await {
@@ -194,13 +196,13 @@ impl<Wrap> Feed<Wrap> {
             return Ok(Err(Failure::NoVersion));
         };
         if is_first {
-            self.show(Event::Init).await?;
+            self.send(Seen::Listing(self.kind)).await?;
         }
         for object in list.items {
-            self.show(Event::InitApply(object)).await?;
+            self.send(Seen::Put((self.wrap)(object))).await?;
         }
         if verdict != Verdict::Unchanged {
-            self.show(Event::InitDone).await?;
+            self.send(Seen::Synced(self.kind)).await?;
         }
         self.judge(verdict).await?;
         Ok(Ok(()))
@@ -213,7 +215,7 @@ impl<Wrap> Feed<Wrap> {
     ) -> Result<Result<(), Failure>, Stopped>
     where
         K: Resource + DeserializeOwned,
-        Wrap: Fn(Event<K>) -> Change,
+        Wrap: Fn(K) -> Object,
     {
         // Asked for again: this one cannot give the confirmation that is wanted.
         let mut confirmations = self.feeder.confirmations.clone();
@@ -261,11 +263,11 @@ impl<Wrap> Feed<Wrap> {
     async fn take<K>(&mut self, event: WatchEvent<K>) -> Result<Result<(), Failure>, Stopped>
     where
         K: Resource,
-        Wrap: Fn(Event<K>) -> Change,
+        Wrap: Fn(K) -> Object,
     {
-        let (object, event): (K, fn(K) -> Event<K>) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Event::Apply),
-            WatchEvent::Deleted(object) => (object, Event::Delete),
+        let (object, seen): (K, fn(Object) -> Seen) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Seen::Put),
+            WatchEvent::Deleted(object) => (object, Seen::Gone),
             WatchEvent::Bookmark(bookmark) => {
                 let verdict = self.course.bookmark(bookmark.metadata.resource_version);
                 self.judge(verdict).await?;
@@ -278,7 +280,7 @@ impl<Wrap> Feed<Wrap> {
             _ => return Ok(Err(Failure::NoVersion)),
         }
         self.works();
-        self.show(event(object)).await?;
+        self.send(seen((self.wrap)(object))).await?;
         Ok(Ok(()))
     }
 
@@ -289,28 +291,12 @@ impl<Wrap> Feed<Wrap> {
         };
         self.works();
         self.retry = Backoff::default();
-        self.send(Change::Confirmed(self.kind, confirmation)).await
+        self.send(Seen::Confirmed(self.kind, confirmation)).await
     }
 
-    async fn show<K>(&self, event: Event<K>) -> Result<(), Stopped>
-    where
-        Wrap: Fn(Event<K>) -> Change,
-    {
-        self.send((self.wrap)(event)).await
-    }
-
-    async fn send(&self, change: Change) -> Result<(), Stopped> {
-        let sent = self.feeder.changes.send(change).await;
+    async fn send(&self, seen: Seen) -> Result<(), Stopped> {
+        let sent = self.feeder.changes.send(seen).await;
         sent.map_err(|_| Stopped)
-    }
-
-    /// What it means for the cache that the cluster has no such resource, where it can do without.
-    fn not_installed(&self, failure: &Failure) -> Option<Change> {
-        match self.kind {
-            Watch::NodeClaims if failure.is_not_installed() => Some(Change::NoNodeClaims),
-            Watch::NodePools if failure.is_not_installed() => Some(Change::NoNodePools),
-            _ => None,
-        }
     }
 
     /// Tells why the watch does not work, unless it has been told.
@@ -338,21 +324,6 @@ impl<Wrap> Feed<Wrap> {
             self.feeder
                 .readiness
                 .send_modify(|readiness| readiness.clear_problem(kind));
-        }
-    }
-}
-
-impl Watch {
-    /// What is watched, as the API calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::CsiNodes => "csinodes.storage.k8s.io",
-            Self::Pods(_) => "pods",
-            Self::DaemonSets(_) => "daemonsets.apps",
-            Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
-            Self::NodeClaims => "nodeclaims.karpenter.sh",
-            Self::NodePools => "nodepools.karpenter.sh",
         }
     }
 }

@@ -1,55 +1,50 @@
 //! What the watches have shown so far, kept so that everything about one node is at hand, and which nodes have to
 //! be evaluated again because of it. Events that cannot change a decision are dropped here.
 
-mod apply;
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `see` | takes in what the watches show: each object, and complete lists |
+//! | `relists` | what the lists under way have shown |
+//! | `nodes`, `components`, `rules`, `karpenter` | keep objects of their kinds |
+//! | `looked` | takes in what a last look has read |
+//! | `certain` | whether what is known is certain, and what begins anew where it was not |
+//! | `unreadable` | the objects that cannot be understood |
+//! | `dirty` | which nodes have to be evaluated |
+
 mod certain;
-mod change;
+mod components;
 mod dirty;
 mod karpenter;
 mod looked;
+mod nodes;
+mod relists;
+mod rules;
+mod see;
 #[cfg(test)]
 mod tests;
 mod unreadable;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::hash::Hash;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
-use kube::Resource;
 
-use crate::api::NodeReadinessRuleStatus;
+use super::Certainty;
+use super::io::Now;
+use super::kind::Watch;
+use super::map::{Map, Set};
 use crate::condition::{CriticalComponentClass, Sightings};
-use crate::engine::Certainty;
-use crate::object::{
-    self, CsiNode, DaemonSet, Node, NodeMetadata, NodeObject, ObjectKey, Pod, RuleObject, Taint,
-    Version,
-};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::plan::{ClusterState, Doubts, NodeState};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
-pub use change::{Change, Event, Watch};
 use dirty::Dirty;
-use karpenter::{Concerned, KarpenterCache, Mention};
-pub use looked::{ClusterEvidence, List, NodeEvidence};
-pub use unreadable::{Broken, Identity, Unreadables};
-
-/// How many rules are remembered that are gone.
-const FORMER_RULES: usize = 256;
-
-/// What one rule's object says beyond its compiled form.
-#[derive(Debug)]
-pub struct CachedRule {
-    /// The rule, compiled.
-    pub rule: Arc<Rule>,
-    /// The version of this state.
-    pub version: Version,
-    /// All finalizers on the object, ours or not.
-    pub finalizers: Vec<String>,
-    /// The status as the API server holds it.
-    pub status: NodeReadinessRuleStatus,
-}
+use karpenter::KarpenterCache;
+use relists::Relists;
+pub use rules::CachedRule;
+use unreadable::Unreadables;
 
 /// Everything that is known about one node name.
 #[derive(Debug, Default)]
@@ -68,54 +63,30 @@ struct Entry {
     selected_at: u64,
 }
 
-/// The names seen since a relist began, while one is under way.
-#[derive(Debug)]
-pub(super) struct Relist<K>(Option<HashSet<K>>);
-
-impl<K: Hash + Eq> Relist<K> {
-    pub(super) const fn none() -> Self {
-        Self(None)
-    }
-
-    pub(super) fn begin(&mut self) {
-        self.0 = Some(HashSet::new());
-    }
-
-    pub(super) fn saw(&mut self, key: K) {
-        if let Some(seen) = &mut self.0 {
-            seen.insert(key);
-        }
-    }
-
-    /// Ends the relist; what answers `true` was not in it and is gone.
-    pub(super) fn end(&mut self) -> impl Fn(&K) -> bool + use<K> {
-        let seen = self.0.take().unwrap_or_default();
-        move |key| !seen.contains(key)
-    }
-}
-
 /// The state of the cluster, as far as the watches have shown it.
 #[derive(Debug)]
 pub struct Cache {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,
     publish_conditions: bool,
-    entries: HashMap<Arc<str>, Entry>,
+    entries: Map<Arc<str>, Entry>,
     /// Where each pod is bound to, for each class.
-    pod_nodes: Vec<HashMap<ObjectKey, Arc<str>>>,
+    pod_nodes: Vec<Map<ObjectKey, Arc<str>>>,
     daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
-    rules: HashMap<Arc<str>, CachedRule>,
+    rules: Map<Arc<str>, CachedRule>,
     /// Rules that have been there and are gone, the last ones of them.
     former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
+    /// Whether `rule_set` has to be made anew of `rules`.
+    rules_differ: bool,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
-    unsynced: HashSet<Watch>,
+    unsynced: Set<Watch>,
     relists: Relists,
     dirty: Dirty,
     rules_changed: bool,
     /// The rules whose status a watch has shown to be another than was known.
-    shown_statuses: HashSet<Arc<str>>,
+    shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
     /// When the last look at the cluster was asked for that was taken in.
@@ -133,18 +104,9 @@ pub struct Cache {
     /// The confirmation of the watches that counts; what they confirmed before it was asked for does not.
     confirmation: u64,
     /// The nodes for which something was not done because of a doubt.
-    withheld: HashSet<Arc<str>>,
+    withheld: Set<Arc<str>>,
     settling: Settling,
     unreadables: Unreadables,
-}
-
-#[derive(Debug)]
-struct Relists {
-    nodes: Relist<Arc<str>>,
-    csi_nodes: Relist<Arc<str>>,
-    pods: Vec<Relist<ObjectKey>>,
-    daemon_sets: Vec<Relist<ObjectKey>>,
-    rules: Relist<Arc<str>>,
 }
 
 impl Cache {
@@ -154,37 +116,33 @@ impl Cache {
         passing_taints: Vec<String>,
         publish_conditions: bool,
         karpenter_is_watched: bool,
+        now: Now,
     ) -> Self {
         let count = classes.len();
-        let unsynced: HashSet<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+        let unsynced: Set<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
             .chain((0..count).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]))
             .collect();
         let karpenter = [Watch::NodeClaims, Watch::NodePools];
         let watched = karpenter.into_iter().filter(|_| karpenter_is_watched);
-        let certainty = Certainty::new(unsynced.iter().copied().chain(watched), Instant::now());
+        let certainty = Certainty::new(unsynced.iter().copied().chain(watched), now.monotonic);
         Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
             classes,
             passing_taints,
             publish_conditions,
-            entries: HashMap::new(),
-            pod_nodes: (0..count).map(|_| HashMap::new()).collect(),
+            entries: Map::default(),
+            pod_nodes: (0..count).map(|_| Map::default()).collect(),
             daemon_sets: vec![BTreeMap::new(); count],
-            rules: HashMap::new(),
+            rules: Map::default(),
             former_rules: VecDeque::new(),
+            rules_differ: true,
             rule_generation: 1,
             unsynced,
-            relists: Relists {
-                nodes: Relist::none(),
-                csi_nodes: Relist::none(),
-                pods: (0..count).map(|_| Relist::none()).collect(),
-                daemon_sets: (0..count).map(|_| Relist::none()).collect(),
-                rules: Relist::none(),
-            },
+            relists: Relists::default(),
             dirty: Dirty::default(),
             rules_changed: false,
-            shown_statuses: HashSet::new(),
+            shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
             looked_at: None,
@@ -194,7 +152,7 @@ impl Cache {
             weighed_at: Timestamp::MIN,
             census: OnceLock::new(),
             confirmation: 0,
-            withheld: HashSet::new(),
+            withheld: Set::default(),
             settling: Settling::default(),
             unreadables: Unreadables::default(),
         }
@@ -277,7 +235,7 @@ impl Cache {
         [
             ("nodes", self.node_names().count()),
             ("csinodes", with_csi_node.count()),
-            ("pods", self.pod_nodes.iter().map(HashMap::len).sum()),
+            ("pods", self.pod_nodes.iter().map(Map::len).sum()),
             (
                 "daemonsets",
                 self.daemon_sets.iter().map(BTreeMap::len).sum(),
@@ -294,7 +252,7 @@ impl Cache {
     }
 
     /// All rules by name.
-    pub fn rules(&self) -> &HashMap<Arc<str>, CachedRule> {
+    pub fn rules(&self) -> &Map<Arc<str>, CachedRule> {
         &self.rules
     }
 
@@ -333,122 +291,8 @@ impl Cache {
     }
 
     /// The rules whose status a watch has shown to be another than was known, since this was asked last.
-    pub fn take_shown_statuses(&mut self) -> HashSet<Arc<str>> {
+    pub fn take_shown_statuses(&mut self) -> Set<Arc<str>> {
         std::mem::take(&mut self.shown_statuses)
-    }
-
-    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
-    fn mark_concerned(&mut self, concerned: Concerned) {
-        let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
-        if !self.rule_set.rules().iter().any(repairs) {
-            return;
-        }
-        match concerned {
-            Concerned::Nobody => {}
-            Concerned::Everybody => {
-                self.rules_changed = true;
-                self.mark_all();
-            }
-            Concerned::Nodes(mentions) => {
-                let is_meant = |node: &&Node| {
-                    let pool = self.karpenter.pool_name(node);
-                    let mut mentions = mentions.iter();
-                    mentions.any(|mention: &Mention| mention.is_of(node, pool))
-                };
-                let names: Vec<_> = self
-                    .nodes()
-                    .filter(is_meant)
-                    .map(|node| node.name.clone())
-                    .collect();
-                for name in names {
-                    self.mark(&name);
-                }
-            }
-        }
-    }
-
-    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
-    /// that says over time is noted as when a watch shows it: the watch may never show just this state.
-    pub fn update_node(&mut self, object: NodeObject, now: Timestamp) {
-        let meta = object.meta();
-        let known = self
-            .entries
-            .get(&object::name(meta))
-            .and_then(|entry| entry.node.as_ref());
-        let is_as_new = |known: &Node| {
-            // Of the same version there may be more to see: a patch answers with metadata alone.
-            meta.uid.as_deref() == Some(&*known.uid)
-                && known.version <= object::resource_version(meta)
-        };
-        if known.is_some_and(is_as_new) {
-            self.see_node(object, None, now);
-        }
-    }
-
-    /// Takes in what a patch has made of a node, unless the cache has a newer state already. Whoever made it has the node
-    /// evaluated again.
-    pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
-        let Some(entry) = self.entries.get_mut(&patched.name) else {
-            return;
-        };
-        if let Some(node) = &mut entry.node
-            && node.uid == patched.uid
-            && node.version < patched.version
-        {
-            if node.take_in(patched, taints) {
-                entry.selected_at = 0;
-            }
-            entry.sightings.see_deadlines(node);
-        }
-    }
-
-    fn synced(&mut self, watch: Watch) {
-        if self.unsynced.remove(&watch) && self.unsynced.is_empty() {
-            self.rebuild_rules();
-        }
-    }
-
-    /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
-    pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
-        let known = self.rules.get(&object::name(&object.metadata));
-        if known.is_some_and(|known| Some(&*known.rule.uid) == object.metadata.uid.as_deref()) {
-            self.apply_rule(Event::Apply(object), now);
-        }
-    }
-
-    /// Takes in that a rule's status has been written, unless the cache has a newer state already.
-    pub fn wrote_status(
-        &mut self,
-        uid: &str,
-        name: &str,
-        status: NodeReadinessRuleStatus,
-        version: Version,
-    ) {
-        if let Some(known) = self.rules.get_mut(name)
-            && *known.rule.uid == *uid
-            && known.version < version
-        {
-            known.status = status;
-            known.version = version;
-        }
-    }
-
-    /// Remembers a rule that is gone: taints may be left of it.
-    fn retire(&mut self, rule: Arc<Rule>) {
-        if self.former_rules.len() == FORMER_RULES {
-            self.former_rules.pop_front();
-        }
-        self.former_rules.push_back(rule);
-    }
-
-    /// Puts the rules in order again and has every node evaluated.
-    fn rebuild_rules(&mut self) {
-        let rules = self.rules.values().map(|cached| cached.rule.clone());
-        self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
-            .after(self.former_rules.iter().cloned());
-        self.rule_generation += 1;
-        self.rules_changed = true;
-        self.mark_all();
     }
 
     fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
@@ -467,7 +311,7 @@ impl Cache {
 
 /// What is known under this node name, from now on if nothing was.
 fn entry<'a>(
-    entries: &'a mut HashMap<Arc<str>, Entry>,
+    entries: &'a mut Map<Arc<str>, Entry>,
     name: &Arc<str>,
     classes: usize,
 ) -> &'a mut Entry {
@@ -475,9 +319,4 @@ fn entry<'a>(
         pods: vec![Vec::new(); classes],
         ..Entry::default()
     })
-}
-
-/// Whether a state that a watch shows is older than the one that is known from the answer to a write.
-pub(super) fn is_stale(known: Version, shown: Version) -> bool {
-    shown != 0 && shown < known
 }

@@ -5,10 +5,13 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
+use kube::Resource;
+use kube::api::ObjectMeta;
 use serde_json::Value;
 
-use super::cache::{ClusterEvidence, NodeEvidence, Watch};
 use super::error::RequestError;
+use super::evidence::{ClusterEvidence, NodeEvidence};
+use super::kind::Watch;
 use super::notice::Notice;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
@@ -89,6 +92,54 @@ pub enum Object {
     NodeClaim(NodeClaimObject),
     /// A Karpenter `NodePool`.
     NodePool(NodePoolObject),
+}
+
+impl Seen {
+    /// The watch of which this shows something that it was told by the API server just now.
+    #[must_use]
+    pub fn shows(&self) -> Option<Watch> {
+        match self {
+            Self::Put(object) | Self::Gone(object) => Some(object.watch()),
+            Self::Listing(watch) | Self::Synced(watch) => Some(*watch),
+            Self::NotInstalled(_) | Self::Interrupted(_) | Self::Confirmed(..) => None,
+        }
+    }
+
+    /// Whether this shows that the API server can be reached.
+    #[must_use]
+    pub fn is_sign_of_life(&self) -> bool {
+        !matches!(self, Self::Interrupted(_))
+    }
+}
+
+impl Object {
+    /// The watch that shows it.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        match self {
+            Self::Node(_) => Watch::Nodes,
+            Self::CsiNode(_) => Watch::CsiNodes,
+            Self::Pod(class, _) => Watch::Pods(*class),
+            Self::DaemonSet(class, _) => Watch::DaemonSets(*class),
+            Self::Rule(_) => Watch::Rules,
+            Self::NodeClaim(_) => Watch::NodeClaims,
+            Self::NodePool(_) => Watch::NodePools,
+        }
+    }
+
+    /// Its metadata, as far as they could be read.
+    #[must_use]
+    pub fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Node(node) => node.meta(),
+            Self::CsiNode(csi_node) => csi_node.meta(),
+            Self::Pod(_, pod) => pod.meta(),
+            Self::DaemonSet(_, daemon_set) => daemon_set.meta(),
+            Self::Rule(rule) => rule.meta(),
+            Self::NodeClaim(claim) => claim.meta(),
+            Self::NodePool(pool) => pool.meta(),
+        }
+    }
 }
 
 /// What tells a request from all others of this process.

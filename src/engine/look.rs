@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tracing::debug;
 
-use super::cache::{ClusterEvidence, List, NodeEvidence};
+use super::evidence::{ClusterEvidence, List, NodeEvidence};
 use super::reconcile::{Done, Reconciler};
 use crate::condition::CriticalComponentClass;
 use crate::controller::metrics::Metrics;

@@ -15,6 +15,7 @@
 //! | `retries` | whose turn it is to try again what has been refused |
 
 mod announce;
+pub mod broken;
 pub mod cache;
 mod certainty;
 mod clock;
@@ -22,8 +23,11 @@ mod conditions;
 mod disruption;
 pub mod election;
 mod error;
+pub mod evidence;
 pub mod io;
+pub mod kind;
 pub mod look;
+pub(crate) mod map;
 mod node_writes;
 mod nodes;
 pub mod notice;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache::Broken;
+use super::broken::Broken;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
 use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};

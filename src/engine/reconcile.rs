@@ -12,7 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use super::cache::{Cache, Change};
+use super::cache::Cache;
+use super::io;
 use super::look::{Looker, Seen};
 use super::node_writes::NodeWrite;
 use super::nodes::NodeWork;
@@ -66,7 +67,7 @@ pub enum Ended {
 /// What the loop is told and asked from outside.
 pub struct Inputs {
     /// What the watches show.
-    pub changes: mpsc::Receiver<Change>,
+    pub changes: mpsc::Receiver<io::Seen>,
     /// Whether this instance may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Requests to bring the gauges up to date.
@@ -477,14 +478,18 @@ impl Reconciler {
         self.node_writes > 0 || self.cache.has_dirty()
     }
 
-    fn take_in(&mut self, change: Change) {
-        if change.is_sign_of_life() {
+    fn take_in(&mut self, seen: io::Seen) {
+        if seen.is_sign_of_life() {
             self.signals.seen.send_replace(Instant::now());
             if self.outage.is_on() {
                 self.heard();
             }
         }
-        self.cache.apply(change, self.now);
+        let now = Now {
+            wall: self.now,
+            monotonic: Instant::now(),
+        };
+        self.cache.see(seen, now);
     }
 }
 

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tracing::warn;
 
-use super::cache::{Broken, Watch};
+use super::broken::Broken;
+use super::kind::Watch;
 use super::reconcile::Reconciler;
 use super::status::Failure;
 use crate::api::names::{GROUP, VERSION};
@@ -39,13 +40,13 @@ impl Reconciler {
     /// Tells of an object without a namespace.
     fn tell_on_itself(&self, broken: &Broken, api_version: &str) {
         let object = &broken.object;
-        if object.name.is_empty() {
+        if object.key.name.is_empty() {
             return;
         }
         let about = ObjectReference {
             api_version: Some(api_version.to_owned()),
             kind: Some(object.watch.kind().to_owned()),
-            name: Some(object.name.to_string()),
+            name: Some(object.key.name.to_string()),
             uid: object.uid.as_deref().map(str::to_owned),
             ..ObjectReference::default()
         };

@@ -1,15 +1,55 @@
 //! Whether what the watches have shown is certain, and what begins anew where it was not.
 
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use tracing::debug;
 
-use super::{Cache, Watch};
+use super::Cache;
 use crate::engine::io::Now;
+use crate::engine::kind::Watch;
 use crate::plan::Doubts;
 use crate::repair::{Census, Headcount};
 
+/// While nodes cannot be seen for no longer than this, no heartbeat is missed that would not be seen afterwards.
+const BLINK: Duration = Duration::from_secs(5);
+
 impl Cache {
+    /// Takes in that a watch has shown everything that happened before it was asked to confirm that.
+    pub(super) fn confirmed(&mut self, watch: Watch, confirmation: u64, now: Now) {
+        if confirmation < self.confirmation {
+            return;
+        }
+        let blind = self.certain(watch, now.monotonic);
+        if blind.is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
+            self.restart_heartbeats(now.wall);
+        }
+    }
+
+    /// Takes in that all of a kind is known now; answers how long it was not, where it was in doubt.
+    pub(super) fn certain(&mut self, watch: Watch, now: Instant) -> Option<Duration> {
+        let blind = self.certainty.confirmed(watch, now)?;
+        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
+        self.settling.sees_again(blind, now);
+        for name in &std::mem::take(&mut self.withheld) {
+            self.mark(name);
+        }
+        Some(blind)
+    }
+
+    /// When a node came that is seen for the first time: at any time since the view was last certain. `None` where it may
+    /// always have been there.
+    pub(super) fn came(&self, now: Now) -> Option<Timestamp> {
+        let unseen = if self.certainty.doubts(Watch::Nodes, now.monotonic) {
+            self.certainty.age(Watch::Nodes, now.monotonic)
+        } else {
+            Duration::ZERO
+        };
+        let came = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
+        Some(came).filter(|_| !self.unsynced.contains(&Watch::Nodes))
+    }
+
     /// Finds out what is in doubt at this time, and until when nobody is repaired. Nothing is decided before that is known.
     pub fn weigh(&mut self, now: Now) {
         self.settles_at = self.settling.not_before(now.monotonic).and_then(|at| {

@@ -1,7 +1,9 @@
 //! Which nodes have to be evaluated.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+use crate::engine::map::Set;
 
 /// The names of nodes that have to be evaluated, each once, in the order in which that turned up.
 #[derive(Debug, Default)]
@@ -9,7 +11,7 @@ pub struct Dirty {
     /// Whether anybody evaluates nodes. As long as nobody does, none is noted: one day all have to be.
     is_wanted: bool,
     queue: VecDeque<Arc<str>>,
-    names: HashSet<Arc<str>>,
+    names: Set<Arc<str>>,
 }
 
 impl Dirty {

@@ -1,13 +1,15 @@
 //! What the watches have shown of Karpenter's `NodeClaim`s and `NodePool`s. A cluster without them is no problem: then
 //! there is nothing to delete, and the rules' own readiness TTLs are in force.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Resource;
 
-use super::{Event, Identity, Relist, Unreadables, Watch, is_stale};
-use crate::object::{self, Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
+use super::Cache;
+use crate::engine::broken::Identity;
+use crate::engine::kind::Watch;
+use crate::engine::map::Map;
+use crate::object::{Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 use crate::repair::{Claims, Group, Karpenter, NoClaim, pool_name};
 use crate::rule::Rule;
 
@@ -16,16 +18,14 @@ use crate::rule::Rule;
 pub struct KarpenterCache {
     is_watched: bool,
     claims: Claims,
-    pools: HashMap<Arc<str>, NodePool>,
-    claims_seen: Seen,
-    pools_seen: Seen,
-    claim_relist: Relist<Arc<str>>,
-    pool_relist: Relist<Arc<str>>,
+    pools: Map<Arc<str>, NodePool>,
+    claims_known: Extent,
+    pools_known: Extent,
 }
 
-/// How much of one kind has been seen.
+/// How much is known of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+pub enum Extent {
     /// Not all there is.
     Nothing,
     /// The cluster has no such resource.
@@ -36,7 +36,7 @@ enum Seen {
 
 /// Which nodes something that was seen concerns.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Concerned {
+enum Concerned {
     /// None.
     Nobody,
     /// Whichever any of these speaks of.
@@ -47,7 +47,7 @@ pub enum Concerned {
 
 /// What one of Karpenter's objects says about which nodes it concerns.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Mention {
+enum Mention {
     /// The node of this name.
     Name(Arc<str>),
     /// The node on this instance.
@@ -62,20 +62,18 @@ impl KarpenterCache {
         Self {
             is_watched,
             claims: Claims::default(),
-            pools: HashMap::new(),
-            claims_seen: Seen::Nothing,
-            pools_seen: Seen::Nothing,
-            claim_relist: Relist::none(),
-            pool_relist: Relist::none(),
+            pools: Map::default(),
+            claims_known: Extent::Nothing,
+            pools_known: Extent::Nothing,
         }
     }
 
     /// What Karpenter has to say about a node.
     pub fn of(&self, node: &Node) -> Karpenter<'_> {
-        match (self.is_watched, self.claims_seen, self.pools_seen) {
+        match (self.is_watched, self.claims_known, self.pools_known) {
             (false, _, _) => Karpenter::Disabled,
-            (true, Seen::Nothing, _) | (true, _, Seen::Nothing) => Karpenter::Unseen,
-            (true, Seen::NotInstalled, _) => Karpenter::NotInstalled,
+            (true, Extent::Nothing, _) | (true, _, Extent::Nothing) => Karpenter::Unseen,
+            (true, Extent::NotInstalled, _) => Karpenter::NotInstalled,
             (true, _, _) => {
                 let claim = self.claims.find(node);
                 let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
@@ -99,10 +97,10 @@ impl KarpenterCache {
     /// # Errors
     /// Why not, as long as nothing changes about it.
     pub fn availability(&self) -> Result<(), NoClaim<'static>> {
-        match (self.is_watched, self.claims_seen) {
+        match (self.is_watched, self.claims_known) {
             (false, _) => Err(NoClaim::Disabled),
-            (true, Seen::NotInstalled) => Err(NoClaim::NotInstalled),
-            (true, Seen::Nothing | Seen::Everything) => Ok(()),
+            (true, Extent::NotInstalled) => Err(NoClaim::NotInstalled),
+            (true, Extent::Nothing | Extent::Everything) => Ok(()),
         }
     }
 
@@ -121,62 +119,27 @@ impl KarpenterCache {
         .filter(|_| self.is_watched)
     }
 
-    /// Takes in what a watch of `NodeClaim`s shows.
-    pub fn apply_claim(
-        &mut self,
-        event: Event<NodeClaimObject>,
-        unreadables: &mut Unreadables,
-    ) -> Concerned {
-        match event {
-            Event::Init => {
-                self.claim_relist.begin();
-                unreadables.begin_list(Watch::NodeClaims);
-                Concerned::Nobody
-            }
-            Event::InitApply(object) => {
-                self.claim_relist.saw(object::name(object.meta()));
-                self.see_claim(object, unreadables)
-            }
-            Event::Apply(object) => {
-                let known = self.claims.get(&object::name(object.meta()));
-                let shown = object::resource_version(object.meta());
-                if known.is_some_and(|known| is_stale(known.version, shown)) {
-                    return Concerned::Nobody;
-                }
-                self.see_claim(object, unreadables)
-            }
-            Event::Delete(object) => {
-                unreadables.clear(&Identity::of(Watch::NodeClaims, object.meta()));
-                let gone = self.claims.remove(&object::name(object.meta()));
-                Concerned::Nodes(gone.iter().flat_map(mentions).collect())
-            }
-            Event::InitDone => {
-                unreadables.end_list(Watch::NodeClaims);
-                let is_gone = self.claim_relist.end();
-                let gone: Vec<_> = self
-                    .claims
-                    .names()
-                    .filter(|name| is_gone(name))
-                    .cloned()
-                    .collect();
-                for name in gone {
-                    self.claims.remove(&name);
-                }
-                self.claims_seen = Seen::Everything;
-                Concerned::Everybody
-            }
-        }
+    /// Names of all claims.
+    pub fn claim_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.claims.names()
     }
 
-    /// Keeps a claim as it is shown. One that cannot be understood is as good as none: it must not be deleted.
-    fn see_claim(&mut self, object: NodeClaimObject, unreadables: &mut Unreadables) -> Concerned {
-        let identity = Identity::of(Watch::NodeClaims, object.meta());
-        let name = identity.name.clone();
-        if let (Some(claim), _) = unreadables.understood(identity, None, object.read()) {
-            return self.put_claim(claim);
+    /// Names of all pools.
+    pub fn pool_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.pools.keys()
+    }
+
+    /// Notes how much is known of one of Karpenter's kinds; the others are not for here.
+    fn know(&mut self, watch: Watch, extent: Extent) -> Concerned {
+        let known = match watch {
+            Watch::NodeClaims => &mut self.claims_known,
+            Watch::NodePools => &mut self.pools_known,
+            _ => return Concerned::Nobody,
+        };
+        match (std::mem::replace(known, extent), extent) {
+            (Extent::NotInstalled, Extent::NotInstalled) => Concerned::Nobody,
+            _ => Concerned::Everybody,
         }
-        let known = self.claims.remove(&name);
-        Concerned::Nodes(known.iter().flat_map(mentions).collect())
     }
 
     fn put_claim(&mut self, claim: NodeClaim) -> Concerned {
@@ -196,76 +159,102 @@ impl KarpenterCache {
         Concerned::Nodes(both.flat_map(mentions).collect())
     }
 
-    /// Takes in what a watch of `NodePool`s shows.
-    pub fn apply_pool(
-        &mut self,
-        event: Event<NodePoolObject>,
-        unreadables: &mut Unreadables,
-    ) -> Concerned {
-        match event {
-            Event::Init => {
-                self.pool_relist.begin();
-                unreadables.begin_list(Watch::NodePools);
-                Concerned::Nobody
-            }
-            Event::InitApply(object) | Event::Apply(object) => {
-                let identity = Identity::of(Watch::NodePools, object.meta());
-                let name = identity.name.clone();
-                self.pool_relist.saw(name.clone());
-                // One that cannot be understood is taken as it was last.
-                let (Some(pool), _) = unreadables.understood(identity, None, object.read()) else {
-                    return Concerned::Nobody;
-                };
-                let known = self.pools.insert(name.clone(), pool);
-                if known.as_ref() == self.pools.get(&name) {
-                    return Concerned::Nobody;
-                }
-                Concerned::Nodes(vec![Mention::Pool(name)])
-            }
-            Event::Delete(object) => {
-                unreadables.clear(&Identity::of(Watch::NodePools, object.meta()));
-                let name = object::name(object.meta());
-                self.pools.remove(&name);
-                Concerned::Nodes(vec![Mention::Pool(name)])
-            }
-            Event::InitDone => {
-                unreadables.end_list(Watch::NodePools);
-                let is_gone = self.pool_relist.end();
-                self.pools.retain(|name, _| !is_gone(name));
-                self.pools_seen = Seen::Everything;
-                Concerned::Everybody
-            }
+    fn remove_claim(&mut self, name: &str) -> Concerned {
+        let gone = self.claims.remove(name);
+        Concerned::Nodes(gone.iter().flat_map(mentions).collect())
+    }
+
+    fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) -> Concerned {
+        let known = self.pools.insert(name.clone(), pool);
+        if known.as_ref() == self.pools.get(name) {
+            return Concerned::Nobody;
+        }
+        Concerned::Nodes(vec![Mention::Pool(name.clone())])
+    }
+
+    fn remove_pool(&mut self, name: &Arc<str>) -> Concerned {
+        self.pools.remove(name);
+        Concerned::Nodes(vec![Mention::Pool(name.clone())])
+    }
+}
+
+impl Cache {
+    /// Keeps a claim as it is shown. One that cannot be understood is as good as none: it must not be deleted.
+    pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
+        let identity = Identity::of(Watch::NodeClaims, object.meta());
+        let name = identity.key.name.clone();
+        let concerned = match self.understood(identity, None, object.read()) {
+            Some(claim) => self.karpenter.put_claim(claim),
+            None => self.karpenter.remove_claim(&name),
+        };
+        self.mark_concerned(concerned);
+    }
+
+    pub(super) fn remove_claim(&mut self, name: &str) {
+        let concerned = self.karpenter.remove_claim(name);
+        self.mark_concerned(concerned);
+    }
+
+    /// Keeps a pool as it is shown. One that cannot be understood is taken as it was last.
+    pub(super) fn see_pool(&mut self, object: NodePoolObject) {
+        let identity = Identity::of(Watch::NodePools, object.meta());
+        let name = identity.key.name.clone();
+        if let Some(pool) = self.understood(identity, None, object.read()) {
+            let concerned = self.karpenter.put_pool(&name, pool);
+            self.mark_concerned(concerned);
         }
     }
 
-    /// Takes in that the cluster has no `NodeClaim`s.
-    pub fn no_claims(&mut self) -> Concerned {
-        self.claims = Claims::default();
-        not_installed(&mut self.claims_seen)
+    pub(super) fn remove_pool(&mut self, name: &Arc<str>) {
+        let concerned = self.karpenter.remove_pool(name);
+        self.mark_concerned(concerned);
     }
 
-    /// Takes in that the cluster has no `NodePool`s.
-    pub fn no_pools(&mut self) -> Concerned {
-        self.pools.clear();
-        not_installed(&mut self.pools_seen)
+    /// Takes in how much is known of a kind, if it is one of Karpenter's.
+    pub(super) fn know_karpenter(&mut self, watch: Watch, extent: Extent) {
+        let concerned = self.karpenter.know(watch, extent);
+        self.mark_concerned(concerned);
+    }
+
+    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
+    fn mark_concerned(&mut self, concerned: Concerned) {
+        let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
+        if !self.rule_set.rules().iter().any(repairs) {
+            return;
+        }
+        match concerned {
+            Concerned::Nobody => {}
+            Concerned::Everybody => {
+                self.rules_changed = true;
+                self.mark_all();
+            }
+            Concerned::Nodes(mentions) => {
+                let is_meant = |node: &&Node| {
+                    let pool = self.karpenter.pool_name(node);
+                    let mut mentions = mentions.iter();
+                    mentions.any(|mention: &Mention| mention.is_of(node, pool))
+                };
+                let names: Vec<_> = self
+                    .nodes()
+                    .filter(is_meant)
+                    .map(|node| node.name.clone())
+                    .collect();
+                for name in names {
+                    self.mark(&name);
+                }
+            }
+        }
     }
 }
 
 impl Mention {
     /// Whether this speaks of a node that belongs to the pool of this name.
-    pub fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
+    fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
         match self {
             Self::Name(name) => *name == node.name,
             Self::Instance(instance) => node.provider_id.as_ref() == Some(instance),
             Self::Pool(name) => pool == Some(&**name),
         }
-    }
-}
-
-fn not_installed(seen: &mut Seen) -> Concerned {
-    match std::mem::replace(seen, Seen::NotInstalled) {
-        Seen::NotInstalled => Concerned::Nobody,
-        Seen::Nothing | Seen::Everything => Concerned::Everybody,
     }
 }
 

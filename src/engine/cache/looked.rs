@@ -1,46 +1,15 @@
 //! Takes in what a last look has read, past all watches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use jiff::Timestamp;
 use kube::Resource;
 
 use super::Cache;
-use crate::object::{
-    self, CsiNodeObject, DaemonSetObject, NodeObject, ObjectKey, PodObject, RuleObject, Version,
-};
-
-/// What there is of one node.
-#[derive(Debug, Default)]
-pub struct NodeEvidence {
-    /// The node, where it was read.
-    pub node: Option<NodeObject>,
-    /// Its `CSINode`, where it was read: one or none.
-    pub csi_node: Option<List<CsiNodeObject>>,
-    /// Its pods, for each class whose pods were read.
-    pub pods: Vec<(usize, List<PodObject>)>,
-}
-
-/// What is the same for all nodes.
-#[derive(Debug)]
-pub struct ClusterEvidence {
-    /// When it was asked for.
-    pub asked: Instant,
-    /// All rules.
-    pub rules: List<RuleObject>,
-    /// The labelled `DaemonSet`s of each class.
-    pub daemon_sets: Vec<List<DaemonSetObject>>,
-}
-
-/// A complete list.
-#[derive(Debug)]
-pub struct List<K> {
-    /// The objects.
-    pub items: Vec<K>,
-    /// The version of the cluster that it shows.
-    pub version: Version,
-}
+use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
+use crate::engine::kind::Watch;
+use crate::object::{CsiNodeObject, DaemonSetObject, ObjectKey, PodObject, RuleObject};
 
 impl Cache {
     /// Takes in what was read of a node.
@@ -48,35 +17,42 @@ impl Cache {
         if let Some(node) = evidence.node {
             self.update_node(node, now);
         }
-        if let Some(mut shown) = evidence.csi_node {
-            let known = self.entries.get(name);
-            let known = known.and_then(|entry| entry.csi_node.as_ref());
-            match shown.items.pop() {
-                Some(csi_node) => self.see_csi_node(csi_node),
-                None if known.is_some_and(|known| known.version <= shown.version) => {
-                    self.remove_csi_node(name);
-                }
-                None => {}
-            }
+        if let Some(shown) = evidence.csi_node {
+            self.take_in_csi_node(name, shown);
         }
         for (class, pods) in evidence.pods {
-            let shown: Vec<ObjectKey> = pods
-                .items
-                .iter()
-                .map(|pod| ObjectKey::of(pod.meta()))
-                .collect();
-            let known = self.entries.get(name).map(|entry| &entry.pods[class]);
-            let gone: Vec<ObjectKey> = known
-                .into_iter()
-                .flatten()
-                .filter(|pod| pod.version <= pods.version)
-                .filter(|pod| !shown.contains(&pod.key))
-                .map(|pod| pod.key.clone())
-                .collect();
-            for key in gone {
-                self.remove_pod(class, &key);
+            self.take_in_pods(name, class, pods);
+        }
+    }
+
+    fn take_in_csi_node(&mut self, name: &Arc<str>, mut shown: List<CsiNodeObject>) {
+        let Some(csi_node) = shown.items.pop() else {
+            let known = self.entries.get(name);
+            let known = known.and_then(|entry| entry.csi_node.as_ref());
+            if known.is_some_and(|known| known.version <= shown.version) {
+                self.remove_csi_node(name);
             }
-            for pod in pods.items {
+            return;
+        };
+        if !self.is_outdated(Watch::CsiNodes, csi_node.meta()) {
+            self.see_csi_node(csi_node);
+        }
+    }
+
+    fn take_in_pods(&mut self, name: &Arc<str>, class: usize, shown: List<PodObject>) {
+        let there = keys(&shown);
+        let known = self.entries.get(name).map(|entry| &entry.pods[class]);
+        let gone: Vec<ObjectKey> = known
+            .into_iter()
+            .flatten()
+            .filter(|pod| pod.version <= shown.version && !there.contains(&pod.key))
+            .map(|pod| pod.key.clone())
+            .collect();
+        for key in gone {
+            self.remove_pod(class, &key);
+        }
+        for pod in shown.items {
+            if !self.is_outdated(Watch::Pods(class), pod.meta()) {
                 self.see_pod(class, pod);
             }
         }
@@ -92,48 +68,47 @@ impl Cache {
         for (class, daemon_sets) in evidence.daemon_sets.iter().enumerate() {
             self.take_in_daemon_sets(class, daemon_sets);
         }
+        self.take_over_rules();
     }
 
     fn take_in_rules(&mut self, shown: &List<RuleObject>, now: Timestamp) {
-        let mut changed = false;
-        let is_shown = |name: &str| {
-            let mut names = shown.items.iter().map(|rule| rule.metadata.name.as_deref());
-            names.any(|shown| shown == Some(name))
-        };
-        let before = self.rules.len();
-        self.rules
-            .retain(|name, known| known.version > shown.version || is_shown(name));
-        changed |= self.rules.len() != before;
-        for rule in &shown.items {
-            let known = self.rules.get(&object::name(&rule.metadata));
-            let version = object::resource_version(&rule.metadata);
-            if known.is_none_or(|known| known.version < version) {
-                changed |= self.put_rule(rule.clone(), now);
-            }
+        let there = keys(shown);
+        let is_there = |name: &str| there.iter().any(|key| *key.name == *name);
+        let known = self.rules.iter();
+        let gone: Vec<Arc<str>> = known
+            .filter(|(name, known)| known.version <= shown.version && !is_there(name))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.remove_rule(&name);
         }
-        if changed {
-            self.rebuild_rules();
+        for rule in &shown.items {
+            if !self.is_outdated(Watch::Rules, &rule.metadata) {
+                self.see_rule(rule.clone(), now);
+            }
         }
     }
 
     fn take_in_daemon_sets(&mut self, class: usize, shown: &List<DaemonSetObject>) {
-        let is_shown = |key: &ObjectKey| {
-            let mut keys = shown
-                .items
-                .iter()
-                .map(|object| ObjectKey::of(object.meta()));
-            keys.any(|shown| shown == *key)
-        };
+        let there = keys(shown);
         let known = self.daemon_sets[class].iter();
         let gone: Vec<ObjectKey> = known
-            .filter(|(key, known)| known.version <= shown.version && !is_shown(key))
+            .filter(|(key, known)| known.version <= shown.version && !there.contains(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {
             self.remove_daemon_set(class, &key);
         }
         for object in &shown.items {
-            self.see_daemon_set(class, object.clone());
+            if !self.is_outdated(Watch::DaemonSets(class), object.meta()) {
+                self.see_daemon_set(class, object.clone());
+            }
         }
     }
+}
+
+/// What a list shows.
+fn keys<K: Resource>(list: &List<K>) -> BTreeSet<ObjectKey> {
+    let items = list.items.iter();
+    items.map(|object| ObjectKey::of(object.meta())).collect()
 }

@@ -1,80 +1,30 @@
 //! The objects that cannot be understood at the moment, the nodes that are left as they are because of them, and what of this
 //! is still to be told.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::ObjectMeta;
+use super::Cache;
+use crate::engine::broken::{Broken, Identity};
+use crate::engine::kind::Watch;
+use crate::engine::map::Map;
+use crate::object::{ObjectKey, Unreadable};
 
-use super::{Cache, Watch};
-use crate::object::Unreadable;
-
-/// What tells an object from others of its kind, as far as it says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// Where it was seen.
-    pub watch: Watch,
-    /// Its name, after its namespace where it has one; empty where it says nothing.
-    pub name: Arc<str>,
-    /// Its UID.
-    pub uid: Option<Arc<str>>,
-}
-
-impl Identity {
-    /// The identity that the metadata of an object give it.
-    pub fn of(watch: Watch, meta: &ObjectMeta) -> Self {
-        let name = meta.name.as_deref().unwrap_or_default();
-        Self {
-            watch,
-            name: match &meta.namespace {
-                Some(namespace) => format!("{namespace}/{name}").into(),
-                None => name.into(),
-            },
-            uid: meta.uid.as_deref().map(Arc::from),
-        }
-    }
-}
-
-/// An object that cannot be understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// The object.
-    pub object: Identity,
-    /// The node that is left as it is because of it.
-    pub node: Option<Arc<str>>,
-    /// What is wrong with it.
-    pub why: Unreadable,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.object.watch.kind();
-        match &*self.object.name {
-            "" => write!(f, "a {kind} without a name")?,
-            name => write!(f, "{kind} {name}")?,
-        }
-        write!(f, " cannot be understood: {}", self.why)
-    }
-}
-
-type Key = (Watch, Arc<str>);
+type Key = (Watch, ObjectKey);
 
 /// The objects that cannot be understood at the moment.
 #[derive(Debug, Default)]
 pub struct Unreadables {
-    all: HashMap<Key, Known>,
+    all: Map<Key, Known>,
     /// Whether some of them have not been told.
     has_news: bool,
-    by_node: HashMap<Arc<str>, BTreeSet<Key>>,
+    by_node: Map<Arc<str>, BTreeSet<Key>>,
 }
 
 #[derive(Debug)]
 struct Known {
     broken: Broken,
     is_told: bool,
-    /// Whether it has been seen since the list began that is under way.
-    is_listed: bool,
 }
 
 impl Unreadables {
@@ -87,18 +37,22 @@ impl Unreadables {
         read: Result<T, Unreadable>,
     ) -> (Option<T>, Vec<Arc<str>>) {
         match read {
-            Ok(value) => (Some(value), self.clear(&object).into_iter().collect()),
+            Ok(value) => {
+                let left_alone = self.clear(object.watch, &object.key);
+                (Some(value), left_alone.into_iter().collect())
+            }
             Err(why) => (None, self.note(Broken { object, node, why })),
         }
     }
 
     /// Notes an object that cannot be understood; answers the nodes that this concerns, where it is news.
     fn note(&mut self, broken: Broken) -> Vec<Arc<str>> {
-        let key = (broken.object.watch, broken.object.name.clone());
-        if let Some(known) = self.all.get_mut(&key)
-            && known.broken == broken
+        let key = (broken.object.watch, broken.object.key.clone());
+        if self
+            .all
+            .get(&key)
+            .is_some_and(|known| known.broken == broken)
         {
-            known.is_listed = true;
             return Vec::new();
         }
         let was = self.forget(&key);
@@ -110,7 +64,6 @@ impl Unreadables {
         let known = Known {
             broken,
             is_told: false,
-            is_listed: true,
         };
         self.all.insert(key, known);
         self.has_news = true;
@@ -118,28 +71,11 @@ impl Unreadables {
     }
 
     /// Notes that an object can be understood again, or is gone; answers the node that was left as it was because of it.
-    pub fn clear(&mut self, object: &Identity) -> Option<Arc<str>> {
+    pub fn clear(&mut self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
         if self.all.is_empty() {
             return None;
         }
-        self.forget(&(object.watch, object.name.clone()))
-    }
-
-    /// A list of all objects begins.
-    pub fn begin_list(&mut self, watch: Watch) {
-        for known in self.of_watch(watch) {
-            known.is_listed = false;
-        }
-    }
-
-    /// A list of all objects ends: what was not in it is gone. Answers the nodes that were left as they were because of it.
-    pub fn end_list(&mut self, watch: Watch) -> Vec<Arc<str>> {
-        let gone: Vec<Key> = self
-            .of_watch(watch)
-            .filter(|known| !known.is_listed)
-            .map(|known| (watch, known.broken.object.name.clone()))
-            .collect();
-        gone.iter().filter_map(|key| self.forget(key)).collect()
+        self.forget(&(watch, key.clone()))
     }
 
     /// An object because of which this node is left as it is.
@@ -162,7 +98,7 @@ impl Unreadables {
                 known.broken.clone()
             })
             .collect();
-        untold.sort_by(|a, b| a.object.name.cmp(&b.object.name));
+        untold.sort_by(|a, b| a.object.key.cmp(&b.object.key));
         untold
     }
 
@@ -171,10 +107,10 @@ impl Unreadables {
         self.all.keys().map(|(watch, _)| *watch)
     }
 
-    fn of_watch(&mut self, watch: Watch) -> impl Iterator<Item = &mut Known> {
-        self.all
-            .values_mut()
-            .filter(move |known| known.broken.object.watch == watch)
+    /// The objects of a kind.
+    pub fn of_watch(&self, watch: Watch) -> impl Iterator<Item = &ObjectKey> {
+        let of_it = self.all.keys().filter(move |key| key.0 == watch);
+        of_it.map(|(_, key)| key)
     }
 
     fn forget(&mut self, key: &Key) -> Option<Arc<str>> {
@@ -223,19 +159,7 @@ impl Cache {
         value
     }
 
-    /// Takes in that an object is gone.
-    pub(super) fn gone(&mut self, object: &Identity) {
-        let concerned = self.unreadables.clear(object);
-        self.mark_each(concerned.as_slice());
-    }
-
-    /// Takes in that a list of all objects has ended: what was not in it is gone.
-    pub(super) fn listed(&mut self, watch: Watch) {
-        let concerned = self.unreadables.end_list(watch);
-        self.mark_each(&concerned);
-    }
-
-    fn mark_each(&mut self, names: &[Arc<str>]) {
+    pub(super) fn mark_each(&mut self, names: &[Arc<str>]) {
         for name in names {
             self.mark(name);
         }
@@ -250,7 +174,7 @@ mod tests {
         Broken {
             object: Identity {
                 watch: Watch::Pods(0),
-                name: name.into(),
+                key: ObjectKey::new("ns", name),
                 uid: None,
             },
             node: node.map(Arc::from),
@@ -261,47 +185,28 @@ mod tests {
     #[test]
     fn a_node_is_left_alone_until_all_of_its_objects_can_be_understood() {
         let mut known = Unreadables::default();
-        let (a, b) = (
-            broken("ns/a", Some("n"), "x"),
-            broken("ns/b", Some("n"), "x"),
-        );
+        let (a, b) = (broken("a", Some("n"), "x"), broken("b", Some("n"), "x"));
         assert_eq!(known.note(a.clone()), ["n".into()]);
         assert_eq!(known.note(b.clone()), ["n".into()]);
         assert_eq!(known.of_node("n"), Some(&a));
-        assert_eq!(known.clear(&a.object), Some("n".into()));
+        assert_eq!(known.clear(a.object.watch, &a.object.key), Some("n".into()));
         assert_eq!(known.of_node("n"), Some(&b));
-        assert_eq!(known.clear(&b.object), Some("n".into()));
+        assert_eq!(known.clear(b.object.watch, &b.object.key), Some("n".into()));
         assert_eq!(known.of_node("n"), None);
-        assert_eq!(known.clear(&b.object), None);
+        assert_eq!(known.clear(b.object.watch, &b.object.key), None);
     }
 
     #[test]
     fn each_complaint_is_told_once() {
         let mut known = Unreadables::default();
-        let first = broken("ns/a", None, "x");
+        let first = broken("a", None, "x");
         known.note(first.clone());
         assert_eq!(known.tell(), std::slice::from_ref(&first));
         assert_eq!(known.note(first), [] as [Arc<str>; 0]);
         assert_eq!(known.tell(), []);
-        let other = broken("ns/a", Some("n"), "y");
+        let other = broken("a", Some("n"), "y");
         assert_eq!(known.note(other.clone()), ["n".into()]);
         assert_eq!(other.to_string(), "Pod ns/a cannot be understood: y",);
         assert_eq!(known.tell(), [other]);
-    }
-
-    #[test]
-    fn what_a_list_does_not_have_is_gone() {
-        let mut known = Unreadables::default();
-        let (stays, goes) = (
-            broken("ns/a", Some("n"), "x"),
-            broken("ns/b", Some("m"), "x"),
-        );
-        known.note(stays.clone());
-        known.note(goes);
-        known.begin_list(Watch::Pods(0));
-        known.note(stays);
-        assert_eq!(known.end_list(Watch::Pods(1)), [] as [Arc<str>; 0]);
-        assert_eq!(known.end_list(Watch::Pods(0)), ["m".into()]);
-        assert_eq!((known.of_node("m"), known.watches().count()), (None, 1));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-pub use nodegate::engine::cache::Watch;
 use nodegate::engine::election::LEASE_DURATION;
+pub use nodegate::engine::kind::Watch;
 
 use super::time::Time;
 

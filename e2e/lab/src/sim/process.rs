@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use nodegate::engine::RequestError;
-use nodegate::engine::cache::Watch;
 use nodegate::engine::election::{Attempt, Loss, Term, may_stand};
 use nodegate::engine::io::{Answer, Effect, Input, Now, Request, RequestId};
+use nodegate::engine::kind::Watch;
 
 use super::cluster::{Change, Cluster, Who};
 use super::election::{Lease, Life, RETRY_PERIOD, Standing};

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use nodegate::engine::cache::Watch;
 use nodegate::engine::election::LEASE_DURATION;
+use nodegate::engine::kind::Watch;
 
 use super::actor::Actor;
 use super::cluster::Cluster;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use kube::Resource;
 use nodegate::engine::RequestError;
-use nodegate::engine::cache::Watch;
 use nodegate::engine::io::{Effect, Input, Now, Object, Request as Wanted, Seen};
+use nodegate::engine::kind::Watch;
 use serde_json::json;
 
 use super::actor::Actor;

@@ -2,7 +2,7 @@
 
 use nodegate::condition::CriticalComponentClass;
 use nodegate::engine::RequestError;
-use nodegate::engine::cache::{ClusterEvidence, List, NodeEvidence};
+use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
 use nodegate::engine::io::{Answer, Now, Request};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::Doubts;

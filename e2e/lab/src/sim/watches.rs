@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use nodegate::engine::cache::Watch;
 use nodegate::engine::io::{Object, Seen};
+use nodegate::engine::kind::Watch;
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};

@@ -1,0 +1,60 @@
+//! An object that cannot be understood, and what tells it from others.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+
+use super::kind::Watch;
+use crate::object::{ObjectKey, Unreadable};
+
+/// What tells an object from others, as far as it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Where it was seen.
+    pub watch: Watch,
+    /// Its name and its namespace; empty where it says nothing, or has no namespace.
+    pub key: ObjectKey,
+    /// Its UID.
+    pub uid: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// The identity that the metadata of an object give it.
+    #[must_use]
+    pub fn of(watch: Watch, meta: &ObjectMeta) -> Self {
+        Self {
+            watch,
+            key: ObjectKey::of(meta),
+            uid: meta.uid.as_deref().map(Arc::from),
+        }
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.watch.kind();
+        match (&*self.key.namespace, &*self.key.name) {
+            (_, "") => write!(f, "a {kind} without a name"),
+            ("", name) => write!(f, "{kind} {name}"),
+            _ => write!(f, "{kind} {}", self.key),
+        }
+    }
+}
+
+/// An object that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The object.
+    pub object: Identity,
+    /// The node that is left as it is because of it.
+    pub node: Option<Arc<str>>,
+    /// What is wrong with it.
+    pub why: Unreadable,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be understood: {}", self.object, self.why)
+    }
+}

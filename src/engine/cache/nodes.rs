@@ -1,0 +1,129 @@
+//! Nodes and their `CSINode`s, as the watches, answers and looks show them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Resource;
+
+use super::{Cache, entry};
+use crate::engine::broken::Identity;
+use crate::engine::kind::Watch;
+use crate::object::{self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, Taint};
+
+impl Cache {
+    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
+    /// that says over time is noted as when a watch shows it: the watch may never show just this state.
+    pub fn update_node(&mut self, object: NodeObject, now: Timestamp) {
+        let meta = object.meta();
+        let known = self
+            .entries
+            .get(&object::name(meta))
+            .and_then(|entry| entry.node.as_ref());
+        let is_as_new = |known: &Node| {
+            // Of the same version there may be more to see: a patch answers with metadata alone.
+            meta.uid.as_deref() == Some(&*known.uid)
+                && known.version <= object::resource_version(meta)
+        };
+        if known.is_some_and(is_as_new) {
+            self.see_node(object, None, now);
+        }
+    }
+
+    /// Takes in what a patch has made of a node, unless the cache has a newer state already. Whoever made it has the node
+    /// evaluated again.
+    pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
+        let Some(entry) = self.entries.get_mut(&patched.name) else {
+            return;
+        };
+        if let Some(node) = &mut entry.node
+            && node.uid == patched.uid
+            && node.version < patched.version
+        {
+            if node.take_in(patched, taints) {
+                entry.selected_at = 0;
+            }
+            entry.sightings.see_deadlines(node);
+        }
+    }
+
+    /// Keeps a node as it is shown, and what that says over time. `came` is when it came, if it was not there before.
+    pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Timestamp) {
+        let identity = Identity::of(Watch::Nodes, object.meta());
+        let name = identity.key.name.clone();
+        let written = object.written(self.rule_set.followed());
+        let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
+            return;
+        };
+        let classes = self.classes.len();
+        let entry = entry(&mut self.entries, &name, classes);
+        if entry
+            .node
+            .as_ref()
+            .is_none_or(|known| known.uid != node.uid)
+        {
+            entry.joined = came;
+        }
+        let is_alive = entry
+            .sightings
+            .see(&node, &written, self.rule_set.followed(), now);
+        self.put_node(node);
+        if is_alive {
+            self.mark(&name);
+        }
+    }
+
+    fn put_node(&mut self, node: Node) {
+        let name = node.name.clone();
+        let entry = self.entry(&name);
+        let version = node.version;
+        let known = entry.node.replace(node);
+        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
+        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
+        {
+            entry.selected_at = 0;
+        }
+        if !known.is_some_and(is_same) {
+            self.mark(&name);
+        }
+    }
+
+    pub(super) fn remove_node(&mut self, name: &Arc<str>) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.node = None;
+            self.mark(name);
+            self.drop_if_empty(name);
+        }
+    }
+
+    pub(super) fn see_csi_node(&mut self, object: CsiNodeObject) {
+        let identity = Identity::of(Watch::CsiNodes, object.meta());
+        let name = identity.key.name.clone();
+        if let Some(csi_node) = self.understood(identity, Some(name.clone()), object.read()) {
+            self.put_csi_node(&name, Some(csi_node));
+        }
+    }
+
+    fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
+        let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
+        let entry = self.entry(name);
+        if let (Some(known), Some(shown)) = (&mut entry.csi_node, &csi_node) {
+            known.version = shown.version;
+        }
+        if entry.csi_node == csi_node {
+            return;
+        }
+        if !is_first_sight {
+            let before = entry.csi_node.as_ref();
+            entry.sightings.see_csi_node(before, csi_node.as_ref());
+        }
+        entry.csi_node = csi_node;
+        self.mark(name);
+    }
+
+    pub(super) fn remove_csi_node(&mut self, name: &Arc<str>) {
+        if self.entries.contains_key(name) {
+            self.put_csi_node(name, None);
+            self.drop_if_empty(name);
+        }
+    }
+}

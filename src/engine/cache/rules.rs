@@ -1,0 +1,124 @@
+//! Rules, as the watches, answers and looks show them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Cache;
+use crate::api::NodeReadinessRuleStatus;
+use crate::engine::broken::Identity;
+use crate::engine::kind::Watch;
+use crate::object::{self, RuleObject, Version};
+use crate::rule::{Rule, RuleSet};
+
+/// How many rules are remembered that are gone.
+const FORMER_RULES: usize = 256;
+
+/// What one rule's object says beyond its compiled form.
+#[derive(Debug)]
+pub struct CachedRule {
+    /// The rule, compiled.
+    pub rule: Arc<Rule>,
+    /// The version of this state.
+    pub version: Version,
+    /// All finalizers on the object, ours or not.
+    pub finalizers: Vec<String>,
+    /// The status as the API server holds it.
+    pub status: NodeReadinessRuleStatus,
+}
+
+impl Cache {
+    /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
+    pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
+        let meta = &object.metadata;
+        let known = self.rules.get(&object::name(meta));
+        let is_known = known.is_some_and(|known| Some(&*known.rule.uid) == meta.uid.as_deref());
+        if is_known && !self.is_outdated(Watch::Rules, meta) {
+            self.see_rule(object, now);
+            self.take_over_rules();
+        }
+    }
+
+    /// Takes in that a rule's status has been written, unless the cache has a newer state already.
+    pub fn wrote_status(
+        &mut self,
+        uid: &str,
+        name: &str,
+        status: NodeReadinessRuleStatus,
+        version: Version,
+    ) {
+        if let Some(known) = self.rules.get_mut(name)
+            && *known.rule.uid == *uid
+            && known.version < version
+        {
+            known.status = status;
+            known.version = version;
+        }
+    }
+
+    /// Keeps a rule.
+    pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
+        let identity = Identity::of(Watch::Rules, &object.metadata);
+        let Some(object) = self.understood(identity, None, object.read()) else {
+            return;
+        };
+        let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
+        let known = self.rules.get(&rule.name);
+        // What was there before this process is as old as the cluster.
+        let since = if self.has_synced() {
+            now
+        } else {
+            Timestamp::MIN
+        };
+        let rule = rule.seen(known.map(|known| &*known.rule), since);
+        let changed = known.is_none_or(|known| *known.rule != rule);
+        let shows_status = known.is_some_and(|known| known.status != object.status);
+        if shows_status && self.dirty.is_wanted() {
+            self.shown_statuses.insert(rule.name.clone());
+        }
+        let cached = CachedRule {
+            version: object::resource_version(&object.metadata),
+            rule: match known {
+                Some(known) if !changed => known.rule.clone(),
+                _ => Arc::new(rule),
+            },
+            finalizers: object.metadata.finalizers.clone().unwrap_or_default(),
+            status: object.status,
+        };
+        let uid = cached.rule.uid.clone();
+        let known = self.rules.insert(cached.rule.name.clone(), cached);
+        if let Some(known) = known.filter(|known| known.rule.uid != uid) {
+            self.retire(known.rule);
+        }
+        self.rules_differ |= changed;
+    }
+
+    pub(super) fn remove_rule(&mut self, name: &str) {
+        if let Some(gone) = self.rules.remove(name) {
+            self.retire(gone.rule);
+            self.rules_differ = true;
+        }
+    }
+
+    /// Remembers a rule that is gone: taints may be left of it.
+    fn retire(&mut self, rule: Arc<Rule>) {
+        if self.former_rules.len() == FORMER_RULES {
+            self.former_rules.pop_front();
+        }
+        self.former_rules.push_back(rule);
+    }
+
+    /// Puts the rules in order again where they have changed, and has every node evaluated. Before everything has synced
+    /// there is no need.
+    pub(super) fn take_over_rules(&mut self) {
+        if !self.has_synced() || !std::mem::take(&mut self.rules_differ) {
+            return;
+        }
+        let rules = self.rules.values().map(|cached| cached.rule.clone());
+        self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
+            .after(self.former_rules.iter().cloned());
+        self.rule_generation += 1;
+        self.rules_changed = true;
+        self.mark_all();
+    }
+}

@@ -1,0 +1,141 @@
+//! Takes in what the watches show: each object by itself, and what a complete list says of those that it does not name.
+
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+
+use super::Cache;
+use super::karpenter::Extent;
+use crate::engine::io::{Now, Object, Seen};
+use crate::engine::kind::Watch;
+use crate::object::{self, ObjectKey, Version};
+
+impl Cache {
+    /// Takes in what a watch shows, at this time.
+    pub fn see(&mut self, seen: Seen, now: Now) {
+        if let Some(watch) = seen.shows() {
+            self.certainty.saw(watch, now.monotonic);
+        }
+        match seen {
+            Seen::Listing(watch) => self.relists.begin(watch),
+            Seen::Put(object) => self.put(object, now),
+            Seen::Gone(object) => self.remove(object.watch(), &ObjectKey::of(object.meta())),
+            Seen::Synced(watch) => {
+                self.drop_unlisted(watch);
+                self.synced(watch);
+            }
+            Seen::NotInstalled(watch) if watch.is_optional() => {
+                self.certain(watch, now.monotonic);
+                self.relists.begin(watch);
+                self.drop_unlisted(watch);
+                self.know_karpenter(watch, Extent::NotInstalled);
+            }
+            Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
+                self.certainty.interrupted(watch);
+            }
+            Seen::Confirmed(watch, confirmation) => self.confirmed(watch, confirmation, now),
+        }
+        self.take_over_rules();
+    }
+
+    /// Keeps an object as it is shown. What a list shows is how it is, though its version be lower: the cluster may have
+    /// been restored from an older state.
+    fn put(&mut self, object: Object, now: Now) {
+        let (watch, meta) = (object.watch(), object.meta());
+        let is_listed = self.relists.saw(watch, &ObjectKey::of(meta));
+        if !is_listed && self.is_outdated(watch, meta) {
+            return;
+        }
+        match object {
+            Object::Node(node) => {
+                let came = self.came(now);
+                self.see_node(node, came, now.wall);
+            }
+            Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
+            Object::Pod(class, pod) => self.see_pod(class, pod),
+            Object::DaemonSet(class, daemon_set) => self.see_daemon_set(class, daemon_set),
+            Object::Rule(rule) => self.see_rule(rule, now.wall),
+            Object::NodeClaim(claim) => self.see_claim(claim),
+            Object::NodePool(pool) => self.see_pool(pool),
+        }
+    }
+
+    /// Takes in that an object is gone.
+    pub(super) fn remove(&mut self, watch: Watch, key: &ObjectKey) {
+        let left_alone = self.unreadables.clear(watch, key);
+        self.mark_each(left_alone.as_slice());
+        match watch {
+            Watch::Nodes => self.remove_node(&key.name),
+            Watch::CsiNodes => self.remove_csi_node(&key.name),
+            Watch::Pods(class) => self.remove_pod(class, key),
+            Watch::DaemonSets(class) => self.remove_daemon_set(class, key),
+            Watch::Rules => self.remove_rule(&key.name),
+            Watch::NodeClaims => self.remove_claim(&key.name),
+            Watch::NodePools => self.remove_pool(&key.name),
+        }
+    }
+
+    /// Ends a list: what it has not shown is gone.
+    fn drop_unlisted(&mut self, watch: Watch) {
+        let listed = self.relists.end(watch);
+        let mut gone = self.known(watch);
+        gone.retain(|key| !listed.contains(key));
+        for key in gone {
+            self.remove(watch, &key);
+        }
+    }
+
+    fn synced(&mut self, watch: Watch) {
+        self.unsynced.remove(&watch);
+        self.know_karpenter(watch, Extent::Everything);
+    }
+
+    /// What there is of a kind, as far as is known, and whether or not it can be understood.
+    pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
+        let nowhere: Arc<str> = "".into();
+        let unscoped = |name: &Arc<str>| ObjectKey::new(nowhere.clone(), name.clone());
+        let unreadable = self.unreadables.of_watch(watch).cloned();
+        let mut keys: Vec<ObjectKey> = match watch {
+            Watch::Nodes => self.node_names().map(unscoped).collect(),
+            Watch::CsiNodes => {
+                let with_one = self.entries.iter().filter(|it| it.1.csi_node.is_some());
+                with_one.map(|(name, _)| unscoped(name)).collect()
+            }
+            Watch::Pods(class) => self.pod_nodes[class].keys().cloned().collect(),
+            Watch::DaemonSets(class) => self.daemon_sets[class].keys().cloned().collect(),
+            Watch::Rules => self.rules.keys().map(unscoped).collect(),
+            Watch::NodeClaims => self.karpenter.claim_names().map(unscoped).collect(),
+            Watch::NodePools => self.karpenter.pool_names().map(unscoped).collect(),
+        };
+        keys.extend(unreadable);
+        keys
+    }
+
+    /// Whether the state of an object that these metadata belong to is older than the one that is known, from the answer
+    /// to a write or a look.
+    pub(super) fn is_outdated(&self, watch: Watch, meta: &ObjectMeta) -> bool {
+        let shown = object::resource_version(meta);
+        let known = self.version(watch, &ObjectKey::of(meta));
+        shown != 0 && known.is_some_and(|known| shown < known)
+    }
+
+    /// The version of what is known of an object.
+    fn version(&self, watch: Watch, key: &ObjectKey) -> Option<Version> {
+        match watch {
+            Watch::Nodes => {
+                let node = self.entries.get(&key.name)?.node.as_ref()?;
+                Some(node.version)
+            }
+            Watch::CsiNodes => {
+                let csi_node = self.entries.get(&key.name)?.csi_node.as_ref()?;
+                Some(csi_node.version)
+            }
+            Watch::Pods(class) => self.pod(class, key).map(|pod| pod.version),
+            Watch::DaemonSets(class) => self.daemon_sets[class].get(key).map(|it| it.version),
+            Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),
+            Watch::NodeClaims => self.karpenter.claim(&key.name).map(|claim| claim.version),
+            // Nobody writes or looks at one, so that nothing but the watch shows any.
+            Watch::NodePools => None,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Lists go in, and what a watch shows beside them; what is there comes out.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// An object that is told from others of its kind by its UID.
+const UID: &str = "uid";
+
+/// A cache with one class, and Karpenter's objects, that has synced with nothing in it.
+fn empty() -> Cache {
+    let classes = Config::default().classes().unwrap();
+    let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
+    for watch in Watch::KINDS {
+        cache.see(Seen::Listing(watch), now(0));
+        cache.see(Seen::Synced(watch), now(0));
+    }
+    assert!(cache.has_synced());
+    cache
+}
+
+/// An object of a kind, in this version and with this mark.
+fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> Object {
+    let mut meta = json!({
+        "name": name,
+        "uid": UID,
+        "resourceVersion": version.to_string(),
+        "creationTimestamp": at(0),
+        "labels": {"mark": mark},
+    });
+    if matches!(watch, Watch::Pods(_) | Watch::DaemonSets(_)) {
+        meta["namespace"] = "kube-system".into();
+    }
+    let with = |fields: Value| {
+        let mut all = json!({"metadata": meta});
+        all.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        all
+    };
+    match watch {
+        Watch::Nodes => Object::Node(object(with(json!({})))),
+        Watch::CsiNodes => {
+            let driver = json!({"name": mark, "nodeID": name});
+            Object::CsiNode(object(with(json!({"spec": {"drivers": [driver]}}))))
+        }
+        Watch::Pods(class) => {
+            let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": mark, "uid": mark, "controller": true});
+            let mut pod = with(json!({"spec": {"nodeName": "n"}}));
+            pod["metadata"]["ownerReferences"] = json!([owner]);
+            Object::Pod(class, object(pod))
+        }
+        Watch::DaemonSets(class) => {
+            let spec = json!({"nodeSelector": {"mark": mark}});
+            let template = json!({"template": {"spec": spec}});
+            Object::DaemonSet(class, object(with(json!({"spec": template}))))
+        }
+        Watch::Rules => {
+            let mut gate = rule(name).waits_for(mark);
+            let mut gate = gate.json().clone();
+            gate["metadata"]["resourceVersion"] = version.to_string().into();
+            Object::Rule(object(gate))
+        }
+        Watch::NodeClaims => Object::NodeClaim(object(with(json!({"status": {"nodeName": mark}})))),
+        Watch::NodePools => {
+            let weight = json!({"disruption": {"consolidateAfter": mark}});
+            Object::NodePool(object(with(json!({"spec": weight}))))
+        }
+    }
+}
+
+/// The names of what there is of a kind.
+fn names(cache: &Cache, watch: Watch) -> Vec<String> {
+    let mut names: Vec<String> = cache
+        .known(watch)
+        .iter()
+        .map(|key| key.name.to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What is known of an object of a kind, in words that nobody else reads.
+fn known(cache: &Cache, watch: Watch) -> String {
+    match watch {
+        Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
+        Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
+        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods[class]),
+        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets[class]),
+        Watch::Rules => format!("{:?}", cache.rules["n"].rule),
+        Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
+        Watch::NodePools => unreachable!("it has no version"),
+    }
+}
+
+/// The kinds of which answers and looks show something beside the watch.
+fn shown_elsewhere() -> impl Iterator<Item = Watch> {
+    let kinds = Watch::KINDS.into_iter();
+    kinds.filter(|watch| *watch != Watch::NodePools)
+}
+
+#[test]
+fn what_a_list_does_not_show_is_gone() {
+    for watch in Watch::KINDS {
+        let mut cache = empty();
+        for name in ["goes", "stays"] {
+            cache.see(Seen::Put(object_of(watch, name, 5, "a")), now(1));
+        }
+        assert_eq!(names(&cache, watch), ["goes", "stays"], "{watch:?}");
+        cache.see(Seen::Listing(watch), now(2));
+        // A list that is begun again says nothing by what it had shown before.
+        cache.see(Seen::Put(object_of(watch, "goes", 5, "a")), now(2));
+        cache.see(Seen::Listing(watch), now(2));
+        cache.see(Seen::Put(object_of(watch, "stays", 5, "a")), now(3));
+        cache.see(Seen::Put(object_of(watch, "new", 6, "a")), now(3));
+        assert_eq!(names(&cache, watch), ["goes", "new", "stays"], "{watch:?}");
+        cache.see(Seen::Synced(watch), now(4));
+        assert_eq!(names(&cache, watch), ["new", "stays"], "{watch:?}");
+        cache.see(Seen::Gone(object_of(watch, "new", 7, "a")), now(5));
+        assert_eq!(names(&cache, watch), ["stays"], "{watch:?}");
+    }
+}
+
+#[test]
+fn a_list_says_nothing_of_other_kinds() {
+    let mut cache = empty();
+    for watch in Watch::KINDS {
+        cache.see(Seen::Put(object_of(watch, "n", 5, "a")), now(1));
+    }
+    for watch in Watch::KINDS {
+        cache.see(Seen::Listing(watch), now(2));
+        cache.see(Seen::Synced(watch), now(2));
+        let there = Watch::KINDS
+            .into_iter()
+            .filter(|other| !names(&cache, *other).is_empty());
+        let after = Watch::KINDS
+            .into_iter()
+            .skip_while(|other| *other != watch)
+            .skip(1);
+        assert!(there.eq(after), "{watch:?}");
+    }
+}
+
+#[test]
+fn what_a_list_shows_is_so_though_its_version_be_lower() {
+    for watch in shown_elsewhere() {
+        let mut cache = empty();
+        cache.see(Seen::Put(object_of(watch, "n", 9, "new")), now(1));
+        let before = known(&cache, watch);
+        cache.see(Seen::Listing(watch), now(2));
+        cache.see(Seen::Put(object_of(watch, "n", 5, "restored")), now(2));
+        cache.see(Seen::Synced(watch), now(2));
+        let restored = known(&cache, watch);
+        assert_ne!(restored, before, "{watch:?}");
+        // From then on that version is what others are measured by.
+        cache.see(Seen::Put(object_of(watch, "n", 6, "next")), now(3));
+        assert_ne!(known(&cache, watch), restored, "{watch:?}");
+    }
+}
+
+#[test]
+fn an_older_state_that_a_watch_shows_is_passed_over() {
+    for watch in shown_elsewhere() {
+        let mut cache = empty();
+        cache.see(Seen::Put(object_of(watch, "n", 9, "new")), now(1));
+        let before = known(&cache, watch);
+        cache.see(Seen::Put(object_of(watch, "n", 8, "old")), now(2));
+        assert_eq!(known(&cache, watch), before, "{watch:?}");
+        cache.see(Seen::Put(object_of(watch, "n", 10, "next")), now(3));
+        assert_ne!(known(&cache, watch), before, "{watch:?}");
+    }
+}
+
+#[test]
+fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
+    for (watch, is_optional) in [
+        (Watch::NodeClaims, true),
+        (Watch::NodePools, true),
+        (Watch::Rules, false),
+    ] {
+        let mut cache = empty();
+        cache.see(Seen::Put(object_of(watch, "n", 5, "a")), now(1));
+        cache.see(Seen::NotInstalled(watch), now(2));
+        assert_eq!(names(&cache, watch).is_empty(), is_optional, "{watch:?}");
+        assert_eq!(
+            cache.certainty.doubts(watch, now(2).monotonic),
+            !is_optional,
+            "{watch:?}"
+        );
+    }
+}
+
+#[test]
+fn two_caches_that_see_the_same_have_their_nodes_evaluated_in_the_same_order() {
+    let order = || {
+        let mut cache = empty();
+        for index in 0..100 {
+            let name = format!("n-{index}");
+            cache.see(Seen::Put(object_of(Watch::Nodes, &name, 5, "a")), now(1));
+        }
+        cache.begin_evaluations();
+        std::iter::from_fn(move || cache.next_dirty()).collect::<Vec<_>>()
+    };
+    assert_eq!(order(), order());
+}

@@ -1,0 +1,244 @@
+//! Events of watches and answers to writes go in; what is known comes out.
+
+mod lists;
+mod unreadable;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::*;
+use crate::config::Config;
+use crate::engine::io::{Object, Seen};
+use crate::object::{MetadataObject, NodeObject};
+use crate::plan::{Decision, History, NodePlan, Outcome, Standing, plan};
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
+
+/// The time at `at(0)` by the clock that durations are measured by.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The same moment as `at`, by both clocks.
+fn now(seconds: u64) -> Now {
+    Now {
+        wall: at(i64::try_from(seconds).unwrap()),
+        monotonic: *START + Duration::from_secs(seconds),
+    }
+}
+
+/// A cache that has synced, with this node and this rule.
+fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
+    for seen in [
+        Seen::Listing(Watch::Rules),
+        Seen::Put(Object::Rule(rule.object())),
+        Seen::Synced(Watch::Rules),
+        Seen::Listing(Watch::CsiNodes),
+        Seen::Synced(Watch::CsiNodes),
+        Seen::Listing(Watch::Nodes),
+        Seen::Put(Object::Node(node.object())),
+        Seen::Synced(Watch::Nodes),
+        Seen::Confirmed(Watch::Rules, 0),
+        Seen::Confirmed(Watch::CsiNodes, 0),
+        Seen::Confirmed(Watch::Nodes, 0),
+    ] {
+        cache.see(seen, now(0));
+    }
+    assert!(cache.has_synced());
+    cache.weigh(now(0));
+    assert!(cache.is_certain());
+    cache
+}
+
+/// What the rule decides on the node `n`.
+fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
+    cache.select_rules("n", now);
+    let state = cache.node("n").unwrap();
+    let history = History {
+        is_known: false,
+        looked: Doubts::default(),
+        memories: &[],
+        may_close: &[],
+        watching_since: at(0),
+    };
+    let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
+    let outcomes: Vec<&Outcome> = outcomes.iter().collect();
+    match outcomes[0].standing {
+        Standing::Governs(decision) => decision,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A cache that has synced, with Gardener's class, a rule that waits for it and the node `n`.
+fn waiting_for_components() -> Cache {
+    let classes = Config::default().classes().unwrap();
+    let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
+    cache.begin_evaluations();
+    let gate = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
+    for seen in [
+        Seen::Listing(Watch::Rules),
+        Seen::Put(Object::Rule(gate.object())),
+        Seen::Synced(Watch::Rules),
+        Seen::Synced(Watch::CsiNodes),
+        Seen::Synced(Watch::Pods(0)),
+        Seen::Synced(Watch::DaemonSets(0)),
+        Seen::Listing(Watch::Nodes),
+        Seen::Put(Object::Node(node("n").version(1).object())),
+        Seen::Synced(Watch::Nodes),
+    ] {
+        cache.see(seen, now(0));
+    }
+    while cache.next_dirty().is_some() {}
+    assert!(cache.has_synced() && cache.node("n").is_some());
+    cache
+}
+
+/// An object of any form.
+fn object<T: DeserializeOwned>(json: serde_json::Value) -> T {
+    serde_json::from_value(json).unwrap()
+}
+
+/// The nodes that have to be evaluated, and why the node `n` is left as it is.
+fn follows(cache: &mut Cache) -> (Vec<Arc<str>>, Option<String>) {
+    let dirty = std::iter::from_fn(|| cache.next_dirty()).collect();
+    (dirty, cache.left_alone("n").map(ToString::to_string))
+}
+
+/// The node `n` in a boot, last written by its reporter at that time; its bootstrap was completed in boot `a`.
+fn booted(boot: &str, heartbeat: i64, version: u64) -> NodeBuilder {
+    node("n")
+        .version(version)
+        .boot_id(boot)
+        .condition_with(
+            json!({ "type": "Net", "status": "True", "lastHeartbeatTime": at(heartbeat) }),
+        )
+        .annotation(
+            "readiness.k8s.io/bootstrap-completed-r-uid",
+            r#"{"rule-name":"r","boot-id":"a"}"#,
+        )
+}
+
+fn regating() -> RuleBuilder {
+    rule("r")
+        .bootstrap_only()
+        .waits_for("Net")
+        .spec("regateOnReboot: true")
+}
+
+#[test]
+fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
+    let rebooted = booted("b", 0, 12);
+    for (name, show) in [
+        (
+            "the watch",
+            (|cache, node| cache.see(Seen::Put(Object::Node(node)), now(60)))
+                as fn(&mut Cache, NodeObject),
+        ),
+        ("an answer", |cache, node| cache.update_node(node, at(60))),
+    ] {
+        let mut cache = synced(&booted("a", 0, 10), &regating());
+        let open = Decision::Open {
+            completes_bootstrap: false,
+        };
+        assert_eq!(decision(&mut cache, at(50)), open);
+        show(&mut cache, rebooted.object());
+        assert_eq!(decision(&mut cache, at(60)), Decision::Gate, "{name}");
+        cache.see(Seen::Put(Object::Node(rebooted.object())), now(61));
+        assert_eq!(decision(&mut cache, at(61)), Decision::Gate, "{name}");
+        let beat = booted("b", 70, 13);
+        cache.see(Seen::Put(Object::Node(beat.object())), now(70));
+        let done = Decision::Open {
+            completes_bootstrap: true,
+        };
+        assert_eq!(decision(&mut cache, at(70)), done, "{name}");
+    }
+}
+
+#[test]
+fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows_it_late() {
+    let mut cache = synced(&booted("a", 0, 10), &regating());
+    // The reporter beats, the node reboots, and an answer shows both at once.
+    cache.update_node(booted("b", 5, 12).object(), at(60));
+    for late in [booted("a", 5, 11), booted("b", 5, 12)] {
+        cache.see(Seen::Put(Object::Node(late.object())), now(61));
+        assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
+    }
+}
+
+#[test]
+fn what_was_confirmed_before_everything_was_doubted_does_not_end_the_doubt() {
+    let mut cache = synced(&node("n"), &regating());
+    cache.doubt_all(3);
+    for (confirmation, certain) in [(2, false), (3, true)] {
+        for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+            cache.see(Seen::Confirmed(watch, confirmation), now(60));
+        }
+        cache.weigh(now(60));
+        assert_eq!(cache.is_certain(), certain, "{confirmation}");
+    }
+}
+
+#[test]
+fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
+    let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
+    let mut cache = synced(&node("n"), &regating());
+    assert_eq!(joined(&cache, "n"), None, "it was there before");
+    cache.see(Seen::Put(Object::Node(node("new").object())), now(10));
+    assert_eq!(joined(&cache, "new"), Some(at(10)));
+    cache.see(Seen::Interrupted(Watch::Nodes), now(15));
+    cache.see(Seen::Put(Object::Node(node("late").object())), now(18));
+    assert_eq!(joined(&cache, "late"), Some(at(10)), "at any time since");
+}
+
+#[test]
+fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does() {
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
+    for index in 0..100 {
+        let node = node(&format!("n-{index}"));
+        cache.see(Seen::Put(Object::Node(node.object())), now(0));
+        if index < 90 {
+            cache.see(Seen::Gone(Object::Node(node.object())), now(1));
+        }
+    }
+    assert_eq!(cache.dirty_count(), 0);
+    cache.begin_evaluations();
+    assert_eq!(cache.dirty_count(), 10);
+}
+
+#[test]
+fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
+    let mut cache = synced(&booted("a", 0, 10), &regating());
+    // The node reboots and is patched; the answer says nothing of its status.
+    let mut rebooted = booted("b", 0, 12);
+    let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
+    cache.patched_node(answer.try_into().unwrap(), None);
+    cache.update_node(rebooted.object(), at(60));
+    assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+}
+
+#[test]
+fn a_cluster_without_karpenter_is_certain_of_it() {
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
+    for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+        cache.see(Seen::Confirmed(watch, 0), now(0));
+    }
+    cache.weigh(now(0));
+    assert!(!cache.is_certain(), "nobody knows yet");
+    cache.see(Seen::NotInstalled(Watch::NodeClaims), now(0));
+    cache.see(Seen::NotInstalled(Watch::NodePools), now(0));
+    cache.weigh(now(0));
+    assert!(cache.is_certain());
+}
+
+#[test]
+fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
+    let mut cache = waiting_for_components();
+    cache.take_rules_changed();
+    for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
+        let labelled = daemon_set(key).critical();
+        cache.see(Seen::Put(Object::DaemonSet(0, labelled.object())), now(10));
+        assert!(cache.take_rules_changed(), "{key}: rules tell of it");
+        assert_eq!(!follows(&mut cache).0.is_empty(), evaluated, "{key}");
+    }
+}

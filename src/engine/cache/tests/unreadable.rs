@@ -1,0 +1,121 @@
+//! What cannot be understood goes in; what it is about is left as it is.
+
+use serde_json::json;
+
+use super::*;
+use crate::object::{CsiNodeObject, PodObject};
+
+fn odd_node() -> NodeObject {
+    object(json!({"metadata": {"name": "n", "uid": "n-uid"}, "status": "up"}))
+}
+
+fn odd_csi_node() -> CsiNodeObject {
+    object(json!({"metadata": {"name": "n"}, "spec": []}))
+}
+
+fn odd_pod() -> PodObject {
+    let meta = json!({"namespace": "kube-system", "name": "p"});
+    object(json!({"metadata": meta, "spec": {"nodeName": "n"}, "status": 5}))
+}
+
+#[test]
+fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
+    let pod = || object(json!({"metadata": {"namespace": "kube-system", "name": "p"}}));
+    let csi_node = || object(json!({"metadata": {"name": "n"}}));
+    let node = node("n").version(2);
+    for (odd, said, cures) in [
+        (
+            (|| Seen::Put(Object::Node(odd_node()))) as fn() -> Seen,
+            "Node n cannot be understood: status has a form that the API does not know",
+            vec![
+                vec![Seen::Put(Object::Node(node.object()))],
+                vec![Seen::Gone(Object::Node(odd_node()))],
+            ],
+        ),
+        (
+            || Seen::Put(Object::CsiNode(odd_csi_node())),
+            "CSINode n cannot be understood: spec has a form that the API does not know",
+            vec![
+                vec![Seen::Put(Object::CsiNode(csi_node()))],
+                vec![Seen::Gone(Object::CsiNode(odd_csi_node()))],
+                vec![
+                    Seen::Listing(Watch::CsiNodes),
+                    Seen::Synced(Watch::CsiNodes),
+                ],
+            ],
+        ),
+        (
+            || Seen::Put(Object::Pod(0, odd_pod())),
+            "Pod kube-system/p cannot be understood: status has a form that the API does not know",
+            vec![
+                vec![Seen::Put(Object::Pod(0, pod()))],
+                vec![Seen::Gone(Object::Pod(0, odd_pod()))],
+                vec![Seen::Listing(Watch::Pods(0)), Seen::Synced(Watch::Pods(0))],
+            ],
+        ),
+    ] {
+        for cure in cures {
+            let mut cache = waiting_for_components();
+            let as_it_was = |cache: &Cache| cache.node("n").map(|state| state.node.clone());
+            let before = as_it_was(&cache);
+            cache.see(odd(), now(10));
+            let left = (vec!["n".into()], Some(said.to_owned()));
+            assert_eq!(follows(&mut cache), left);
+            assert_eq!(as_it_was(&cache), before, "{said}");
+            assert_eq!(cache.tell_unreadable()[0].to_string(), said);
+            cache.see(odd(), now(15));
+            assert_eq!(cache.tell_unreadable(), [], "{said}: it is no news");
+            for seen in cure {
+                cache.see(seen, now(20));
+            }
+            assert_eq!(follows(&mut cache), (vec!["n".into()], None), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_list_with_something_odd_in_it_is_a_list_all_the_same() {
+    let mut cache = waiting_for_components();
+    for seen in [
+        Seen::Listing(Watch::Nodes),
+        Seen::Put(Object::Node(object(json!(5)))),
+        Seen::Put(Object::Node(object(
+            json!({"metadata": {"name": "n"}, "spec": 5}),
+        ))),
+        Seen::Put(Object::Node(node("m").object())),
+        Seen::Synced(Watch::Nodes),
+    ] {
+        cache.see(seen, now(10));
+    }
+    let mut names: Vec<_> = cache.node_names().map(ToString::to_string).collect();
+    names.sort();
+    assert_eq!(names, ["m", "n"], "n is there, whatever it is like");
+    assert!(cache.left_alone("n").is_some() && cache.left_alone("m").is_none());
+    assert_eq!(cache.unreadable_counts()["Node"], 2);
+}
+
+#[test]
+fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
+    let cni = daemon_set("kube-system/cni").critical();
+    let odd = || {
+        let meta = json!({"namespace": "kube-system", "name": "cni"});
+        object(json!({"metadata": meta, "spec": {"template": 5}}))
+    };
+    let mut cache = waiting_for_components();
+    cache.see(Seen::Put(Object::DaemonSet(0, cni.object())), now(10));
+    let before = cache.cluster().daemon_sets.to_vec();
+    follows(&mut cache);
+    cache.see(Seen::Put(Object::DaemonSet(0, odd())), now(20));
+    assert_eq!(cache.cluster().daemon_sets, before);
+    assert_eq!(follows(&mut cache), (vec![], None));
+    let told = cache.tell_unreadable();
+    assert!(
+        told[0]
+            .to_string()
+            .starts_with("DaemonSet kube-system/cni cannot be understood: spec: template"),
+        "{told:?}"
+    );
+    cache.see(Seen::Gone(Object::DaemonSet(0, odd())), now(30));
+    assert!(cache.cluster().daemon_sets[0].is_empty());
+    assert_eq!(cache.unreadable_counts()["DaemonSet"], 0);
+}

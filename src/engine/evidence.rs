@@ -1,0 +1,36 @@
+//! What a last look has read, past all watches.
+
+use std::time::Instant;
+
+use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
+
+/// What there is of one node.
+#[derive(Debug, Default)]
+pub struct NodeEvidence {
+    /// The node, where it was read.
+    pub node: Option<NodeObject>,
+    /// Its `CSINode`, where it was read: one or none.
+    pub csi_node: Option<List<CsiNodeObject>>,
+    /// Its pods, for each class whose pods were read.
+    pub pods: Vec<(usize, List<PodObject>)>,
+}
+
+/// What is the same for all nodes.
+#[derive(Debug)]
+pub struct ClusterEvidence {
+    /// When it was asked for.
+    pub asked: Instant,
+    /// All rules.
+    pub rules: List<RuleObject>,
+    /// The labelled `DaemonSet`s of each class.
+    pub daemon_sets: Vec<List<DaemonSetObject>>,
+}
+
+/// A complete list.
+#[derive(Debug)]
+pub struct List<K> {
+    /// The objects.
+    pub items: Vec<K>,
+    /// The version of the cluster that it shows.
+    pub version: Version,
+}

@@ -1,0 +1,67 @@
+//! The kinds of objects that are watched.
+
+/// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Watch {
+    /// Nodes.
+    Nodes,
+    /// `CSINode`s.
+    CsiNodes,
+    /// Pods of the class with this index.
+    Pods(usize),
+    /// `DaemonSet`s of the class with this index.
+    DaemonSets(usize),
+    /// Rules.
+    Rules,
+    /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
+    NodeClaims,
+    /// Karpenter's `NodePool`s. Nothing but repair waits for them.
+    NodePools,
+}
+
+impl Watch {
+    /// One for each kind of object.
+    pub const KINDS: [Self; 7] = [
+        Self::Nodes,
+        Self::CsiNodes,
+        Self::Pods(0),
+        Self::DaemonSets(0),
+        Self::Rules,
+        Self::NodeClaims,
+        Self::NodePools,
+    ];
+
+    /// The kind of the objects that are watched.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Nodes => "Node",
+            Self::CsiNodes => "CSINode",
+            Self::Pods(_) => "Pod",
+            Self::DaemonSets(_) => "DaemonSet",
+            Self::Rules => "NodeReadinessRule",
+            Self::NodeClaims => "NodeClaim",
+            Self::NodePools => "NodePool",
+        }
+    }
+
+    /// What is watched, as the API calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::CsiNodes => "csinodes.storage.k8s.io",
+            Self::Pods(_) => "pods",
+            Self::DaemonSets(_) => "daemonsets.apps",
+            Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
+            Self::NodeClaims => "nodeclaims.karpenter.sh",
+            Self::NodePools => "nodepools.karpenter.sh",
+        }
+    }
+
+    /// Whether a cluster may have no such resource.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        matches!(self, Self::NodeClaims | Self::NodePools)
+    }
+}
