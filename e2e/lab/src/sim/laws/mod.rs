@@ -1,9 +1,170 @@
 //! The laws, one a file.
+//!
+//! ```text
+//! lifts        every lift, and every bootstrap put on record, is justified by what was true a short time before
+//! closings     every taint that is put on is, too, and a grace period is kept
+//! bootstrap    what has been completed is not gated again, and stays on record
+//! foreign      what is others' stays as it is
+//! forgery      nobody's taint is lifted on an annotation's word
+//! disruption   a guarded rule closes no more nodes than its rates allow
+//! workload     a joining node runs no workload before its time
+//! claims       no claim of a node is deleted that was ever open, and not too many are
+//! writes       writes are bounded, whoever interferes
+//! leadership   one write at a time to a node, and none by whoever does not lead
+//! end          at the end every node is as the rules say, and nothing is written any more
+//!
+//! books        what all of them look up: what was true of a node, and when
+//! truth        what is true of a rule's conditions on a node, by the documentation
+//! placement    which DaemonSets are waited for, by the documentation
+//! rule         a rule, by the documentation
+//! ```
 
-use super::Law;
+mod books;
+mod bootstrap;
+mod claims;
+mod closings;
+mod disruption;
+mod end;
+mod foreign;
+mod forgery;
+mod leadership;
+mod lifts;
+mod placement;
+mod rule;
+#[cfg(test)]
+mod testing;
+mod truth;
+mod workload;
+mod writes;
+
+use serde_json::Value;
+
+use self::books::Shared;
+use self::rule::TaintId;
+use super::cluster::{Change, Write};
+use super::fault::Fault;
+use super::law::Moment;
+use super::time::{Time, s};
+use super::{Law, Who};
+use crate::Kind;
 
 /// All of them, for one schedule.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Law>> {
-    Vec::new()
+    let books = Shared::default();
+    vec![
+        Box::new(lifts::Lifts::new(&books)),
+        Box::new(closings::Closings::new(&books)),
+        Box::new(bootstrap::Bootstrap::new(&books)),
+        Box::new(foreign::Foreign::new(&books)),
+        Box::new(forgery::Forgery::new(&books)),
+        Box::new(disruption::Disruption::new(&books)),
+        Box::new(workload::Workload::new(&books)),
+        Box::new(claims::Claims::new(&books)),
+        Box::new(writes::Writes::new(&books)),
+        Box::<leadership::Leadership>::default(),
+        Box::new(end::End::new(&books)),
+    ]
+}
+
+/// How old what a write goes by may be when it is carried out. What a watch has shown counts while the watch is not silent
+/// for more than 20 s (`engine::certainty::SILENCE`; a last look counts for less, 10 s), and a write is given up 10 s after
+/// it was begun. What a watch shows late by a fault is older by that.
+fn longest_age(moment: &Moment<'_>) -> Time {
+    const SILENCE: Time = s(20);
+    const WRITE: Time = s(10);
+    let late = moment.faults.iter().map(|fault| match fault {
+        Fault::WatchDelay { by, .. } => *by,
+        _ => Time::ZERO,
+    });
+    SILENCE + WRITE + late.max().unwrap_or_default()
+}
+
+/// A change that Nodegate has made to a node.
+struct NodeWrite<'a> {
+    /// Its number among the instances.
+    instance: usize,
+    change: &'a Change,
+    before: &'a Value,
+    after: &'a Value,
+}
+
+impl<'a> NodeWrite<'a> {
+    /// Those that have not been judged.
+    fn new(moment: &Moment<'a>) -> impl Iterator<Item = Self> + use<'a> {
+        moment.new_changes().iter().filter_map(|change| {
+            let Who::Nodegate(instance) = change.who else {
+                return None;
+            };
+            Some(Self {
+                instance,
+                before: change
+                    .before
+                    .as_ref()
+                    .filter(|_| change.key.kind == Kind::Node)?,
+                after: change.after.as_ref()?,
+                change,
+            })
+        })
+    }
+
+    /// The node's name.
+    fn node(&self) -> &'a str {
+        &self.change.key.name
+    }
+
+    /// The taints that it has taken away.
+    fn lifted(&self) -> impl Iterator<Item = TaintId> + use<'a> {
+        gone(self.before, self.after)
+    }
+
+    /// The taints that it has put on.
+    fn added(&self) -> impl Iterator<Item = TaintId> + use<'a> {
+        gone(self.after, self.before)
+    }
+
+    /// The annotations that are new, as key and value.
+    fn noted(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+        let before = &self.before["metadata"]["annotations"];
+        let after = self.after["metadata"]["annotations"].as_object();
+        let new = after
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| before.get(key).is_none());
+        new.map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// The annotations that it has taken away.
+    fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let after = &self.after["metadata"]["annotations"];
+        let before = self.before["metadata"]["annotations"].as_object();
+        let gone = before
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| after.get(key).is_none());
+        gone.map(|(key, _)| key.as_str())
+    }
+}
+
+/// The taints of one node that the other has not.
+fn gone<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = TaintId> + use<'a> {
+    TaintId::all(before)
+        .map(|(taint, _)| taint)
+        .filter(|taint| !taint.is_on(after))
+}
+
+/// A time as laws print it.
+fn seconds(time: Time) -> String {
+    format!("{:.3}s", time.as_secs_f64())
+}
+
+/// The requests of instances that have not been judged.
+fn ours<'a>(moment: &Moment<'a>) -> impl Iterator<Item = (usize, &'a Write)> + use<'a> {
+    moment
+        .new_writes()
+        .iter()
+        .filter_map(|write| match write.who {
+            Who::Nodegate(instance) => Some((instance, write)),
+            Who::Actor(_) => None,
+        })
 }

@@ -1,0 +1,165 @@
+//! What has been completed is not gated again: no rule puts its taint on a node whose bootstrap under it is on record, for this
+//! boot where the rule asks for that. And what is on record stays so until the rule is deleted.
+
+use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use serde_json::Value;
+
+use super::books::Shared;
+use super::rule::TaintId;
+use super::{NodeWrite, seconds};
+use crate::sim::law::{Law, Moment};
+
+/// The law.
+pub struct Bootstrap {
+    books: Shared,
+}
+
+impl Bootstrap {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+/// The UIDs of the rules that own a taint, as the node's annotations say.
+pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
+    let annotations = node["metadata"]["annotations"].as_object();
+    let mut owners = Vec::new();
+    for (key, value) in annotations.into_iter().flatten() {
+        let Some(uid) = key.strip_prefix(TAINT_ADDED_BY_PREFIX) else {
+            continue;
+        };
+        let value: Value =
+            serde_json::from_str(value.as_str().unwrap_or_default()).unwrap_or_default();
+        if value["taint-key"] == *taint.key && value["taint-effect"] == *taint.effect {
+            owners.push(uid);
+        }
+    }
+    owners
+}
+
+impl Law for Bootstrap {
+    fn name(&self) -> &'static str {
+        "a completed bootstrap is never gated again"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        for write in NodeWrite::new(moment) {
+            for taint in write.added() {
+                for owner in owners(write.after, &taint) {
+                    let mut rules = books
+                        .all_rules()
+                        .filter(|rule| rule.uid == owner)
+                        .peekable();
+                    let is_completed = rules.peek().is_some()
+                        && rules
+                            .all(|rule| rule.is_bootstrap() && rule.is_completed_on(write.before));
+                    if is_completed {
+                        return Err(format!(
+                            "instance {} put {taint} on node {} at {} for the rule {owner}, whose bootstrap is on record \
+                             there: {}",
+                            write.instance,
+                            write.node(),
+                            seconds(write.change.at),
+                            write.before["metadata"]["annotations"],
+                        ));
+                    }
+                }
+            }
+            for key in write.forgotten() {
+                let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
+                    continue;
+                };
+                let is_its = |uid: &str, name: &str| uid == id || name == id;
+                let mut rules = books.all_rules();
+                if !rules.any(|rule| rule.is_deleting && is_its(&rule.uid, &rule.name)) {
+                    return Err(format!(
+                        "instance {} took {key} off node {} at {}, and the rule was never deleted",
+                        write.instance,
+                        write.node(),
+                        seconds(write.change.at),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, close, node, rule};
+
+    fn judge(story: &Story) -> Result<(), String> {
+        story.judge(|books| Box::new(Bootstrap::new(books)))
+    }
+
+    /// A node that has completed its bootstrap in boot 1, as somebody has noted.
+    fn completed(regates: bool) -> (Story, String) {
+        let mut story = Story::default();
+        story.create(rule(
+            json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }),
+        ));
+        let uid = story.uid_of_rule("r");
+        story.create(node("n"));
+        let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
+        let value = r#"{"rule-name":"r","boot-id":"boot-1"}"#;
+        story.patch_by_nodegate(
+            "n",
+            &json!({ "metadata": { "annotations": { &key: value } } }),
+        );
+        (story, key)
+    }
+
+    #[test]
+    fn a_node_is_gated_again_only_in_another_boot_and_only_if_the_rule_says_so() {
+        for (regates, boot, fine) in [
+            (false, "boot-1", false),
+            (false, "boot-2", false),
+            (true, "boot-1", false),
+            (true, "boot-2", true),
+        ] {
+            let (mut story, _) = completed(regates);
+            story.patch_node_status(
+                "n",
+                &json!({ "status": { "nodeInfo": { "bootID": boot } } }),
+            );
+            close(&mut story, "n");
+            assert_eq!(judge(&story).is_ok(), fine, "{regates} {boot}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_has_taken_off_is_not_on_record() {
+        let (mut story, key) = completed(false);
+        story.patch_node(
+            "n",
+            &json!({ "metadata": { "annotations": { key: null } } }),
+        );
+        close(&mut story, "n");
+        assert_eq!(judge(&story), Ok(()));
+    }
+
+    #[test]
+    fn what_is_on_record_goes_with_its_rule_and_not_before() {
+        for deleted in [true, false] {
+            let (mut story, key) = completed(false);
+            if deleted {
+                story.delete_rule("r");
+            }
+            story.patch_by_nodegate(
+                "n",
+                &json!({ "metadata": { "annotations": { key: null } } }),
+            );
+            assert_eq!(judge(&story).is_ok(), deleted);
+        }
+    }
+}

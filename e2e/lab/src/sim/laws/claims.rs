@@ -1,0 +1,240 @@
+//! No claim of a node is deleted that was ever open, that is not gated, or whose time cannot be up; none where too many nodes
+//! of its pool are late already.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use nodegate::api::RepairAction;
+use nodegate::api::names::READY_DEADLINE_PREFIX;
+use serde_json::Value;
+
+use super::books::{Books, Shared, is_ours};
+use super::rule::Rule;
+use super::{longest_age, seconds};
+use crate::sim::cluster::Change;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::wall;
+use crate::{Key, Kind};
+
+/// The shortest time that a node may be given.
+const SHORTEST: Duration = Duration::from_secs(60);
+
+/// The law.
+pub struct Claims {
+    books: Shared,
+}
+
+impl Claims {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+impl Law for Claims {
+    fn name(&self) -> &'static str {
+        "no claim of a node is deleted that was ever open"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        for change in moment.new_changes() {
+            if change.key.kind != Kind::NodeClaim || !is_ours(change.who) {
+                continue;
+            }
+            let is_deleted = |claim: &Value| claim["metadata"].get("deletionTimestamp").is_some();
+            if let Some(claim) = change.before.as_ref().filter(|claim| !is_deleted(claim))
+                && change.after.as_ref().is_none_or(|claim| is_deleted(claim))
+            {
+                judge(&books, moment, change, claim).map_err(|why| {
+                    let (name, at) = (&change.key.name, seconds(change.at));
+                    format!("{:?} deleted the claim {name} at {at}: {why}", change.who)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(books: &Books, moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), String> {
+    let now = moment.cluster.as_of(change.revision - 1);
+    let name = claim["status"]["nodeName"].as_str().unwrap_or_default();
+    let key = Key::cluster(Kind::Node, name);
+    let Some(node) = now.get(&key) else {
+        return Err(format!("there is no node {name:?}"));
+    };
+    let says = |object: &Value, key: &str| {
+        object["metadata"]["annotations"][key]
+            .as_str()
+            .is_some_and(|it| it != "false")
+    };
+    if node["metadata"]["labels"]["karpenter.sh/initialized"] == "true" {
+        return Err(format!("node {name} was initialized"));
+    }
+    if [&**node, claim]
+        .iter()
+        .any(|it| says(it, "karpenter.sh/do-not-repair"))
+    {
+        return Err(format!("node {name} is not to be repaired"));
+    }
+    let rules = books.rules(change.revision - 1);
+    let deletes = |rule: &&std::sync::Arc<Rule>| {
+        let action = rule.spec.repair.map(|repair| repair.action);
+        action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
+    };
+    let mut why = format!("no rule repairs node {name}");
+    for rule in rules.iter().filter(deletes) {
+        match spares(moment, change, rule, node) {
+            None => return Ok(()),
+            Some(spared) => why = format!("under rule {}: {spared}", rule.name),
+        }
+    }
+    Err(why)
+}
+
+/// Why a node is not to be repaired under a rule.
+fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Option<String> {
+    let name = node["metadata"]["name"].as_str().unwrap_or_default();
+    if !rule.taint().is_on(node) {
+        return Some(format!("node {name} is not gated"));
+    }
+    let states = moment
+        .cluster
+        .history(&Key::cluster(Kind::Node, name))
+        .iter();
+    let of_it = states
+        .filter(|state| state.revision < change.revision)
+        .filter_map(|state| state.object.as_ref());
+    let mut of_it = of_it.filter(|it| it["metadata"]["uid"] == node["metadata"]["uid"]);
+    let keys = rule.completion_keys();
+    let was_completed = |node: &Value| {
+        keys.iter()
+            .any(|key| node["metadata"]["annotations"].get(key).is_some())
+    };
+    if of_it.any(|node| was_completed(node)) {
+        return Some(format!("node {name} has been open"));
+    }
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let created = node["metadata"]["creationTimestamp"]
+        .as_str()
+        .and_then(time);
+    let earliest = created
+        .max(time(&rule.created))
+        .and_then(|since| since.checked_add(SHORTEST).ok());
+    if earliest.is_some_and(|earliest| wall(change.at) < earliest) {
+        return Some(format!(
+            "node {name} is younger than any time that it may be given"
+        ));
+    }
+    let limit = rule.spec.repair.map(|repair| repair.max_unhealthy)?;
+    let (late, all) = late(moment, change, node);
+    (late > limit.of(all))
+        .then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
+}
+
+/// How many nodes of the same pool were late for as long as evidence may be old, and how many there are.
+fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
+    let pool = |node: &Value| node["metadata"]["labels"]["karpenter.sh/nodepool"].clone();
+    let then = change.at.saturating_sub(longest_age(moment));
+    let before = moment.cluster.at(then);
+    let mut count = (0, 0);
+    for (key, object) in moment
+        .cluster
+        .as_of(change.revision - 1)
+        .objects(Kind::Node)
+    {
+        if pool(object) != pool(node) {
+            continue;
+        }
+        count.1 += 1;
+        let was_late = before
+            .get(key)
+            .is_some_and(|object| is_late(object, wall(then)));
+        count.0 += usize::from(was_late && is_late(object, wall(change.at)));
+    }
+    count
+}
+
+/// Whether a node's deadline has passed, as its annotations say.
+fn is_late(node: &Value, now: Timestamp) -> bool {
+    let annotations = node["metadata"]["annotations"]
+        .as_object()
+        .into_iter()
+        .flatten();
+    let mut deadlines = annotations.filter(|(key, _)| key.starts_with(READY_DEADLINE_PREFIX));
+    deadlines.any(|(_, time)| {
+        let time = time
+            .as_str()
+            .and_then(|time| time.parse::<Timestamp>().ok());
+        time.is_some_and(|time| time <= now)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::Who;
+    use crate::sim::laws::testing::{Story, gated, node, rule};
+
+    fn judge(
+        labels: &Value,
+        annotations: &Value,
+        at: u64,
+        others_late: usize,
+    ) -> Result<(), String> {
+        let mut story = Story::default();
+        let repair = json!({ "readinessTTL": "2m", "action": "DeleteNodeClaim" });
+        story.create(rule(
+            json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+        ));
+        let uid = story.uid_of_rule("r");
+        let key = format!("{READY_DEADLINE_PREFIX}{uid}");
+        let deadline = |name: &str| {
+            let mut node = gated(node(name));
+            node["metadata"]["labels"]["karpenter.sh/nodepool"] = json!("p");
+            node["metadata"]["annotations"] = json!({ &key: "2026-01-01T00:02:00Z" });
+            node
+        };
+        let mut node = deadline("n");
+        json_patch::merge(&mut node["metadata"]["labels"], labels);
+        json_patch::merge(&mut node["metadata"]["annotations"], annotations);
+        story.create(node);
+        for number in 0..others_late {
+            story.create(deadline(&format!("other-{number}")));
+        }
+        story.create(json!({
+            "kind": "NodeClaim",
+            "metadata": { "name": "c" },
+            "status": { "nodeName": "n" },
+        }));
+        story.patch_claim_status("c", &json!({ "status": { "nodeName": "n" } }));
+        story.at(at);
+        story.delete(Who::Nodegate(0), Key::cluster(Kind::NodeClaim, "c"));
+        story.judge(|books| Box::new(Claims::new(books)))
+    }
+
+    #[test]
+    fn a_claim_goes_when_its_node_was_never_open_and_is_late() {
+        let nothing = json!({});
+        assert_eq!(judge(&nothing, &nothing, 300, 0), Ok(()));
+        assert!(judge(&nothing, &nothing, 30, 0).is_err(), "too early");
+        assert!(judge(&nothing, &nothing, 300, 5).is_err(), "many are late");
+        assert!(
+            judge(
+                &json!({ "karpenter.sh/initialized": "true" }),
+                &nothing,
+                300,
+                0
+            )
+            .is_err()
+        );
+        let completed = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
+        assert!(judge(&nothing, &completed, 300, 0).is_err(), "it was open");
+    }
+}

@@ -1,0 +1,263 @@
+//! Every taint that Nodegate puts on is justified: at some moment shortly before, on that very node, the conditions of the
+//! rule that governs the taint were unmet, and its bootstrap was not on record. A node that was open is only closed after the
+//! rule's grace period: meanwhile it was never for long that nobody wanted it closed.
+
+use std::time::Duration;
+
+use super::books::{Books, Glances, Shared};
+use super::rule::{Rule, TaintId, governing};
+use super::truth::{Answer, Facts};
+use super::{NodeWrite, longest_age, seconds};
+use crate::Key;
+use crate::Kind;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::{Time, s};
+
+/// How long a node may have been there without the taint and still be new to whoever puts it on: 5 s, by his own sight of
+/// it, which is as old as evidence may be.
+const PROMPTLY: Duration = s(5);
+
+/// The law.
+pub struct Closings {
+    books: Shared,
+}
+
+impl Closings {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+impl Law for Closings {
+    fn name(&self) -> &'static str {
+        "every closing is justified"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        for write in NodeWrite::new(moment) {
+            for taint in write.added() {
+                judge(&books, moment, &write, &taint)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(
+    books: &Books,
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    taint: &TaintId,
+) -> Result<(), String> {
+    let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
+    let age = longest_age(moment);
+    let from = at.saturating_sub(age);
+    let uid = &write.after["metadata"]["uid"];
+    let wants = |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && wants(facts, taint);
+    let tell = |what: String| {
+        let truth = books.ask(moment, node, Glances::all(revision - 1), at, |facts| {
+            let rules = facts.rules.iter().filter(|rule| rule.is_about(taint));
+            let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
+            rules.collect::<Vec<_>>().join("; ")
+        });
+        Err(format!(
+            "instance {} put {taint} on node {node} at {}: {what}. Just before: {}",
+            write.instance,
+            seconds(at),
+            truth.unwrap_or_default(),
+        ))
+    };
+    if !books.was_ever(moment, node, (from, at), revision, wants) {
+        return tell(format!("no rule wanted that since {}", seconds(from)));
+    }
+    let rules = books.rules(revision - 1);
+    let Some(rule) = governing(&rules, taint, write.before) else {
+        return Ok(());
+    };
+    let grace = rule.grace();
+    if grace.is_zero() || !was_open(moment, node, taint, at, revision) {
+        return Ok(());
+    }
+    let longest = longest_unwanted(books, moment, write, (at.saturating_sub(grace), at), taint);
+    if longest > age {
+        let longest = seconds(longest);
+        return tell(format!(
+            "nobody wanted that for {longest} of the grace period of {grace:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a rule wants the taint on the node, which has it not.
+fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
+    let wants = |rule: &Rule| {
+        let is_completed = rule.is_bootstrap() && rule.is_completed_on(facts.node);
+        rule.adds() && !is_completed && facts.met(rule) != Answer::Yes
+    };
+    governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
+}
+
+/// For how long in one piece nobody wanted the taint on the node, of this time.
+fn longest_unwanted(
+    books: &Books,
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    (from, to): (Time, Time),
+    taint: &TaintId,
+) -> Time {
+    let node = write.node();
+    let first = moment.cluster.at(from).revision();
+    let turns = books.turns(moment, node, first, write.change.revision - 1);
+    let mut turns: Vec<u64> = turns.into_iter().flatten().collect();
+    turns.sort_unstable();
+    let changes = moment.cluster.changes();
+    let when = |revision: u64| {
+        let index = changes.partition_point(|change| change.revision < revision);
+        changes.get(index).map_or(to, |change| change.at)
+    };
+    let (mut longest, mut since) = (Time::ZERO, None);
+    for (revision, at) in
+        std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
+    {
+        let is_wanted = books.ask(moment, node, Glances::all(revision), at, |facts| {
+            wants(facts, taint)
+        });
+        match (is_wanted, since) {
+            (Some(true), Some(began)) => {
+                longest = longest.max(at - began);
+                since = None;
+            }
+            (Some(false), None) => since = Some(at),
+            // What is not there is not open either.
+            _ => {}
+        }
+    }
+    longest.max(since.map_or(Time::ZERO, |began| to - began))
+}
+
+/// Whether the node was there without the taint for so long that it may have run something, whoever sees it late.
+pub(super) fn was_open(
+    moment: &Moment<'_>,
+    node: &str,
+    taint: &TaintId,
+    at: Time,
+    before: u64,
+) -> bool {
+    let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
+    let states = &states[..states.partition_point(|state| state.revision < before)];
+    let Some(uid) = states
+        .last()
+        .and_then(|it| Some(&it.object.as_ref()?["metadata"]["uid"]))
+    else {
+        return false;
+    };
+    let is_of_it = |object: &serde_json::Value| object["metadata"]["uid"] == *uid;
+    let (mut open, mut until) = (Time::ZERO, at);
+    for state in states.iter().rev() {
+        let Some(object) = state.object.as_ref().filter(|it| is_of_it(it)) else {
+            break;
+        };
+        if !taint.is_on(object) {
+            open += until - state.at;
+        }
+        until = state.at;
+    }
+    open > longest_age(moment) + PROMPTLY
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, node, rule, taint};
+
+    fn judge(story: &Story) -> Result<(), String> {
+        story.judge(|books| Box::new(Closings::new(books)))
+    }
+
+    fn close(story: &mut Story) {
+        story.patch_by_nodegate("n", &json!({ "spec": { "taints": [taint()] } }));
+    }
+
+    #[test]
+    fn a_closing_is_justified_by_conditions_that_were_unmet_a_short_time_before() {
+        for (name, unmet_at, met_at, justified) in [
+            ("never unmet", 1000, 1000, false),
+            ("unmet", 50, 1000, true),
+            ("unmet a moment ago", 50, 59, true),
+            ("unmet long ago", 10, 20, false),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.create(node("n"));
+            story.report("n", "Net", "True");
+            for second in 1..=60 {
+                story.at(second);
+                if second == unmet_at {
+                    story.report("n", "Net", "False");
+                }
+                if second == met_at {
+                    story.report("n", "Net", "True");
+                }
+            }
+            close(&mut story);
+            assert_eq!(
+                judge(&story).is_ok(),
+                justified,
+                "{name}: {:?}",
+                judge(&story)
+            );
+        }
+    }
+
+    #[test]
+    fn a_silent_reporter_justifies_a_closing_after_its_time() {
+        for (at, justified) in [(59, false), (60, true)] {
+            let mut story = Story::default();
+            story.create(rule(json!({ "heartbeatTimeout": "1m" })));
+            story.create(node("n"));
+            story.report("n", "Net", "True");
+            story.at(at);
+            close(&mut story);
+            assert_eq!(judge(&story).is_ok(), justified, "{at}");
+        }
+    }
+
+    #[test]
+    fn an_open_node_is_closed_after_the_grace_period() {
+        for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
+            let mut story = Story::default();
+            story.create(rule(json!({ "gracePeriod": "2m" })));
+            story.create(node("n"));
+            story.report("n", "Net", "True");
+            story.at(unmet_at);
+            story.report("n", "Net", "False");
+            story.at(at);
+            close(&mut story);
+            assert_eq!(
+                judge(&story).is_ok(),
+                justified,
+                "{at}: {:?}",
+                judge(&story)
+            );
+        }
+    }
+
+    #[test]
+    fn a_joining_node_is_closed_at_once() {
+        let mut story = Story::default();
+        story.create(rule(json!({ "gracePeriod": "2m" })));
+        story.at(300);
+        story.create(node("n"));
+        story.at(301);
+        close(&mut story);
+        assert_eq!(judge(&story), Ok(()));
+    }
+}

@@ -1,0 +1,225 @@
+//! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time, and none at
+//! all where no node anywhere meets its conditions.
+//!
+//! In a window of length `t` that is one to begin with, `rate * t`, one more that was granted before the window and written
+//! within it (a write may be refused, and is tried again), and one for each process that took part beside the first: each
+//! begins with a token of its own.
+
+use std::collections::BTreeSet;
+
+use super::books::{Books, Shared};
+use super::bootstrap::owners;
+use super::closings::was_open;
+use super::rule::{Rule, TaintId};
+use super::truth::Answer;
+use super::{NodeWrite, longest_age, seconds};
+use crate::Kind;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::Time;
+
+/// The law.
+pub struct Disruption {
+    books: Shared,
+    closings: Vec<Closing>,
+}
+
+/// An open node that was closed.
+struct Closing {
+    rule: String,
+    zone: [String; 2],
+    at: Time,
+    /// The process: its instance, and since when it ran and led.
+    process: (usize, Option<Time>, Option<Time>),
+}
+
+impl Disruption {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+            closings: Vec::new(),
+        }
+    }
+
+    /// Holds the last closing against those before it.
+    fn judge(&self, rate: f64) -> Result<(), String> {
+        let Some(last) = self.closings.last() else {
+            return Ok(());
+        };
+        let is_like_it = |it: &&Closing| it.rule == last.rule && it.zone == last.zone;
+        let like_it: Vec<&Closing> = self.closings.iter().filter(is_like_it).collect();
+        for first in 0..like_it.len() {
+            let window = &like_it[first..];
+            let processes: BTreeSet<_> = window.iter().map(|it| it.process).collect();
+            let lasts = last.at - window[0].at;
+            let tokens = rate * lasts.as_secs_f64();
+            let Ok(most) = u16::try_from(1 + processes.len()) else {
+                continue;
+            };
+            #[allow(clippy::cast_precision_loss, reason = "a schedule has few nodes")]
+            if window.len() as f64 > f64::from(most) + tokens + 1e-6 {
+                return Err(format!(
+                    "rule {} closed {} nodes of zone {:?} in {} until {}, at {rate} a second",
+                    last.rule,
+                    window.len(),
+                    last.zone,
+                    seconds(lasts),
+                    seconds(last.at),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Law for Disruption {
+    fn name(&self) -> &'static str {
+        "a guarded rule closes no more nodes than its rates allow"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let books = self.books.clone();
+        let mut books = books.borrow_mut();
+        books.read(moment);
+        for write in NodeWrite::new(moment) {
+            for taint in write.added() {
+                let Some(rule) = guarded(&books, moment, &write, &taint) else {
+                    continue;
+                };
+                let (at, revision) = (write.change.at, write.change.revision);
+                if !was_open(moment, write.node(), &taint, at, revision) {
+                    continue;
+                }
+                if is_halted(&books, moment, &write, &rule) {
+                    return Err(format!(
+                        "rule {} closed node {} at {}, and no node has met its conditions for {}",
+                        rule.name,
+                        write.node(),
+                        seconds(at),
+                        seconds(longest_age(moment)),
+                    ));
+                }
+                let report = moment.instances.get(write.instance);
+                self.closings.push(Closing {
+                    rule: rule.name.clone(),
+                    zone: zone(write.before),
+                    at,
+                    process: (
+                        write.instance,
+                        report.and_then(|it| it.runs_since),
+                        report.and_then(|it| it.leads_since),
+                    ),
+                });
+                self.judge(rate(&books, moment, &rule))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The guarded rule that puts a taint on.
+fn guarded(
+    books: &Books,
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    taint: &TaintId,
+) -> Option<Rule> {
+    let owners = owners(write.after, taint);
+    let first = moment
+        .cluster
+        .at(write.change.at.saturating_sub(longest_age(moment)))
+        .revision();
+    // Whoever sees the rule late may know it without its limits.
+    let as_of = |revision| {
+        let mut rules = books.rules(revision).into_iter();
+        rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.spec.disruption.is_some())
+    };
+    as_of(first)?;
+    as_of(write.change.revision - 1).map(|rule| (*rule).clone())
+}
+
+/// Whether for as long as evidence may be old no node met the rule's conditions.
+fn is_halted(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+    let (at, revision) = (write.change.at, write.change.revision);
+    let from = at.saturating_sub(longest_age(moment));
+    let first = moment.cluster.at(from).revision();
+    let now = moment.cluster.as_of(revision - 1).objects(Kind::Node);
+    let then = moment.cluster.as_of(first).objects(Kind::Node);
+    let names: BTreeSet<&str> = now.chain(then).map(|(key, _)| key.name.as_str()).collect();
+    !names.into_iter().any(|node| {
+        books.was_ever(moment, node, (from, at), revision, |facts| {
+            rule.selects(facts.node) && facts.met(rule) != Answer::No
+        })
+    })
+}
+
+/// The highest rate that the rule ever had, in nodes a second.
+fn rate(books: &Books, moment: &Moment<'_>, rule: &Rule) -> f64 {
+    let limits = &moment.settings.disruption_limits;
+    let rates = books
+        .all_rules()
+        .filter(|it| it.uid == rule.uid)
+        .map(|rule| {
+            let own = rule.spec.disruption.unwrap_or_default();
+            let normal = own.eviction_rate.unwrap_or(limits.eviction_rate);
+            normal.max(
+                own.secondary_eviction_rate
+                    .unwrap_or(limits.secondary_eviction_rate),
+            )
+        });
+    rates.fold(0.0, f64::max)
+}
+
+/// The failure zone of a node.
+pub(super) fn zone(node: &serde_json::Value) -> [String; 2] {
+    ["region", "zone"].map(|part| {
+        let labels = &node["metadata"]["labels"];
+        let old = labels[format!("failure-domain.beta.kubernetes.io/{part}")].as_str();
+        let label = old.or_else(|| labels[format!("topology.kubernetes.io/{part}")].as_str());
+        label.unwrap_or_default().to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, close, node, rule};
+
+    /// So many nodes are open, the first so many break, and Nodegate closes them, each so many seconds after the one before.
+    fn judge(broken: usize, pace: u64) -> Result<(), String> {
+        let mut story = Story::default();
+        story.create(rule(json!({ "disruption": { "evictionRate": 0.1 } })));
+        let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
+        for name in &names {
+            story.create(node(name));
+            story.report(name, "Net", "True");
+        }
+        story.at(300);
+        for name in &names[..broken] {
+            story.report(name, "Net", "False");
+        }
+        let mut at = 400;
+        for name in &names[..broken] {
+            story.at(at);
+            close(&mut story, name);
+            at += pace;
+        }
+        story.judge(|books| Box::new(Disruption::new(books)))
+    }
+
+    #[test]
+    fn nodes_are_closed_at_the_rate() {
+        assert_eq!(judge(5, 10), Ok(()));
+        assert_eq!(judge(2, 0), Ok(()), "one of them was granted before");
+        assert!(judge(5, 0).is_err());
+        assert!(judge(5, 5).is_err());
+    }
+
+    #[test]
+    fn nothing_is_closed_where_everything_is_unmet() {
+        assert!(judge(10, 10).is_err());
+    }
+}

@@ -1,0 +1,415 @@
+//! At the end, when nothing has gone wrong for a while, somebody leads, every node is as the rules say, deleted rules are gone,
+//! and nothing is written any more.
+//!
+//! What the rules say is read from the documentation. Where it lets time decide, that time has to be over, with some to
+//! spare: a grace period, a doubt after a reboot, a reporter's silence. A node that somebody keeps interfering with is as
+//! likely one way as the other.
+
+use std::collections::BTreeSet;
+
+use super::books::{Books, Glances, Shared, is_ours};
+use super::bootstrap::owners;
+use super::disruption::zone;
+use super::rule::{OUR_TAINTS, Rule, TaintId, governing};
+use super::truth::{Answer, Facts};
+use super::{longest_age, ours, seconds};
+use crate::sim::cluster::State;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::{Time, s};
+use crate::{Key, Kind};
+
+/// For how long before the end nothing is written.
+const QUIET: Time = s(30);
+/// For how long after somebody has undone what Nodegate did it may be left so: the longest pause, and the time after which it
+/// is over.
+const CONTENTION: Time = s(5 * 60);
+/// What labels may be missing until they go.
+const INTRODUCTIONS: [&str; 2] = [
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "karpenter.sh/unregistered",
+];
+
+/// The law.
+pub struct End {
+    books: Shared,
+    /// When Nodegate last wrote something but Events and leases, and what.
+    last: Option<(Time, String)>,
+}
+
+impl End {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+            last: None,
+        }
+    }
+}
+
+impl Law for End {
+    fn name(&self) -> &'static str {
+        "at the end everything is as the rules say"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        self.books.borrow_mut().read(moment);
+        let writes = ours(moment)
+            .filter_map(|(_, write)| Some((write, super::writes::target(&write.request)?)));
+        if let Some((write, key)) = writes.last() {
+            self.last = Some((write.at, format!("{:?} to {key}", write.who)));
+        }
+        Ok(())
+    }
+
+    fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let now = moment.cluster.now();
+        if moment.instances.iter().all(|it| it.leads_since.is_none()) {
+            return Err("nobody leads".to_owned());
+        }
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        for (key, rule) in moment.cluster.objects(Kind::NodeReadinessRule) {
+            let finalizers = rule["metadata"]["finalizers"]
+                .as_array()
+                .map_or(0, Vec::len);
+            if rule["metadata"].get("deletionTimestamp").is_some() && finalizers == 1 {
+                return Err(format!("{key} is still being deleted"));
+            }
+        }
+        let mut is_quiet = true;
+        for (key, _) in moment.cluster.objects(Kind::Node) {
+            is_quiet &= !is_interfered_with(moment, key, now);
+            judge(&books, moment, &key.name)?;
+        }
+        match &self.last {
+            Some((at, what)) if is_quiet && *at + QUIET > now && !moved_lately(moment, now) => Err(
+                format!("something is still written: {what} at {}", seconds(*at)),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether somebody has changed a taint of the rules' on a node so lately that Nodegate may leave it so, or may just have
+/// undone it.
+fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> bool {
+    let changes = moment.cluster.changes().iter().rev();
+    let mut recent = changes.take_while(|change| change.at + CONTENTION >= now);
+    let taints = |object: &serde_json::Value| -> BTreeSet<TaintId> {
+        let all = TaintId::all(object).map(|(taint, _)| taint);
+        all.filter(|taint| taint.key.starts_with(OUR_TAINTS))
+            .collect()
+    };
+    recent.any(|change| match (&change.before, &change.after) {
+        (Some(before), Some(after)) => {
+            change.key == *key && !is_ours(change.who) && taints(before) != taints(after)
+        }
+        _ => false,
+    })
+}
+
+/// Whether others have changed anything so lately that what is written may follow from it.
+fn moved_lately(moment: &Moment<'_>, now: Time) -> bool {
+    let changes = moment.cluster.changes().iter().rev();
+    let mut recent = changes.take_while(|change| change.at + QUIET * 2 >= now);
+    recent.any(|change| {
+        let is_heartbeat = || match (&change.before, &change.after) {
+            (Some(before), Some(after)) => without_times(before) == without_times(after),
+            _ => false,
+        };
+        !is_ours(change.who)
+            && !matches!(change.key.kind, Kind::Lease | Kind::Event)
+            && !is_heartbeat()
+    })
+}
+
+fn without_times(object: &serde_json::Value) -> serde_json::Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+    for condition in object["status"]["conditions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        if let Some(condition) = condition.as_object_mut() {
+            condition.remove("lastHeartbeatTime");
+        }
+    }
+    object
+}
+
+fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
+    let now = moment.cluster.now();
+    if is_interfered_with(moment, &Key::cluster(Kind::Node, node), now) {
+        return Ok(());
+    }
+    let judged = books.ask(
+        moment,
+        node,
+        Glances::all(moment.cluster.revision()),
+        now,
+        |facts| {
+            if facts.node["metadata"].get("deletionTimestamp").is_some() {
+                return Ok(());
+            }
+            let of_rules = facts.rules.iter().map(|rule| rule.taint());
+            let of_node = TaintId::all(facts.node).map(|(taint, _)| taint);
+            let concerned: BTreeSet<TaintId> = of_rules.chain(of_node).collect();
+            for taint in concerned {
+                match governing(facts.rules, &taint, facts.node) {
+                    Some(rule) if rule.has_finalizer => {
+                        governed(books, moment, facts, rule, &taint)?
+                    }
+                    Some(rule) => return Err(format!("rule {} has no finalizer", rule.name)),
+                    None => left(facts, &taint)?,
+                }
+            }
+            Ok(())
+        },
+    );
+    judged.unwrap_or(Ok(()))
+}
+
+/// A taint that a rule governs is there, or not, as the rule's conditions say.
+fn governed(
+    books: &Books,
+    moment: &Moment<'_>,
+    facts: &Facts<'_>,
+    rule: &Rule,
+    taint: &TaintId,
+) -> Result<(), String> {
+    let name = facts.node["metadata"]["name"].as_str().unwrap_or_default();
+    let tell = |what: &str| {
+        let why = facts.why(rule);
+        Err(format!(
+            "node {name} {what} {taint} at the end; rule {}: {why}",
+            rule.name
+        ))
+    };
+    let is_introduced =
+        TaintId::all(facts.node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()));
+    match (facts.met(rule), taint.is_on(facts.node)) {
+        (Answer::Yes, true) => tell("still has"),
+        (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced => {
+            if rule.is_completed_on(facts.node) {
+                return Ok(());
+            }
+            tell("has completed its bootstrap, which is not on record, without")
+        }
+        (Answer::No, false)
+            if rule.adds() && !(rule.is_bootstrap() && rule.is_completed_on(facts.node)) =>
+        {
+            if may_wait(books, moment, facts, rule, taint) {
+                return Ok(());
+            }
+            tell("lacks")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an unmet node may still be open: its grace period lasts, or the disruption guard holds it back.
+fn may_wait(
+    books: &Books,
+    moment: &Moment<'_>,
+    facts: &Facts<'_>,
+    rule: &Rule,
+    taint: &TaintId,
+) -> bool {
+    let now = moment.cluster.now();
+    let spare = longest_age(moment);
+    // The engine counts anew after a change of its clock, of its process, or of what it sees.
+    let begun = facts
+        .eyes_open
+        .unwrap_or(now)
+        .max(moment.calm_since.min(now));
+    if now < begun + rule.grace() + spare {
+        return true;
+    }
+    let name = facts.node["metadata"]["name"].as_str().unwrap_or_default();
+    let period = (now.saturating_sub(rule.grace() + spare), now);
+    let is_wanted = |facts: &Facts<'_>| {
+        rule.selects(facts.node) && facts.met(rule) == Answer::No && !taint.is_on(facts.node)
+    };
+    let has_turned = books.was_ever(
+        moment,
+        name,
+        period,
+        moment.cluster.revision() + 1,
+        |facts| !is_wanted(facts),
+    );
+    has_turned || rule.spec.disruption.is_some() && is_held_back(books, moment, facts, rule)
+}
+
+/// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
+/// lately.
+fn is_held_back(books: &Books, moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+    let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
+    let own = rule.spec.disruption.unwrap_or_default();
+    let limits = &moment.settings.disruption_limits;
+    let rate = own.eviction_rate.unwrap_or(limits.eviction_rate);
+    let (mut met, mut met_here, mut unmet_here) = (0_usize, 0_usize, 0_usize);
+    for (key, node) in moment.cluster.objects(Kind::Node) {
+        let answer = books.ask(moment, &key.name, Glances::all(revision), now, |it| {
+            it.met(rule)
+        });
+        let is_here = zone(node) == zone(facts.node);
+        match answer.filter(|_| rule.selects(node)) {
+            None => {}
+            Some(Answer::No) => unmet_here += usize::from(is_here),
+            Some(_) => {
+                met += 1;
+                met_here += usize::from(is_here);
+            }
+        }
+    }
+    let is_disrupted = met == 0 || met_here > 0 && unmet_here > 2 && unmet_here > met_here;
+    let was_closed = |change: &&crate::sim::Change| {
+        let after = change.after.as_ref();
+        is_ours(change.who)
+            && after
+                .is_some_and(|after| rule.taint().is_on(after) && zone(after) == zone(facts.node))
+    };
+    let interval = Time::try_from_secs_f64(2.0 / rate)
+        .unwrap_or(Time::MAX)
+        .saturating_add(longest_age(moment));
+    let mut changes = moment.cluster.changes().iter().filter(was_closed);
+    is_disrupted || changes.any(|change| change.at.saturating_add(interval) >= now)
+}
+
+/// A taint that no rule governs is not one that Nodegate has left behind.
+fn left(facts: &Facts<'_>, taint: &TaintId) -> Result<(), String> {
+    if !taint.key.starts_with(OUR_TAINTS) || !taint.is_on(facts.node) {
+        return Ok(());
+    }
+    for owner in owners(facts.node, taint) {
+        let mut rules = facts.rules.iter();
+        let is_kept = rules.any(|rule| rule.uid == owner && rule.selects(facts.node));
+        if !is_kept && was_put_there(facts.states, taint) {
+            let name = &facts.node["metadata"]["name"];
+            return Err(format!(
+                "node {name} still has {taint} at the end, which was put there for a rule {owner} that does not want it any more"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the taint says when Nodegate put it there.
+fn was_put_there(states: &[State], taint: &TaintId) -> bool {
+    let node = states.last().and_then(|state| state.object.as_ref());
+    node.is_some_and(|node| {
+        TaintId::all(node).any(|(it, object)| it == *taint && object.get("timeAdded").is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, close, gated, node, rule};
+
+    fn judge(story: &Story) -> Result<(), String> {
+        story.judge_end(|books| Box::new(End::new(books)))
+    }
+
+    #[test]
+    fn a_node_is_closed_while_its_conditions_are_unmet_and_open_while_they_are_met() {
+        for (status, is_gated, fine) in [
+            ("True", false, true),
+            ("True", true, false),
+            ("False", true, true),
+            ("False", false, false),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.create(if is_gated {
+                gated(node("n"))
+            } else {
+                node("n")
+            });
+            story.report("n", "Net", status);
+            story.at(1000);
+            assert_eq!(
+                judge(&story).is_ok(),
+                fine,
+                "{status} {is_gated}: {:?}",
+                judge(&story)
+            );
+        }
+    }
+
+    #[test]
+    fn a_completed_bootstrap_is_on_record() {
+        let mut story = Story::default();
+        story.create(rule(json!({ "enforcementMode": "bootstrap-only" })));
+        story.create(node("n"));
+        story.report("n", "Net", "True");
+        story.at(1000);
+        assert!(judge(&story).is_err());
+        let annotations = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
+        story.patch_node("n", &json!({ "metadata": { "annotations": annotations } }));
+        assert_eq!(judge(&story), Ok(()));
+    }
+
+    #[test]
+    fn a_silent_reporter_closes_a_node() {
+        for (timeout, fine) in [("5m", false), ("1h", true)] {
+            let mut story = Story::default();
+            story.create(rule(json!({ "heartbeatTimeout": timeout })));
+            story.create(node("n"));
+            story.report("n", "Net", "True");
+            story.at(1000);
+            assert_eq!(judge(&story).is_ok(), fine, "{timeout}");
+        }
+    }
+
+    #[test]
+    fn a_node_in_its_grace_period_may_be_open() {
+        for (since, fine) in [(950, true), (100, false)] {
+            let mut story = Story::default();
+            story.create(rule(json!({ "gracePeriod": "2m" })));
+            story.create(node("n"));
+            story.report("n", "Net", "True");
+            story.at(since);
+            story.report("n", "Net", "False");
+            story.at(1000);
+            assert_eq!(judge(&story).is_ok(), fine, "{since}");
+        }
+    }
+
+    #[test]
+    fn a_deleted_rule_is_gone_with_its_taints() {
+        let mut story = Story::default();
+        story.create(rule(json!({})));
+        story.create(gated(node("n")));
+        story.delete_rule("r");
+        story.at(1000);
+        assert!(judge(&story).is_err());
+    }
+
+    #[test]
+    fn nothing_is_written_any_more() {
+        for (at, fine) in [(990, false), (900, true)] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.create(node("n"));
+            story.report("n", "Net", "False");
+            story.at(at);
+            close(&mut story, "n");
+            story.at(1000);
+            assert_eq!(judge(&story).is_ok(), fine, "{at}: {:?}", judge(&story));
+        }
+    }
+
+    #[test]
+    fn somebody_leads() {
+        let mut story = Story::default();
+        story.report.leads_since = None;
+        assert!(judge(&story).is_err());
+    }
+}

@@ -1,0 +1,250 @@
+//! Every lift of a taint is justified: at some moment shortly before, on that very node, either no rule wanted the taint, or
+//! the conditions of the rule that governs it were met, or the node's time was up. So is every bootstrap that is put on
+//! record.
+
+use std::time::Duration;
+
+use nodegate::api::RepairAction;
+use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+
+use super::books::{Glances, Shared};
+use super::rule::{Rule, governing};
+use super::truth::{Answer, Facts};
+use super::{NodeWrite, longest_age, seconds};
+use crate::sim::fault::Fault;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::wall;
+
+/// The law.
+pub struct Lifts {
+    books: Shared,
+}
+
+impl Lifts {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+impl Law for Lifts {
+    fn name(&self) -> &'static str {
+        "every lift is justified"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        self.books.borrow_mut().read(moment);
+        for write in NodeWrite::new(moment) {
+            for taint in write.lifted() {
+                self.judge(moment, &write, &taint.to_string(), |facts| {
+                    let governing = governing(facts.rules, &taint, facts.node);
+                    governing.is_none_or(|rule| may_open(moment, facts, rule))
+                })?;
+            }
+            for (key, _) in write.noted() {
+                let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
+                    continue;
+                };
+                self.judge(moment, &write, key, |facts| {
+                    let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
+                    rules.any(|rule| may_open(moment, facts, rule))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lifts {
+    fn judge(
+        &self,
+        moment: &Moment<'_>,
+        write: &NodeWrite<'_>,
+        what: &str,
+        is_justified: impl Fn(&Facts<'_>) -> bool,
+    ) -> Result<(), String> {
+        let books = self.books.borrow();
+        let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
+        let from = at.saturating_sub(longest_age(moment));
+        let uid = &write.after["metadata"]["uid"];
+        let is_so =
+            |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
+        if books.was_ever(moment, node, (from, at), revision, is_so) {
+            return Ok(());
+        }
+        let truth = books.ask(moment, node, Glances::all(revision - 1), at, |facts| {
+            let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
+            let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
+            rules.collect::<Vec<_>>().join("; ")
+        });
+        Err(format!(
+            "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
+            write.instance,
+            seconds(at),
+            seconds(from),
+            truth.unwrap_or_default(),
+        ))
+    }
+}
+
+/// Whether the rule's conditions are met on the node, or its time is up.
+fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+    facts.met(rule) != Answer::No || is_given_up(moment, facts, rule)
+}
+
+/// Whether the node's time is up under a rule that releases such nodes, by the clock that is farthest ahead.
+fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+    let Some(repair) = rule
+        .spec
+        .repair
+        .filter(|it| it.action == RepairAction::Release)
+    else {
+        return false;
+    };
+    let steps = moment.faults.iter().map(|fault| match fault {
+        Fault::ClockStep { by, .. } => Duration::from_secs(by.unsigned_abs()),
+        _ => Duration::ZERO,
+    });
+    let latest = wall(facts.at + steps.sum::<Duration>());
+    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    let created = facts.node["metadata"]["creationTimestamp"]
+        .as_str()
+        .and_then(time);
+    let since = created.max(time(&rule.created));
+    let up = since.and_then(|since| since.checked_add(repair.readiness_ttl.as_std()).ok());
+    up.is_some_and(|up| up <= latest)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, gated, node, rule};
+
+    fn judge(story: &Story) -> Result<(), String> {
+        story.judge(|books| Box::new(Lifts::new(books)))
+    }
+
+    fn lift(story: &mut Story) {
+        story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+    }
+
+    #[test]
+    fn a_lift_is_justified_by_conditions_that_were_met_a_short_time_before() {
+        for (name, met_at, unmet_at, lift_at, justified) in [
+            ("never met", 1000, 1001, 60, false),
+            ("met", 50, 1000, 60, true),
+            ("met a moment ago", 50, 59, 60, true),
+            ("met long ago", 10, 20, 60, false),
+            ("met afterwards", 61, 1000, 60, false),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.create(gated(node("n")));
+            for second in 1..100 {
+                story.at(second);
+                if second == met_at {
+                    story.report("n", "Net", "True");
+                }
+                if second == unmet_at {
+                    story.report("n", "Net", "False");
+                }
+                if second == lift_at {
+                    lift(&mut story);
+                }
+            }
+            assert_eq!(
+                judge(&story).is_ok(),
+                justified,
+                "{name}: {:?}",
+                judge(&story)
+            );
+        }
+    }
+
+    #[test]
+    fn another_node_of_the_same_name_justifies_nothing() {
+        let mut story = Story::default();
+        story.create(rule(json!({})));
+        story.create(gated(node("n")));
+        story.report("n", "Net", "True");
+        story.at(5);
+        story.delete_node("n");
+        story.at(6);
+        story.create(gated(node("n")));
+        story.at(7);
+        lift(&mut story);
+        assert!(judge(&story).is_err());
+    }
+
+    #[test]
+    fn a_rule_that_does_not_want_the_taint_any_more_justifies_a_lift() {
+        for (patch, justified) in [
+            (json!({ "spec": { "dryRun": true } }), true),
+            (json!({ "spec": { "gracePeriod": "1m" } }), false),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.create(gated(node("n")));
+            story.at(100);
+            story.patch_rule("r", &patch);
+            story.at(101);
+            lift(&mut story);
+            assert_eq!(judge(&story).is_ok(), justified, "{patch}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_given_up_when_its_time_is_up_and_not_before() {
+        for (at, justified) in [(59, false), (61, true)] {
+            let mut story = Story::default();
+            let repair = json!({ "readinessTTL": "1m", "action": "Release" });
+            story.create(rule(
+                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+            ));
+            story.create(gated(node("n")));
+            story.at(at);
+            lift(&mut story);
+            assert_eq!(judge(&story).is_ok(), justified, "{at}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_object_may_have_been_seen_at_a_moment_of_its_own() {
+        let mut story = Story::default();
+        let both = ["Net", "csidriver.nodegate.dev/ebs"];
+        let both = both.map(|kind| json!({ "type": kind, "requiredStatus": "True" }));
+        story.create(rule(json!({ "conditions": both })));
+        story.create(gated(node("n")));
+        story.at(50);
+        story.report("n", "Net", "True");
+        story.at(55);
+        story.report("n", "Net", "False");
+        story.at(56);
+        story.register("n", "ebs");
+        story.at(60);
+        lift(&mut story);
+        assert_eq!(judge(&story), Ok(()));
+    }
+
+    #[test]
+    fn a_bootstrap_is_put_on_record_only_when_it_is_completed() {
+        for met in ["True", "False"] {
+            let mut story = Story::default();
+            story.create(rule(json!({ "enforcementMode": "bootstrap-only" })));
+            story.create(node("n"));
+            story.report("n", "Net", met);
+            let uid = story.uid_of_rule("r");
+            let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
+            story.patch_by_nodegate(
+                "n",
+                &json!({ "metadata": { "annotations": { key: "{}" } } }),
+            );
+            assert_eq!(judge(&story).is_ok(), met == "True", "{met}");
+        }
+    }
+}

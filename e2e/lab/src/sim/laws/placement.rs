@@ -1,0 +1,102 @@
+//! Which `DaemonSet`s of a class are waited for on a node: what the `DaemonSet` controller would say, looking through taints
+//! that will go by themselves (`docs/conditions.md`).
+
+use nodegate::condition::CriticalComponentClass as Class;
+use serde_json::{Value, json};
+
+use super::rule::{Rule, TaintId, is_met};
+use super::truth::{Answer, Facts, has, is_selected};
+
+/// Whether a pod of the `DaemonSet` is waited for on the node.
+pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> Answer {
+    let template = &daemon_set["spec"]["template"];
+    let spec = &template["spec"];
+    let is_of_class = has(class, daemon_set)
+        && is_selected(class, &template["metadata"]["labels"])
+        && daemon_set["metadata"].get("deletionTimestamp").is_none();
+    if !is_of_class || !is_for(facts.node, spec) {
+        return Answer::No;
+    }
+    // One that could never come while the taint is there that waits for it is left out.
+    let waits = |rule: &Rule| {
+        rule.is_live()
+            && rule.selects(facts.node)
+            && rule
+                .spec
+                .conditions
+                .iter()
+                .any(|it| it.type_.starts_with(&class.condition_prefix))
+    };
+    let waiting = facts.rules.iter().filter(|rule| waits(rule));
+    let mut answer = Answer::Yes;
+    for rule in waiting {
+        if !tolerates(
+            spec,
+            &rule.taint(),
+            rule.spec.taint.value.as_deref().unwrap_or_default(),
+        ) {
+            // A rule whose finalizer is not there yet does not count yet.
+            answer = answer.min(if rule.has_finalizer {
+                Answer::No
+            } else {
+                Answer::Maybe
+            });
+        }
+        let of_rule = TaintId::all(facts.node).filter(|(taint, _)| rule.is_about(taint));
+        for (taint, object) in of_rule {
+            if !tolerates(spec, &taint, object["value"].as_str().unwrap_or_default()) {
+                answer = answer.min(if rule.has_finalizer {
+                    Answer::No
+                } else {
+                    Answer::Maybe
+                });
+            }
+        }
+    }
+    for (taint, object) in TaintId::all(facts.node) {
+        if !tolerates(spec, &taint, object["value"].as_str().unwrap_or_default()) {
+            answer = answer.min(facts.is_passing(&taint));
+        }
+    }
+    answer
+}
+
+/// Whether node name, node selector and required node affinity allow the node.
+fn is_for(node: &Value, spec: &Value) -> bool {
+    let labels = &node["metadata"]["labels"];
+    let name = &node["metadata"]["name"];
+    let has_name = spec["nodeName"]
+        .as_str()
+        .is_none_or(|it| it.is_empty() || *name == *it);
+    let mut selector = spec["nodeSelector"].as_object().into_iter().flatten();
+    let required =
+        &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    let terms = required["nodeSelectorTerms"].as_array();
+    has_name
+        && selector.all(|(key, value)| labels.get(key) == Some(value))
+        && terms.is_none_or(|terms| {
+            terms.iter().any(|term| {
+                let parts = |field: &str| term[field].as_array().cloned().unwrap_or_default();
+                let (by_label, by_field) = (parts("matchExpressions"), parts("matchFields"));
+                let fields = json!({ "metadata.name": name });
+                (!by_label.is_empty() || !by_field.is_empty())
+                    && by_label.iter().all(|it| is_met(it, labels))
+                    && by_field.iter().all(|it| is_met(it, &fields))
+            })
+        })
+}
+
+/// Whether pods of this template tolerate a taint, or need not.
+pub fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
+    if taint.effect == "PreferNoSchedule" {
+        return true;
+    }
+    let mut tolerations = pod_spec["tolerations"].as_array().into_iter().flatten();
+    tolerations.any(|it| {
+        let text = |field: &str| it[field].as_str().unwrap_or_default();
+        let is_about = (text("key") == taint.key
+            || (text("key").is_empty() && text("operator") == "Exists"))
+            && (text("effect").is_empty() || text("effect") == taint.effect);
+        is_about && (text("operator") == "Exists" || text("value") == value)
+    })
+}

@@ -1,0 +1,332 @@
+//! A rule as its documentation describes it: read from the object itself, with none of the product's compilation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nodegate::api::names::FINALIZER;
+use nodegate::api::{
+    ConditionPolicy, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy,
+};
+use serde_json::Value;
+
+/// What every taint key of an adding rule starts with.
+pub const OUR_TAINTS: &str = "readiness.k8s.io/";
+
+/// A rule as it is at one moment.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// When it was created, as it says; rules with the same taint are put in this order, then in that of their names.
+    pub created: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Whether our finalizer is on it.
+    pub has_finalizer: bool,
+    /// What it says.
+    pub spec: NodeReadinessRuleSpec,
+    /// The selector, as it stands in the object.
+    selector: Value,
+}
+
+/// A taint by what tells it from others on a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaintId {
+    /// Its key.
+    pub key: String,
+    /// Its effect.
+    pub effect: String,
+}
+
+impl std::fmt::Display for TaintId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.key, self.effect)
+    }
+}
+
+impl TaintId {
+    /// The taint of this object among a node's taints.
+    #[must_use]
+    pub fn of(taint: &Value) -> Self {
+        let text = |field: &str| taint[field].as_str().unwrap_or_default().to_owned();
+        Self {
+            key: text("key"),
+            effect: text("effect"),
+        }
+    }
+
+    /// The taints of a node.
+    pub fn all(node: &Value) -> impl Iterator<Item = (Self, &Value)> {
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints.map(|taint| (Self::of(taint), taint))
+    }
+
+    /// Whether the node has it.
+    #[must_use]
+    pub fn is_on(&self, node: &Value) -> bool {
+        let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints.any(|taint| taint["key"] == *self.key && taint["effect"] == *self.effect)
+    }
+}
+
+impl Rule {
+    /// Reads a rule; `None` where its spec cannot be used.
+    #[must_use]
+    pub fn read(object: &Value) -> Option<Self> {
+        let metadata = &object["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let spec: NodeReadinessRuleSpec = serde_json::from_value(object["spec"].clone()).ok()?;
+        if spec.conditions.is_empty() {
+            return None;
+        }
+        let mut finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+        Some(Self {
+            name: text("name"),
+            uid: text("uid"),
+            created: text("creationTimestamp"),
+            is_deleting: metadata.get("deletionTimestamp").is_some(),
+            has_finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
+            selector: object["spec"]["nodeSelector"].clone(),
+            spec,
+        })
+    }
+
+    /// Its taint.
+    #[must_use]
+    pub fn taint(&self) -> TaintId {
+        TaintId {
+            key: self.spec.taint.key.clone(),
+            effect: self.effect().as_str().to_owned(),
+        }
+    }
+
+    /// Its taint's effect.
+    #[must_use]
+    pub fn effect(&self) -> TaintEffect {
+        self.spec.taint.effect
+    }
+
+    /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint, whose effect
+    /// does not matter.
+    #[must_use]
+    pub fn is_about(&self, taint: &TaintId) -> bool {
+        self.spec.taint.key == taint.key
+            && (self.effect().as_str() == taint.effect || !taint.key.starts_with(OUR_TAINTS))
+    }
+
+    /// Whether it selects a node with these labels.
+    #[must_use]
+    pub fn selects(&self, node: &Value) -> bool {
+        selects(&self.selector, &node["metadata"]["labels"])
+    }
+
+    /// Whether it carries out what it decides: neither a dry run nor being deleted.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        !self.is_deleting && !self.spec.dry_run
+    }
+
+    /// Whether it may put its taint on nodes.
+    #[must_use]
+    pub fn adds(&self) -> bool {
+        self.spec.taint_policy == TaintPolicy::AddAndRemove
+    }
+
+    /// Whether it gates a node once.
+    #[must_use]
+    pub fn is_bootstrap(&self) -> bool {
+        self.spec.enforcement_mode == EnforcementMode::BootstrapOnly
+    }
+
+    /// Whether one condition is enough.
+    #[must_use]
+    pub fn is_any_of(&self) -> bool {
+        self.spec.condition_policy == ConditionPolicy::AnyOf
+    }
+
+    /// How long its conditions have to be unmet before an open node is closed.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.spec.grace_period.map_or(Duration::ZERO, Into::into)
+    }
+
+    /// How long a reporter may be silent.
+    #[must_use]
+    pub fn heartbeat_timeout(&self) -> Option<Duration> {
+        self.spec.heartbeat_timeout.map(Into::into)
+    }
+
+    /// The annotation on a node that says that its bootstrap is completed, by the rule's UID and by its name.
+    #[must_use]
+    pub fn completion_keys(&self) -> [String; 2] {
+        [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
+    }
+
+    /// Whether the node's bootstrap is on record, for the boot that it is in where the rule asks for that.
+    #[must_use]
+    pub fn is_completed_on(&self, node: &Value) -> bool {
+        let annotations = &node["metadata"]["annotations"];
+        let mut on_record = self.completion_keys().into_iter();
+        let Some(value) = on_record.find_map(|key| annotations[&key].as_str()) else {
+            return false;
+        };
+        let boot = boot_id(node);
+        if !self.spec.regate_on_reboot || boot.is_empty() {
+            return true;
+        }
+        let recorded: Value = serde_json::from_str(value).unwrap_or_default();
+        recorded["boot-id"].as_str().is_none_or(|id| id == boot)
+    }
+}
+
+/// The rule that governs a taint on a node: the first in order of creation of those that select the node and are live.
+#[must_use]
+pub fn governing<'a>(
+    rules: &'a [Arc<Rule>],
+    taint: &TaintId,
+    node: &Value,
+) -> Option<&'a Arc<Rule>> {
+    let claims = rules
+        .iter()
+        .filter(|rule| rule.is_live() && rule.is_about(taint) && rule.selects(node));
+    // What names just this effect goes before what lifts another project's taint whatever its effect.
+    claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
+}
+
+/// A node's boot ID; empty where it has none.
+#[must_use]
+pub fn boot_id(node: &Value) -> &str {
+    node["status"]["nodeInfo"]["bootID"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// Whether a label selector, as it stands in an object, selects these labels.
+#[must_use]
+pub fn selects(selector: &Value, labels: &Value) -> bool {
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let expressions = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    equal
+        .into_iter()
+        .all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.into_iter().all(|it| is_met(it, labels))
+}
+
+/// Whether labels meet one expression of a label selector or of a node affinity.
+#[must_use]
+pub fn is_met(expression: &Value, labels: &Value) -> bool {
+    let value = expression["key"].as_str().and_then(|key| labels.get(key));
+    let is_one_of = || {
+        let mut values = expression["values"].as_array().into_iter().flatten();
+        value.is_some_and(|value| values.any(|wanted| wanted == value))
+    };
+    match expression["operator"].as_str() {
+        Some("In") => is_one_of(),
+        Some("NotIn") => !is_one_of(),
+        Some("Exists") => value.is_some(),
+        Some("DoesNotExist") => value.is_none(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(name: &str, created: &str, spec: &Value) -> Arc<Rule> {
+        let mut whole = json!({
+            "conditions": [{ "type": "X", "requiredStatus": "True" }],
+            "enforcementMode": "continuous",
+            "taint": { "key": "readiness.k8s.io/x", "effect": "NoSchedule" },
+            "nodeSelector": { "matchLabels": { "pool": "a" } },
+        });
+        json_patch::merge(&mut whole, spec);
+        let metadata = json!({ "name": name, "uid": name, "creationTimestamp": created });
+        Arc::new(Rule::read(&json!({ "metadata": metadata, "spec": whole })).unwrap())
+    }
+
+    #[test]
+    fn the_first_live_rule_that_selects_the_node_governs() {
+        let node = json!({ "metadata": { "labels": { "pool": "a" } } });
+        let taint = rule("r", "1", &json!({})).taint();
+        let all = [
+            rule("dry", "1", &json!({ "dryRun": true })),
+            rule(
+                "elsewhere",
+                "2",
+                &json!({ "nodeSelector": { "matchLabels": { "pool": "b" } } }),
+            ),
+            rule(
+                "effect",
+                "2",
+                &json!({ "taint": { "effect": "NoExecute" } }),
+            ),
+            rule("second", "4", &json!({})),
+            rule("first", "3", &json!({})),
+        ];
+        let found = governing(&all, &taint, &node).map(|rule| rule.name.as_str());
+        assert_eq!(found, Some("first"));
+        assert!(governing(&all[..3], &taint, &node).is_none());
+    }
+
+    #[test]
+    fn a_bootstrap_is_completed_for_its_boot_where_the_rule_asks_for_that() {
+        let spec = json!({ "enforcementMode": "bootstrap-only" });
+        let regating = json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true });
+        let node = |key: &str, value: &str| {
+            json!({
+                "metadata": { "annotations": { format!("readiness.k8s.io/bootstrap-completed-{key}"): value } },
+                "status": { "nodeInfo": { "bootID": "b2" } },
+            })
+        };
+        for (spec, key, value, completed) in [
+            (&spec, "r", r#"{"rule-name":"r"}"#, true),
+            (&spec, "r", r#"{"boot-id":"b1"}"#, true),
+            (&spec, "other", "{}", false),
+            (&regating, "r", r#"{"boot-id":"b1"}"#, false),
+            (&regating, "r", r#"{"boot-id":"b2"}"#, true),
+            (&regating, "r", "{}", true),
+        ] {
+            let rule = rule("r", "1", spec);
+            assert_eq!(
+                rule.is_completed_on(&node(key, value)),
+                completed,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn selectors_select_as_kubernetes_says() {
+        let labels = json!({ "a": "1", "b": "2" });
+        for (selector, selected) in [
+            (json!({ "matchLabels": { "a": "1" } }), true),
+            (json!({ "matchLabels": { "a": "2" } }), false),
+            (
+                json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["1"] }] }),
+                true,
+            ),
+            (
+                json!({ "matchExpressions": [{ "key": "c", "operator": "NotIn", "values": ["1"] }] }),
+                true,
+            ),
+            (
+                json!({ "matchExpressions": [{ "key": "c", "operator": "Exists" }] }),
+                false,
+            ),
+            (
+                json!({ "matchExpressions": [{ "key": "c", "operator": "DoesNotExist" }] }),
+                true,
+            ),
+        ] {
+            assert_eq!(selects(&selector, &labels), selected, "{selector}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Small stories, made by hand, for the tests of the laws: a good one and a bad one each.
+
+use serde_json::{Value, json};
+
+use super::books::Shared;
+use crate::sim::cluster::{Cluster, Who};
+use crate::sim::fault::Fault;
+use crate::sim::law::{Law, Moment, Report};
+use crate::sim::rng::Rng;
+use crate::sim::settings::Settings;
+use crate::sim::time::{Time, s};
+use crate::sim::{Actor, Scenario};
+use crate::{Key, Kind, Part, Patch, Preconditions, Request};
+
+/// The key of the taint in stories.
+pub const TAINT: &str = "readiness.k8s.io/net";
+
+const SOMEBODY: Who = Who::Actor("somebody");
+const NODEGATE: Who = Who::Nodegate(0);
+
+/// A story: a cluster, and what it was like after each thing that happened.
+pub struct Story {
+    cluster: Cluster,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// The one instance of Nodegate.
+    pub report: Report,
+    /// What it is set to.
+    pub settings: Settings,
+    /// Since when things settle.
+    pub calm_since: Time,
+    pages: Vec<(Cluster, Report)>,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        Self {
+            cluster: Cluster::new(1),
+            faults: Vec::new(),
+            report: Report {
+                runs_since: Some(Time::ZERO),
+                leads_since: Some(Time::ZERO),
+                synced_since: Some(Time::ZERO),
+                ..Report::default()
+            },
+            settings: Settings::default(),
+            calm_since: Time::ZERO,
+            pages: Vec::new(),
+        }
+    }
+}
+
+/// A node in pool `a`.
+pub fn node(name: &str) -> Value {
+    json!({
+        "kind": "Node",
+        "metadata": { "name": name, "labels": { "pool": "a" } },
+        "spec": {},
+        "status": { "nodeInfo": { "bootID": "boot-1" } },
+    })
+}
+
+/// The node with the taint that [`rule`] is about.
+pub fn gated(mut node: Value) -> Value {
+    node["spec"]["taints"] = json!([taint()]);
+    node
+}
+
+/// The taint that [`rule`] is about.
+pub fn taint() -> Value {
+    json!({ "key": TAINT, "effect": "NoSchedule" })
+}
+
+/// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields besides or instead.
+pub fn rule(fields: Value) -> Value {
+    let mut spec = json!({
+        "conditions": [{ "type": "Net", "requiredStatus": "True" }],
+        "enforcementMode": "continuous",
+        "taint": { "key": TAINT, "effect": "NoSchedule" },
+        "nodeSelector": { "matchLabels": { "pool": "a" } },
+    });
+    json_patch::merge(&mut spec, &fields);
+    json!({
+        "kind": "NodeReadinessRule",
+        "metadata": { "name": "r", "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"] },
+        "spec": spec,
+    })
+}
+
+/// Nodegate puts the taint on a node that [`rule`] is about, and says so.
+pub fn close(story: &mut Story, node: &str) {
+    let uid = story.uid_of_rule("r");
+    let value = json!({ "rule-name": "r", "taint-key": TAINT, "taint-effect": "NoSchedule" });
+    let annotations = json!({ format!("nodegate.dev/taint-added-by-{uid}"): value.to_string() });
+    let patch =
+        json!({ "metadata": { "annotations": annotations }, "spec": { "taints": [taint()] } });
+    story.patch_by_nodegate(node, &patch);
+}
+
+impl Story {
+    /// Time goes on, until so many seconds have passed.
+    pub fn at(&mut self, second: u64) {
+        self.cluster.advance(s(second));
+    }
+
+    /// Somebody asks for something, and gets it.
+    pub fn request(&mut self, who: Who, request: &Request) {
+        let answer = self.cluster.request(who, request);
+        assert!(answer.is_ok(), "{answer:?}");
+        self.pages.push((self.cluster.clone(), self.report.clone()));
+    }
+
+    /// Somebody creates an object.
+    pub fn create(&mut self, object: Value) {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| object["kind"] == kind.name());
+        let kind = kind.unwrap();
+        let key = match kind.is_namespaced() {
+            true => {
+                let namespace = object["metadata"]["namespace"]
+                    .as_str()
+                    .unwrap_or("default");
+                Key::namespaced(kind, namespace, &name)
+            }
+            false => Key::cluster(kind, &name),
+        };
+        // The kubelet is ready at once: what admission puts on every node is gone.
+        let taints =
+            (kind == Kind::Node).then(|| json!({ "spec": { "taints": object["spec"]["taints"] } }));
+        self.request(SOMEBODY, &Request::Create { key, object });
+        if let Some(taints) = taints {
+            self.patch_node(&name, &taints);
+        }
+    }
+
+    /// A reporter writes a node's condition.
+    pub fn report(&mut self, node: &str, kind: &str, status: &str) {
+        let now = self.cluster.wall();
+        let condition = json!({ "type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now });
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
+        self.patch(
+            SOMEBODY,
+            &Key::cluster(Kind::Node, node),
+            Part::Status,
+            patch,
+        );
+    }
+
+    fn patch(&mut self, who: Who, key: &Key, part: Part, patch: Patch) {
+        let key = key.clone();
+        self.request(who, &Request::Patch { key, part, patch });
+    }
+
+    /// Nodegate changes a node by a merge patch.
+    pub fn patch_by_nodegate(&mut self, node: &str, patch: &Value) {
+        let key = Key::cluster(Kind::Node, node);
+        self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody changes a node by a merge patch.
+    pub fn patch_node(&mut self, node: &str, patch: &Value) {
+        let key = Key::cluster(Kind::Node, node);
+        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody changes the status of a node by a merge patch.
+    pub fn patch_node_status(&mut self, node: &str, patch: &Value) {
+        let key = Key::cluster(Kind::Node, node);
+        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody changes a rule by a merge patch.
+    pub fn patch_rule(&mut self, rule: &str, patch: &Value) {
+        let key = Key::cluster(Kind::NodeReadinessRule, rule);
+        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody deletes an object.
+    pub fn delete(&mut self, who: Who, key: Key) {
+        self.request(
+            who,
+            &Request::Delete {
+                key,
+                preconditions: Preconditions::default(),
+                grace: Some(0),
+            },
+        );
+    }
+
+    /// Somebody changes the status of a claim by a merge patch.
+    pub fn patch_claim_status(&mut self, claim: &str, patch: &Value) {
+        let key = Key::cluster(Kind::NodeClaim, claim);
+        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody deletes a rule.
+    pub fn delete_rule(&mut self, rule: &str) {
+        self.delete(SOMEBODY, Key::cluster(Kind::NodeReadinessRule, rule));
+    }
+
+    /// Somebody deletes a node.
+    pub fn delete_node(&mut self, node: &str) {
+        self.delete(SOMEBODY, Key::cluster(Kind::Node, node));
+    }
+
+    /// A CSI driver is registered on a node, the only one.
+    pub fn register(&mut self, node: &str, driver: &str) {
+        self.create(json!({
+            "kind": "CSINode",
+            "metadata": { "name": node },
+            "spec": { "drivers": [{ "name": driver, "nodeID": node }] },
+        }));
+    }
+
+    /// The UID of a rule.
+    pub fn uid_of_rule(&self, rule: &str) -> String {
+        self.uid(&Key::cluster(Kind::NodeReadinessRule, rule))
+    }
+
+    /// The UID of a node.
+    pub fn uid_of_node(&self, node: &str) -> String {
+        self.uid(&Key::cluster(Kind::Node, node))
+    }
+
+    fn uid(&self, key: &Key) -> String {
+        let object = self.cluster.get(key).unwrap();
+        object["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    /// What a law says of the story, page by page.
+    pub fn judge(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
+        let (mut law, mut judged) = (law(&Shared::default()), (0, 0));
+        for (cluster, report) in &self.pages {
+            law.check(&self.moment(cluster, std::slice::from_ref(report), judged))?;
+            judged = (cluster.changes().len(), cluster.writes().len());
+        }
+        Ok(())
+    }
+
+    /// What a law says of the end of the story.
+    pub fn judge_end(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
+        let judged = (self.cluster.changes().len(), self.cluster.writes().len());
+        let reports = std::slice::from_ref(&self.report);
+        let mut law = law(&Shared::default());
+        law.check(&self.moment(&self.cluster, reports, (0, 0)))?;
+        law.finally(&self.moment(&self.cluster, reports, judged))
+    }
+
+    fn moment<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        instances: &'a [Report],
+        (judged_changes, judged_writes): (usize, usize),
+    ) -> Moment<'a> {
+        Moment {
+            cluster,
+            scenario: &SCENARIO,
+            settings: &self.settings,
+            faults: &self.faults,
+            instances,
+            judged_changes,
+            judged_writes,
+            calm_since: self.calm_since,
+        }
+    }
+}
+
+static SCENARIO: Scenario = Scenario {
+    name: "story",
+    about: "What a test tells.",
+    instances: 1,
+    settings: Settings::default,
+    lasts: s(60),
+    settles: s(60),
+    build: nothing,
+};
+
+fn nothing(_: &mut Cluster, _: &mut Rng) -> Vec<Box<dyn Actor>> {
+    Vec::new()
+}

@@ -1,0 +1,430 @@
+//! What is true of a rule's conditions on a node: a plain reading of the documentation (`docs/conditions.md`), with none of the
+//! product's code, so that what is wrong there is not wrong here too.
+//!
+//! Where the documentation lets time decide what is believed (a pod that is older than its node, evidence from before a
+//! reboot, a reporter's silence), or where it depends on what a process has seen, the answer is that it may be either.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use nodegate::api::{ConditionRequirement, ConditionStatus};
+use nodegate::condition::CriticalComponentClass as Class;
+use serde_json::Value;
+
+use super::placement::expects;
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id};
+use crate::sim::cluster::State;
+use crate::sim::time::{Time, wall};
+
+/// How long after a Node was created the word of a pod that is older may not count, with some time to spare for what is seen
+/// late.
+const OLD_PODS: SignedDuration = SignedDuration::from_secs(60 + 30);
+/// How long after a reboot pods do not count that have been Ready since before.
+const BOOT_PODS: Duration = Duration::from_secs(60);
+/// How long after a reboot other evidence does not count that has not been renewed.
+const NOT_RENEWED: Duration = Duration::from_secs(6 * 60);
+/// How much later something is seen than it happened, at most.
+const LATE: Duration = Duration::from_secs(30);
+
+/// A yes, a no, or what may be either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// No.
+    No,
+    /// It depends on what somebody has seen, or on which second it is.
+    Maybe,
+    /// Yes.
+    Yes,
+}
+
+impl Answer {
+    /// Whether it is certain to be one of both.
+    #[must_use]
+    pub fn of(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+
+    fn all(answers: impl IntoIterator<Item = Self>) -> Self {
+        answers.into_iter().min().unwrap_or(Self::Yes)
+    }
+
+    fn any(answers: impl IntoIterator<Item = Self>) -> Self {
+        answers.into_iter().max().unwrap_or(Self::No)
+    }
+}
+
+/// How a reporter of a condition does, and what its word is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It counts.
+    Good,
+    /// It may count, or may be taken for `Unknown`.
+    Doubtful,
+    /// It counts as `Unknown`.
+    Silent,
+}
+
+/// All that bears on one node, as it was at one moment.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The time.
+    pub at: Time,
+    /// The node.
+    pub node: &'a Value,
+    /// Every state of the node up to this one.
+    pub states: &'a [State],
+    /// Its `CSINode`.
+    pub csi_node: Option<&'a Value>,
+    /// The pods that are bound to it.
+    pub pods: &'a [Arc<Value>],
+    /// All `DaemonSet`s.
+    pub daemon_sets: &'a [Arc<Value>],
+    /// All rules that can be used.
+    pub rules: &'a [Arc<Rule>],
+    /// The classes of critical components.
+    pub classes: &'a [Class],
+    /// The configured keys of taints that will go by themselves.
+    pub passing: &'a [String],
+    /// Since when somebody has seen everything and led, where that is asked: what he believes depends on how long he has
+    /// looked.
+    pub eyes_open: Option<Time>,
+}
+
+impl Facts<'_> {
+    /// Whether the rule's conditions are met on the node.
+    #[must_use]
+    pub fn met(&self, rule: &Rule) -> Answer {
+        let answers = rule.spec.conditions.iter().map(|it| self.is_met(rule, it));
+        if rule.is_any_of() {
+            Answer::any(answers)
+        } else {
+            Answer::all(answers)
+        }
+    }
+
+    /// What is the matter with the rule's conditions, in words.
+    #[must_use]
+    pub fn why(&self, rule: &Rule) -> String {
+        let conditions = rule.spec.conditions.iter().map(|it| {
+            let met = match self.is_met(rule, it) {
+                Answer::No => "not",
+                Answer::Maybe => "perhaps",
+                Answer::Yes => "",
+            };
+            format!("{} {met} {}", it.type_, it.required_status)
+        });
+        conditions.collect::<Vec<_>>().join(", ")
+    }
+
+    fn is_met(&self, rule: &Rule, asked: &ConditionRequirement) -> Answer {
+        let is = |status: &str| Answer::of(status == asked.required_status.as_str());
+        // What is synthesized is `True` or `False`.
+        let synthesized = |answer: Answer| match (asked.required_status, answer) {
+            (ConditionStatus::Unknown, _) => Answer::No,
+            (ConditionStatus::True, answer) => answer,
+            (ConditionStatus::False, Answer::No) => Answer::Yes,
+            (ConditionStatus::False, Answer::Yes) => Answer::No,
+            (ConditionStatus::False, Answer::Maybe) => Answer::Maybe,
+        };
+        let kind = &*asked.type_;
+        if let Some(driver) = kind.strip_prefix("csidriver.nodegate.dev/") {
+            let registered = self.is_registered(driver, false);
+            return synthesized(self.after_reboot(rule, registered));
+        }
+        if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
+            let amount = &self.node["status"]["allocatable"][resource];
+            let has_some = amount
+                .as_str()
+                .is_some_and(|amount| !amount.starts_with('0'));
+            return synthesized(Answer::of(has_some));
+        }
+        for class in self.classes {
+            let Some(question) = kind.strip_prefix(&*class.condition_prefix) else {
+                continue;
+            };
+            let answer = match question {
+                "CriticalDaemonSetsScheduled" => self.are_scheduled(class),
+                "CriticalPodsReady" => self.are_ready(rule, class),
+                "CSIDriversRegistered" => self.are_registered(rule, class),
+                "CriticalComponentsReady" => self
+                    .are_ready(rule, class)
+                    .min(self.are_registered(rule, class)),
+                _ => return is(asked.status_if_missing().as_str()),
+            };
+            return synthesized(answer);
+        }
+        let mut conditions = self.node["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        match conditions.find(|condition| condition["type"] == kind) {
+            None => is(asked.status_if_missing().as_str()),
+            Some(condition) => {
+                let said = is(condition["status"].as_str().unwrap_or_default());
+                match self.word(rule, kind) {
+                    Word::Good => said,
+                    Word::Silent => is("Unknown"),
+                    Word::Doubtful if said == is("Unknown") => said,
+                    Word::Doubtful => Answer::Maybe,
+                }
+            }
+        }
+    }
+
+    /// What the word of a condition's reporter is worth under a rule.
+    fn word(&self, rule: &Rule, kind: &str) -> Word {
+        let written = self.since(|node| reported(node, kind));
+        if let Some(boot) = self.doubted_boot(rule)
+            && written <= boot
+        {
+            return match self.at - boot {
+                passed if passed < NOT_RENEWED && self.is_known_to_have_rebooted(rule) => {
+                    Word::Silent
+                }
+                _ => Word::Doubtful,
+            };
+        }
+        let Some(timeout) = rule.heartbeat_timeout() else {
+            return Word::Good;
+        };
+        if self.at < written + timeout {
+            Word::Good
+        } else if self
+            .eyes_open
+            .is_some_and(|since| self.at >= since.max(written) + timeout + LATE)
+        {
+            Word::Silent
+        } else {
+            Word::Doubtful
+        }
+    }
+
+    /// Since when something about this very node is as it is.
+    fn since<T: PartialEq>(&self, what: impl Fn(&Value) -> T) -> Time {
+        let now = what(self.node);
+        let uid = &self.node["metadata"]["uid"];
+        let is_same = |state: &&State| {
+            let node = state.object.as_ref();
+            node.is_some_and(|node| node["metadata"]["uid"] == *uid && what(node) == now)
+        };
+        let same = self.states.iter().rev().take_while(is_same);
+        same.last().map_or(self.at, |state| state.at)
+    }
+
+    /// When the node rebooted, where that bears on what the rule believes.
+    fn doubted_boot(&self, rule: &Rule) -> Option<Time> {
+        if !rule.spec.regate_on_reboot {
+            return None;
+        }
+        let boot = self.since(|node| boot_id(node).to_owned());
+        let first = self.since(|_| ());
+        // What is told of a boot counts from the first sight of it: to whoever has begun to look since, from then on.
+        let is_recent = |since: Time| self.at < since + NOT_RENEWED + LATE;
+        let is_doubted = is_recent(boot)
+            || self.eyes_open.is_none_or(is_recent)
+            || rule.heartbeat_timeout().is_some();
+        (boot > first && is_doubted).then_some(boot)
+    }
+
+    /// Whether the node's own annotations say that its bootstrap was completed in another boot.
+    fn is_known_to_have_rebooted(&self, rule: &Rule) -> bool {
+        let annotations = &self.node["metadata"]["annotations"];
+        let mut keys = rule.completion_keys().into_iter();
+        keys.any(|key| annotations.get(&key).is_some()) && !rule.is_completed_on(self.node)
+    }
+
+    /// What is there may be from before a reboot, and not count.
+    fn after_reboot(&self, rule: &Rule, answer: Answer) -> Answer {
+        match self.doubted_boot(rule) {
+            Some(_) => answer.min(Answer::Maybe),
+            None => answer,
+        }
+    }
+
+    /// The class's pods on the node that are neither going nor finished.
+    fn pods(&self, class: &Class) -> impl Iterator<Item = &Arc<Value>> {
+        self.pods.iter().filter(move |pod| {
+            let phase = pod["status"]["phase"].as_str();
+            has(class, pod)
+                && pod["metadata"].get("deletionTimestamp").is_none()
+                && !matches!(phase, Some("Succeeded" | "Failed"))
+        })
+    }
+
+    fn are_scheduled(&self, class: &Class) -> Answer {
+        Answer::all(self.daemon_sets.iter().map(|daemon_set| {
+            let uid = &daemon_set["metadata"]["uid"];
+            let has_pod = self.pods(class).any(|pod| owner(pod) == Some(uid));
+            match expects(self, class, daemon_set) {
+                _ if has_pod => Answer::Yes,
+                Answer::Yes => Answer::No,
+                Answer::Maybe => Answer::Maybe,
+                Answer::No => Answer::Yes,
+            }
+        }))
+    }
+
+    fn are_ready(&self, rule: &Rule, class: &Class) -> Answer {
+        let expected: Vec<(&Value, Answer)> = self
+            .daemon_sets
+            .iter()
+            .map(|it| (&it["metadata"]["uid"], expects(self, class, it)))
+            .collect();
+        let of_daemon_sets = expected
+            .iter()
+            .filter(|(_, expected)| *expected != Answer::No);
+        let of_daemon_sets = of_daemon_sets.map(|(uid, expected)| {
+            let own = self.pods(class).filter(|pod| owner(pod) == Some(uid));
+            let words: Vec<Answer> = own.map(|pod| self.is_ready(rule, pod)).collect();
+            let one_is = Answer::any(words.iter().copied());
+            let all_are = Answer::all(words);
+            match expected {
+                Answer::Maybe if one_is != all_are => Answer::Maybe,
+                _ => one_is,
+            }
+        });
+        let is_covered = |pod: &Value| {
+            let mut expected = expected.iter();
+            expected.any(|(uid, expected)| *expected != Answer::No && owner(pod) == Some(uid))
+        };
+        let others = self.pods(class).filter(|pod| !is_covered(pod));
+        let others = others.map(|pod| self.is_ready(rule, pod));
+        self.are_scheduled(class)
+            .min(Answer::all(of_daemon_sets.chain(others)))
+    }
+
+    /// Whether a pod is Ready, as far as its word counts.
+    fn is_ready(&self, rule: &Rule, pod: &Value) -> Answer {
+        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = conditions.find(|condition| condition["type"] == "Ready");
+        let Some(ready) = ready.filter(|ready| ready["status"] == "True") else {
+            return Answer::No;
+        };
+        let time = |value: &Value| {
+            value
+                .as_str()
+                .and_then(|time| time.parse::<Timestamp>().ok())
+        };
+        let created = time(&self.node["metadata"]["creationTimestamp"]);
+        let since = time(&ready["lastTransitionTime"]);
+        let is_older = created.zip(since).is_some_and(|(created, since)| {
+            since < created && wall(self.at).duration_since(created) < OLD_PODS
+        });
+        let answer = if is_older { Answer::Maybe } else { Answer::Yes };
+        match self.doubted_boot(rule) {
+            None => answer,
+            Some(boot) if since.is_some_and(|since| since >= wall(boot)) => answer,
+            Some(boot) if self.at < boot + BOOT_PODS && self.is_known_to_have_rebooted(rule) => {
+                Answer::No
+            }
+            Some(_) => Answer::Maybe,
+        }
+    }
+
+    fn are_registered(&self, rule: &Rule, class: &Class) -> Answer {
+        let annotations = self.pods(class).flat_map(|pod| {
+            pod["metadata"]["annotations"]
+                .as_object()
+                .into_iter()
+                .flatten()
+        });
+        let drivers = annotations
+            .filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix))
+            .filter_map(|(_, driver)| driver.as_str());
+        Answer::all(drivers.map(|driver| {
+            let registered = self.is_registered(driver, class.require_csi_allocatable);
+            self.after_reboot(rule, registered)
+        }))
+    }
+
+    fn is_registered(&self, driver: &str, with_count: bool) -> Answer {
+        let uid = &self.node["metadata"]["uid"];
+        let of_this_node = self.csi_node.filter(|csi_node| {
+            let owners = csi_node["metadata"]["ownerReferences"].as_array();
+            let mut owners = owners
+                .into_iter()
+                .flatten()
+                .filter(|it| it["kind"] == "Node")
+                .peekable();
+            owners.peek().is_none() || owners.any(|owner| owner["uid"] == *uid)
+        });
+        let drivers = of_this_node.and_then(|csi_node| csi_node["spec"]["drivers"].as_array());
+        Answer::of(drivers.into_iter().flatten().any(|it| {
+            it["name"] == driver && (!with_count || it["allocatable"]["count"].is_number())
+        }))
+    }
+
+    /// Whether a taint of the node will go by itself: Kubernetes', a configured one, or that of a rule in force. Of one
+    /// under our own prefix that no such rule names, a rule may be about to be rid of it.
+    pub(super) fn is_passing(&self, taint: &TaintId) -> Answer {
+        const LIFECYCLE: [&str; 10] = [
+            "node.kubernetes.io/not-ready",
+            "node.kubernetes.io/unreachable",
+            "node.kubernetes.io/network-unavailable",
+            "node.kubernetes.io/memory-pressure",
+            "node.kubernetes.io/disk-pressure",
+            "node.kubernetes.io/pid-pressure",
+            "node.kubernetes.io/unschedulable",
+            "node.cloudprovider.kubernetes.io/uninitialized",
+            "node.cloudprovider.kubernetes.io/shutdown",
+            "karpenter.sh/unregistered",
+        ];
+        let key = taint.key.as_str();
+        let is_configured = self
+            .passing
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(prefix) => key.starts_with(prefix),
+                None => key == pattern,
+            });
+        let is_managed = || {
+            let mut rules = self.rules.iter();
+            rules.any(|rule| rule.is_about(taint) && !rule.spec.dry_run)
+        };
+        match LIFECYCLE.contains(&key) || is_configured || is_managed() {
+            true => Answer::Yes,
+            false if key.starts_with(OUR_TAINTS) => Answer::Maybe,
+            false => Answer::No,
+        }
+    }
+}
+
+/// Whether an object is in a namespace of the class, and labelled as one of it.
+pub(super) fn has(class: &Class, object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let namespace = metadata["namespace"].as_str().unwrap_or_default();
+    class.namespaces.contains(namespace) && is_selected(class, &metadata["labels"])
+}
+
+/// Whether these labels are those of the class.
+pub(super) fn is_selected(class: &Class, labels: &Value) -> bool {
+    let labels: BTreeMap<String, String> = labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    class.selector.matches(&labels)
+}
+
+/// What a node's condition says, with the times at which it was written.
+fn reported(node: &Value, kind: &str) -> Option<[Value; 3]> {
+    let mut conditions = node["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let condition = conditions.find(|condition| condition["type"] == kind)?;
+    Some(
+        ["status", "lastHeartbeatTime", "lastTransitionTime"].map(|field| condition[field].clone()),
+    )
+}
+
+/// The UID of the `DaemonSet` that controls a pod.
+fn owner(pod: &Value) -> Option<&Value> {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
+    owner.map(|owner| &owner["uid"])
+}

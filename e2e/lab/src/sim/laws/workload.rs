@@ -1,0 +1,196 @@
+//! A joining node under an adding rule runs no workload pod before its conditions were met, once Nodegate saw it.
+//!
+//! Once the leader has been shown a node, it has a second to close it: the request goes out at once. Where requests go wrong
+//! that may take as long as they do, so schedules in which the API server or the leader is troubled are not judged.
+
+use std::sync::Arc;
+
+use nodegate::api::TaintEffect;
+use serde_json::Value;
+
+use super::books::{Books, Shared};
+use super::placement::tolerates;
+use super::rule::Rule;
+use super::truth::Answer;
+use super::{longest_age, seconds};
+use crate::sim::cluster::Change;
+use crate::sim::fault::Fault;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::{Time, s};
+use crate::{Key, Kind};
+
+/// How long it takes to close a node that has been seen.
+const WRITE: Time = s(1);
+
+/// The law.
+pub struct Workload {
+    books: Shared,
+}
+
+impl Workload {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+impl Law for Workload {
+    fn name(&self) -> &'static str {
+        "a joining node runs no workload"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        if moment.faults.iter().any(is_troubling) {
+            return Ok(());
+        }
+        for change in moment.new_changes() {
+            if let Some((node, pod)) = bound(change) {
+                judge(&books, moment, change, node, pod)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a fault keeps a leader from writing at once what it has seen.
+fn is_troubling(fault: &Fault) -> bool {
+    !matches!(
+        fault,
+        Fault::Unobserved { .. }
+            | Fault::Stale { .. }
+            | Fault::WatchDelay { .. }
+            | Fault::Expired { .. }
+            | Fault::SilentDeath { .. }
+    )
+}
+
+/// The node and the pod, where a pod has been bound.
+fn bound(change: &Change) -> Option<(&str, &Value)> {
+    let node = |pod: &Arc<Value>| pod["spec"].get("nodeName").is_some();
+    if change.key.kind != Kind::Pod || change.before.as_ref().is_some_and(node) {
+        return None;
+    }
+    let pod = change.after.as_ref()?;
+    Some((pod["spec"]["nodeName"].as_str()?, pod))
+}
+
+fn judge(
+    books: &Books,
+    moment: &Moment<'_>,
+    change: &Change,
+    node: &str,
+    pod: &Value,
+) -> Result<(), String> {
+    let (at, revision) = (change.at, change.revision);
+    let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
+    let Some(object) = states.last().and_then(|state| state.object.as_ref()) else {
+        return Ok(());
+    };
+    let uid = &object["metadata"]["uid"];
+    let is_of_it = |node: &Arc<Value>| node["metadata"]["uid"] == *uid;
+    let came = states
+        .iter()
+        .find(|state| state.object.as_ref().is_some_and(is_of_it));
+    let leaders = moment
+        .instances
+        .iter()
+        .filter(|it| it.leads_since.is_some());
+    let seen = leaders
+        .filter_map(|it| it.nodes_seen.get(uid.as_str()?))
+        .min();
+    let (Some(came), Some(seen)) = (came, seen) else {
+        return Ok(());
+    };
+    // Who has led for a while saw it as it came, or as late as a watch is.
+    if at < *seen + WRITE || *seen > came.at + longest_age(moment) {
+        return Ok(());
+    }
+    let known = books.rules(
+        moment
+            .cluster
+            .at(came.at.saturating_sub(longest_age(moment)))
+            .revision(),
+    );
+    for rule in books.rules(revision - 1) {
+        let was_in_force = known.iter().any(|it| it.uid == rule.uid && is_in_force(it));
+        if !was_in_force || !is_in_force(&rule) || !rule.selects(object) {
+            continue;
+        }
+        let taint = rule.taint();
+        let value = rule.spec.taint.value.as_deref().unwrap_or_default();
+        let is_excused = rule.effect() == TaintEffect::PreferNoSchedule
+            || tolerates(&pod["spec"], &taint, value)
+            || taint.is_on(object)
+            || (rule.is_bootstrap() && rule.is_completed_on(object))
+            || object["metadata"].get("deletionTimestamp").is_some();
+        let was_free = || {
+            books.was_ever(moment, node, (came.at, at), revision, |facts| {
+                facts.met(&rule) != Answer::No
+                    || !rule.selects(facts.node)
+                    || taint.is_on(facts.node)
+            })
+        };
+        if !is_excused && !was_free() {
+            return Err(format!(
+                "pod {} was bound to node {node} at {}, which the leader saw at {}; its conditions under rule {} have never \
+                 been met, and it was never gated",
+                change.key.name,
+                seconds(at),
+                seconds(*seen),
+                rule.name,
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_in_force(rule: &Rule) -> bool {
+    rule.is_live() && rule.adds()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, gated, node, rule};
+
+    #[test]
+    fn a_pod_comes_to_a_node_that_was_closed_or_whose_conditions_were_met() {
+        for (name, is_gated, is_met, seen, fine) in [
+            ("open", false, false, 100, false),
+            ("never seen", false, false, 1000, true),
+            ("gated before", true, false, 100, true),
+            ("met", false, true, 100, true),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(json!({})));
+            story.at(100);
+            story.create(if is_gated {
+                gated(node("n"))
+            } else {
+                node("n")
+            });
+            story
+                .report
+                .nodes_seen
+                .insert(story.uid_of_node("n"), s(seen));
+            if is_met {
+                story.report("n", "Net", "True");
+            }
+            story.at(105);
+            story.create(json!({
+                "kind": "Pod",
+                "metadata": { "name": "web", "namespace": "default" },
+                "spec": { "nodeName": "n", "containers": [{ "name": "web", "image": "web" }] },
+            }));
+            let judged = story.judge(|books| Box::new(Workload::new(books)));
+            assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
+        }
+    }
+}
