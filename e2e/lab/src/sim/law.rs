@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::Time;
+use crate::Key;
 
 /// A law has been broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub struct Report {
     /// When a watch of this process first showed a node, by its UID, or showed it first after the process began to lead; by
     /// whichever was later.
     pub nodes_seen: BTreeMap<String, Time>,
+    /// Writes that were sent while another one to the same object was under way.
+    pub doubled: Vec<(Time, Key)>,
+    /// Writes that were sent by one that did not lead, or had been told to stop.
+    pub unasked: Vec<(Time, Key)>,
 }
 
 /// What laws judge: the cluster after something has happened.

@@ -18,7 +18,7 @@ use super::machine::{Machine, Start};
 use super::rng::Rng;
 use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
-use super::transport::{carry, is_write};
+use super::transport::{carry, is_write, target};
 use super::watches::Feed;
 
 /// How long a request may take.
@@ -84,6 +84,8 @@ pub struct Process<'a> {
     attempt_at: Time,
     /// Until when it is given time to end, and how long it is down then.
     stopping: Option<(Time, Time)>,
+    /// Whether its machine has been told so.
+    was_told_to_stop: bool,
     asleep: Option<Sleep>,
     cut_off_until: Time,
     /// When the machine was asked last, and how often within that second without anything new.
@@ -174,6 +176,7 @@ impl<'a> Process<'a> {
             standing: Standing::default(),
             attempt_at: Time::ZERO,
             stopping: None,
+            was_told_to_stop: false,
             asleep: None,
             cut_off_until: Time::ZERO,
             asked_at: Time::ZERO,
@@ -283,6 +286,7 @@ impl<'a> Process<'a> {
         self.standing = Standing::default();
         self.inputs.clear();
         self.stopping = None;
+        self.was_told_to_stop = false;
         if let Some(Sleep {
             since,
             is_suspended: true,
@@ -539,6 +543,7 @@ impl<'a> Process<'a> {
         }
         self.asked_at = now;
         let inputs = std::mem::take(&mut self.inputs);
+        self.was_told_to_stop |= inputs.iter().any(|input| matches!(input, Input::Stop));
         let effects = guarded(|| machine.take(inputs, clocks))?;
         if machine.has_synced() && self.report.synced_since.is_none() {
             self.report.synced_since = Some(now);
@@ -592,6 +597,16 @@ impl<'a> Process<'a> {
                     }
                     _ => {}
                 }
+            }
+        }
+        if let Some(key) = target(&request) {
+            let life = self.life;
+            let mut others = self.flights.iter().filter(|other| other.life == life);
+            if others.any(|other| target(&other.request).as_ref() == Some(&key)) {
+                self.report.doubled.push((now, key.clone()));
+            }
+            if self.report.leads_since.is_none() || self.was_told_to_stop {
+                self.report.unasked.push((now, key));
             }
         }
         let arrives = now + self.latency();

@@ -24,6 +24,24 @@ pub fn is_write(request: &Request) -> bool {
     )
 }
 
+/// The object that a write is to.
+#[must_use]
+pub fn target(request: &Request) -> Option<Key> {
+    let (kind, name) = match request {
+        Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
+            (Kind::Node, name)
+        }
+        Request::PatchRule { name, .. } | Request::PatchRuleStatus { name, .. } => {
+            (Kind::NodeReadinessRule, name)
+        }
+        Request::PatchNodeClaim { name, .. } | Request::DeleteNodeClaim { name, .. } => {
+            (Kind::NodeClaim, name)
+        }
+        _ => return None,
+    };
+    Some(Key::cluster(kind, name))
+}
+
 /// Carries a request out that was made at `asked` by the clocks of who made it.
 ///
 /// # Errors

@@ -167,7 +167,9 @@ impl Books {
             of_all(&self.daemon_sets),
             rules.filter(|it| *it > after && *it <= until).collect(),
         ];
-        turns.iter_mut().for_each(|turns| turns.sort_unstable());
+        for turns in &mut turns {
+            turns.sort_unstable();
+        }
         turns
     }
 
@@ -183,18 +185,17 @@ impl Books {
         let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
         let states = up_to(states, glances.node);
         let found = states.last()?.object.as_ref()?;
-        let csi_node = self.object(moment, &Key::cluster(Kind::CsiNode, node), glances.csi_node);
+        let csi_node = object(moment, &Key::cluster(Kind::CsiNode, node), glances.csi_node);
         let keys = self.pods.get(node).map_or(&[][..], Vec::as_slice);
         let pods = keys
             .iter()
-            .filter_map(|key| self.object(moment, key, glances.pods));
+            .filter_map(|key| object(moment, key, glances.pods));
         let pods: Vec<_> = pods
             .filter(|pod| pod["spec"]["nodeName"] == *node)
             .cloned()
             .collect();
         let daemon_sets = self.daemon_sets.iter();
-        let daemon_sets =
-            daemon_sets.filter_map(|key| self.object(moment, key, glances.daemon_sets));
+        let daemon_sets = daemon_sets.filter_map(|key| object(moment, key, glances.daemon_sets));
         let daemon_sets: Vec<_> = daemon_sets.cloned().collect();
         Some(ask(&Facts {
             at,
@@ -208,13 +209,6 @@ impl Books {
             passing: &moment.settings.passing_taints,
             eyes_open: eyes_open(moment),
         }))
-    }
-
-    fn object<'m>(&self, moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
-        up_to(moment.cluster.history(key), revision)
-            .last()?
-            .object
-            .as_ref()
     }
 
     /// Whether something was so of a node in this time: at one revision, or with each kind of object as it was at one of its
@@ -275,6 +269,14 @@ impl Books {
         }
         false
     }
+}
+
+/// An object as it was at this revision.
+fn object<'m>(moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
+    up_to(moment.cluster.history(key), revision)
+        .last()?
+        .object
+        .as_ref()
 }
 
 /// The states up to this revision.

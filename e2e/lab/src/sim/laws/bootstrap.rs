@@ -106,7 +106,7 @@ mod tests {
     fn completed(regates: bool) -> (Story, String) {
         let mut story = Story::default();
         story.create(rule(
-            json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }),
+            &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }),
         ));
         let uid = story.uid_of_rule("r");
         story.create(node("n"));

@@ -191,7 +191,7 @@ mod tests {
         let mut story = Story::default();
         let repair = json!({ "readinessTTL": "2m", "action": "DeleteNodeClaim" });
         story.create(rule(
-            json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+            &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
         ));
         let uid = story.uid_of_rule("r");
         let key = format!("{READY_DEADLINE_PREFIX}{uid}");

@@ -130,7 +130,7 @@ fn longest_unwanted(
         });
         match (is_wanted, since) {
             (Some(true), Some(began)) => {
-                longest = longest.max(at - began);
+                longest = longest.max(at.saturating_sub(began));
                 since = None;
             }
             (Some(false), None) => since = Some(at),
@@ -138,7 +138,7 @@ fn longest_unwanted(
             _ => {}
         }
     }
-    longest.max(since.map_or(Time::ZERO, |began| to - began))
+    longest.max(since.map_or(Time::ZERO, |began| to.saturating_sub(began)))
 }
 
 /// Whether the node was there without the taint for so long that it may have run something, whoever sees it late.
@@ -164,7 +164,7 @@ pub(super) fn was_open(
             break;
         };
         if !taint.is_on(object) {
-            open += until - state.at;
+            open += until.saturating_sub(state.at);
         }
         until = state.at;
     }
@@ -195,7 +195,7 @@ mod tests {
             ("unmet long ago", 10, 20, false),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(node("n"));
             story.report("n", "Net", "True");
             for second in 1..=60 {
@@ -221,7 +221,7 @@ mod tests {
     fn a_silent_reporter_justifies_a_closing_after_its_time() {
         for (at, justified) in [(59, false), (60, true)] {
             let mut story = Story::default();
-            story.create(rule(json!({ "heartbeatTimeout": "1m" })));
+            story.create(rule(&json!({ "heartbeatTimeout": "1m" })));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(at);
@@ -234,7 +234,7 @@ mod tests {
     fn an_open_node_is_closed_after_the_grace_period() {
         for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
             let mut story = Story::default();
-            story.create(rule(json!({ "gracePeriod": "2m" })));
+            story.create(rule(&json!({ "gracePeriod": "2m" })));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(unmet_at);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_joining_node_is_closed_at_once() {
         let mut story = Story::default();
-        story.create(rule(json!({ "gracePeriod": "2m" })));
+        story.create(rule(&json!({ "gracePeriod": "2m" })));
         story.at(300);
         story.create(node("n"));
         story.at(301);

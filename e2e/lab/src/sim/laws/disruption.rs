@@ -52,7 +52,7 @@ impl Disruption {
         for first in 0..like_it.len() {
             let window = &like_it[first..];
             let processes: BTreeSet<_> = window.iter().map(|it| it.process).collect();
-            let lasts = last.at - window[0].at;
+            let lasts = last.at.saturating_sub(window[0].at);
             let tokens = rate * lasts.as_secs_f64();
             let Ok(most) = u16::try_from(1 + processes.len()) else {
                 continue;
@@ -191,7 +191,7 @@ mod tests {
     /// So many nodes are open, the first so many break, and Nodegate closes them, each so many seconds after the one before.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {
         let mut story = Story::default();
-        story.create(rule(json!({ "disruption": { "evictionRate": 0.1 } })));
+        story.create(rule(&json!({ "disruption": { "evictionRate": 0.1 } })));
         let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
         for name in &names {
             story.create(node(name));

@@ -161,7 +161,7 @@ fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
             for taint in concerned {
                 match governing(facts.rules, &taint, facts.node) {
                     Some(rule) if rule.has_finalizer => {
-                        governed(books, moment, facts, rule, &taint)?
+                        governed(books, moment, facts, rule, &taint)?;
                     }
                     Some(rule) => return Err(format!("rule {} has no finalizer", rule.name)),
                     None => left(facts, &taint)?,
@@ -326,7 +326,7 @@ mod tests {
             ("False", false, false),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(if is_gated {
                 gated(node("n"))
             } else {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_completed_bootstrap_is_on_record() {
         let mut story = Story::default();
-        story.create(rule(json!({ "enforcementMode": "bootstrap-only" })));
+        story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
         story.create(node("n"));
         story.report("n", "Net", "True");
         story.at(1000);
@@ -360,7 +360,7 @@ mod tests {
     fn a_silent_reporter_closes_a_node() {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
             let mut story = Story::default();
-            story.create(rule(json!({ "heartbeatTimeout": timeout })));
+            story.create(rule(&json!({ "heartbeatTimeout": timeout })));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(1000);
@@ -372,7 +372,7 @@ mod tests {
     fn a_node_in_its_grace_period_may_be_open() {
         for (since, fine) in [(950, true), (100, false)] {
             let mut story = Story::default();
-            story.create(rule(json!({ "gracePeriod": "2m" })));
+            story.create(rule(&json!({ "gracePeriod": "2m" })));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(since);
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_deleted_rule_is_gone_with_its_taints() {
         let mut story = Story::default();
-        story.create(rule(json!({})));
+        story.create(rule(&json!({})));
         story.create(gated(node("n")));
         story.delete_rule("r");
         story.at(1000);
@@ -396,7 +396,7 @@ mod tests {
     fn nothing_is_written_any_more() {
         for (at, fine) in [(990, false), (900, true)] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(node("n"));
             story.report("n", "Net", "False");
             story.at(at);

@@ -232,7 +232,7 @@ mod tests {
             ),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             let mut node = node("n");
             node["metadata"]["annotations"] = json!({ "x": "y" });
             node["spec"] = json!({ "unschedulable": true, "taints": [taint(), gpu, cordon] });

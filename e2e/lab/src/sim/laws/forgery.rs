@@ -90,7 +90,7 @@ mod tests {
             ("another project's", "a", "rule", gpu, false),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             let uid = if uid == "rule" {
                 story.uid_of_rule("r")
             } else {

@@ -1,5 +1,5 @@
-//! Whoever does not lead does not write: what an instance has sent reaches the API server at most as long after it stopped
-//! leading as a request may take.
+//! Whoever does not lead does not write, nor whoever has been told to stop; and a process has one write to an object under way
+//! at a time. What was sent by a leader reaches the API server at most as long after it stopped leading as a request may take.
 
 use std::collections::BTreeMap;
 
@@ -20,18 +20,30 @@ pub struct Leadership {
 
 impl Law for Leadership {
     fn name(&self) -> &'static str {
-        "only a leader writes"
+        "only a leader writes, and one thing at a time"
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        for (instance, report) in moment.instances.iter().enumerate() {
+            if let Some((at, key)) = report.doubled.first() {
+                let at = seconds(*at);
+                return Err(format!(
+                    "instance {instance} sent a write to {key} at {at}, and another one was under way"
+                ));
+            }
+            if let Some((at, key)) = report.unasked.first() {
+                let at = seconds(*at);
+                return Err(format!(
+                    "instance {instance} sent a write to {key} at {at}, and does not lead or was told to stop"
+                ));
+            }
+        }
         for (instance, write) in ours(moment) {
             let Some(key) = target(&write.request) else {
                 continue;
             };
-            let leads = moment
-                .instances
-                .get(instance)
-                .is_some_and(|it| it.leads_since.is_some());
+            let report = moment.instances.get(instance);
+            let leads = report.is_some_and(|it| it.leads_since.is_some());
             let led = self.led.get(&instance);
             if !leads && led.is_none_or(|led| *led + REQUEST < write.at) {
                 return Err(format!(
@@ -44,7 +56,6 @@ impl Law for Leadership {
         let now = moment.cluster.now();
         for (instance, report) in moment.instances.iter().enumerate() {
             if report.leads_since.is_some() {
-                // It has led until somebody looked last, at least.
                 self.led.insert(instance, now);
             }
         }
@@ -58,6 +69,16 @@ mod tests {
 
     use super::*;
     use crate::sim::laws::testing::{Story, node};
+    use crate::{Key, Kind};
+
+    fn judge(story: &Story) -> Result<(), String> {
+        story.judge(|_| Box::<Leadership>::default())
+    }
+
+    fn write(story: &mut Story) {
+        let annotations = json!({ "nodegate.dev/x": "y" });
+        story.patch_by_nodegate("n", &json!({ "metadata": { "annotations": annotations } }));
+    }
 
     #[test]
     fn who_does_not_lead_does_not_write() {
@@ -67,12 +88,21 @@ mod tests {
             story.create(node("n"));
             story.report.leads_since = None;
             story.at(at);
-            story.patch_by_nodegate(
-                "n",
-                &json!({ "metadata": { "annotations": { "nodegate.dev/x": "y" } } }),
-            );
-            let judged = story.judge(|_| Box::<Leadership>::default());
-            assert_eq!(judged.is_ok(), fine, "{at}: {judged:?}");
+            write(&mut story);
+            assert_eq!(judge(&story).is_ok(), fine, "{at}");
+        }
+    }
+
+    #[test]
+    fn one_write_to_a_node_is_under_way_at_a_time_and_none_after_the_end() {
+        for (doubled, unasked, fine) in [(0, 0, true), (1, 0, false), (0, 1, false)] {
+            let key = Key::cluster(Kind::Node, "n");
+            let mut story = Story::default();
+            story.create(node("n"));
+            story.report.doubled = vec![(s(1), key.clone()); doubled];
+            story.report.unasked = vec![(s(1), key); unasked];
+            write(&mut story);
+            assert_eq!(judge(&story).is_ok(), fine);
         }
     }
 }

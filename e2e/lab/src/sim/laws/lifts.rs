@@ -143,7 +143,7 @@ mod tests {
             ("met afterwards", 61, 1000, 60, false),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(gated(node("n")));
             for second in 1..100 {
                 story.at(second);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn another_node_of_the_same_name_justifies_nothing() {
         let mut story = Story::default();
-        story.create(rule(json!({})));
+        story.create(rule(&json!({})));
         story.create(gated(node("n")));
         story.report("n", "Net", "True");
         story.at(5);
@@ -188,7 +188,7 @@ mod tests {
             (json!({ "spec": { "gracePeriod": "1m" } }), false),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(gated(node("n")));
             story.at(100);
             story.patch_rule("r", &patch);
@@ -204,7 +204,7 @@ mod tests {
             let mut story = Story::default();
             let repair = json!({ "readinessTTL": "1m", "action": "Release" });
             story.create(rule(
-                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+                &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
             ));
             story.create(gated(node("n")));
             story.at(at);
@@ -218,7 +218,7 @@ mod tests {
         let mut story = Story::default();
         let both = ["Net", "csidriver.nodegate.dev/ebs"];
         let both = both.map(|kind| json!({ "type": kind, "requiredStatus": "True" }));
-        story.create(rule(json!({ "conditions": both })));
+        story.create(rule(&json!({ "conditions": both })));
         story.create(gated(node("n")));
         story.at(50);
         story.report("n", "Net", "True");
@@ -235,7 +235,7 @@ mod tests {
     fn a_bootstrap_is_put_on_record_only_when_it_is_completed() {
         for met in ["True", "False"] {
             let mut story = Story::default();
-            story.create(rule(json!({ "enforcementMode": "bootstrap-only" })));
+            story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
             story.create(node("n"));
             story.report("n", "Net", met);
             let uid = story.uid_of_rule("r");

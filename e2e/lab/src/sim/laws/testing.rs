@@ -72,14 +72,14 @@ pub fn taint() -> Value {
 }
 
 /// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields besides or instead.
-pub fn rule(fields: Value) -> Value {
+pub fn rule(fields: &Value) -> Value {
     let mut spec = json!({
         "conditions": [{ "type": "Net", "requiredStatus": "True" }],
         "enforcementMode": "continuous",
         "taint": { "key": TAINT, "effect": "NoSchedule" },
         "nodeSelector": { "matchLabels": { "pool": "a" } },
     });
-    json_patch::merge(&mut spec, &fields);
+    json_patch::merge(&mut spec, fields);
     json!({
         "kind": "NodeReadinessRule",
         "metadata": { "name": "r", "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"] },
@@ -117,14 +117,13 @@ impl Story {
             .into_iter()
             .find(|kind| object["kind"] == kind.name());
         let kind = kind.unwrap();
-        let key = match kind.is_namespaced() {
-            true => {
-                let namespace = object["metadata"]["namespace"]
-                    .as_str()
-                    .unwrap_or("default");
-                Key::namespaced(kind, namespace, &name)
-            }
-            false => Key::cluster(kind, &name),
+        let key = if kind.is_namespaced() {
+            let namespace = object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or("default");
+            Key::namespaced(kind, namespace, &name)
+        } else {
+            Key::cluster(kind, &name)
         };
         // The kubelet is ready at once: what admission puts on every node is gone.
         let taints =

@@ -122,10 +122,9 @@ impl Facts<'_> {
         let is = |status: &str| Answer::of(status == asked.required_status.as_str());
         // What is synthesized is `True` or `False`.
         let synthesized = |answer: Answer| match (asked.required_status, answer) {
-            (ConditionStatus::Unknown, _) => Answer::No,
+            (ConditionStatus::Unknown, _) | (ConditionStatus::False, Answer::Yes) => Answer::No,
             (ConditionStatus::True, answer) => answer,
             (ConditionStatus::False, Answer::No) => Answer::Yes,
-            (ConditionStatus::False, Answer::Yes) => Answer::No,
             (ConditionStatus::False, Answer::Maybe) => Answer::Maybe,
         };
         let kind = &*asked.type_;
@@ -179,7 +178,7 @@ impl Facts<'_> {
         if let Some(boot) = self.doubted_boot(rule)
             && written <= boot
         {
-            return match self.at - boot {
+            return match self.at.saturating_sub(boot) {
                 passed if passed < NOT_RENEWED && self.is_known_to_have_rebooted(rule) => {
                     Word::Silent
                 }

@@ -169,7 +169,7 @@ mod tests {
             ("met", false, true, 100, true),
         ] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.at(100);
             story.create(if is_gated {
                 gated(node("n"))

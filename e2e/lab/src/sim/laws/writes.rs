@@ -165,12 +165,8 @@ fn count(times: &mut Times, at: Time, window: Time) -> usize {
 
 /// The object that a write is to, where writes to it are counted.
 pub(super) fn target(request: &Request) -> Option<&Key> {
-    let key = match request {
-        Request::Create { key, .. }
-        | Request::Patch { key, .. }
-        | Request::Update { key, .. }
-        | Request::Delete { key, .. } => key,
-        _ => return None,
+    let (Request::Patch { key, .. } | Request::Delete { key, .. }) = request else {
+        return None;
     };
     matches!(
         key.kind,
@@ -194,7 +190,7 @@ mod tests {
     fn a_fight_over_a_taint_has_pauses() {
         for (pause, fine) in [(10, true), (1, false)] {
             let mut story = Story::default();
-            story.create(rule(json!({})));
+            story.create(rule(&json!({})));
             story.create(node("n"));
             for round in 0..40 {
                 story.at(round * pause);
