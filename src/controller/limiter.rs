@@ -1,13 +1,7 @@
-//! The limit that all writes share, Events among them. The Lease is not held up by it: who cannot renew it stops writing.
+//! The flags that limit how many writes there are, Events among them. The Lease is not held up by that: who cannot renew it
+//! stops writing.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
-
-use prometheus::IntGauge;
-
-use super::metrics::{Metrics, gauge};
-use crate::engine::RequestError;
-use crate::engine::{Limits, Rate, Turn};
+use crate::engine::Rate;
 
 /// How many requests that change something the API server is asked for.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -42,78 +36,6 @@ impl Args {
                 u32::try_from(burst).unwrap_or(u32::MAX)
             }),
         })
-    }
-}
-
-/// The limit that all writes share, for the loop and for those who post Events.
-#[derive(Debug, Clone)]
-pub struct Limiter {
-    limits: Arc<Mutex<Limits>>,
-    /// How many nodes may be written at a time now.
-    shown: IntGauge,
-}
-
-impl Limiter {
-    /// A limit of so many writes at a time, and so many a second where that is limited.
-    pub fn new(at_a_time: u16, rate: Option<Rate>, metrics: &Metrics) -> Self {
-        let shown = metrics.write_limit.clone();
-        shown.set(at_a_time.into());
-        Self {
-            limits: Arc::new(Mutex::new(Limits::new(at_a_time, rate))),
-            shown,
-        }
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut Limits) -> T) -> T {
-        // A panic elsewhere leaves numbers behind that are as good as any.
-        work(&mut self.limits.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether another write may be made while so many are under way.
-    pub fn turn(&self, under_way: usize) -> Turn {
-        self.with(|limits| limits.turn(under_way, Instant::now()))
-    }
-
-    /// When something may be written that does not count among those under way; `None` where that may be done now.
-    pub fn not_before(&self) -> Option<Instant> {
-        match self.turn(0) {
-            Turn::At(at) => Some(at),
-            Turn::Now | Turn::AfterAnother => None,
-        }
-    }
-
-    /// Notes that a write is made; answers when that was.
-    pub fn made(&self) -> Instant {
-        let now = Instant::now();
-        self.with(|limits| limits.made(now));
-        now
-    }
-
-    /// Takes in the answer to a write that was made at this time.
-    pub fn answered(&self, made: Instant, error: Option<&RequestError>) {
-        self.with(|limits| {
-            match error {
-                Some(
-                    RequestError::Throttled { come_again, .. }
-                    | RequestError::Broken { come_again, .. },
-                ) => limits.overloaded(made, *come_again, Instant::now()),
-                Some(RequestError::TimedOut(_)) => limits.overloaded(made, None, Instant::now()),
-                Some(RequestError::Unreachable(_)) => {}
-                None
-                | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
-                    limits.dealt_with(made);
-                }
-            }
-            self.shown.set(gauge(limits.at_a_time()));
-        });
-    }
-
-    /// Waits until an Event may be posted, and notes that it is; answers when that was.
-    pub async fn turn_for_event(&self) -> Instant {
-        while let Some(at) = self.not_before() {
-            tokio::time::sleep_until(at.into()).await;
-        }
-        self.made()
     }
 }
 

@@ -1,24 +1,28 @@
-//! The controller: watches, caches, the reconcile loop, and everything that is written to the cluster.
+//! The controller: carries what the cluster shows to the [`engine`](crate::engine), and what the engine says to the cluster.
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `driver` | the loop |
 //! | `watch` | one watch for each kind of object, feeding one channel |
-//! | `writer` | requests that change something, with a deadline each |
-//! | `events` | Kubernetes Events, behind the writes |
-//! | `limiter` | the limit that all writes share |
+//! | `requests` | the requests that the engine asks for, each with a deadline |
+//! | `looks` | those of a last look |
+//! | `events` | notices as Kubernetes Events |
+//! | `lease` | leader election |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics` | Prometheus metrics |
-//! | `lease` | leader election |
+//! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
-pub mod events;
-pub mod health;
+mod driver;
+mod events;
+mod health;
 mod lease;
-pub mod limiter;
-pub mod metrics;
+mod limiter;
+mod looks;
+mod metrics;
+mod requests;
 mod unused;
 mod watch;
-pub mod writer;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -29,11 +33,9 @@ use tracing::info;
 
 use crate::client;
 use crate::config::{Config, ConfigError};
-use crate::engine::cache::Cache;
 use crate::engine::election::Loss;
 use crate::engine::io::Now;
-use crate::engine::look::Looker;
-use crate::engine::reconcile::{Ended, Inputs, Leadership, Reconciler, Settings, Signals};
+use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
@@ -41,13 +43,12 @@ use crate::serve;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
-use events::EventSink;
+use driver::{Driver, Ended, Inputs, Leadership, Signals};
 use health::Readiness;
 use lease::{Election, Sight};
-use limiter::Limiter;
 use metrics::Metrics;
+use requests::Requester;
 use watch::Feeder;
-use writer::Writer;
 
 /// How many nodes are written at a time, unless the command line says otherwise.
 const WRITES_AT_A_TIME: u16 = 64;
@@ -168,16 +169,6 @@ pub fn metric_descriptions() -> Vec<Description> {
     Metrics::new().descriptions()
 }
 
-impl From<&Args> for Settings {
-    fn from(args: &Args) -> Self {
-        Self {
-            concurrency: args.node_concurrent_reconciles.into(),
-            status_node_limit: args.status_node_limit.into(),
-            disruption_limits: Limits::from(&args.guard),
-        }
-    }
-}
-
 /// Runs the controller until it is told to stop by SIGTERM or SIGINT.
 ///
 /// # Errors
@@ -219,7 +210,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         "nodegate controller starting"
     );
     args.unused.log();
-    let (sender, changes) = mpsc::channel(CHANGES);
+    let (sender, seen) = mpsc::channel(CHANGES);
     let (confirmations, confirmed) = cell::channel(0);
     let feeder = Feeder {
         changes: sender,
@@ -231,47 +222,38 @@ pub async fn run(args: Args) -> Result<(), Error> {
     watch::spawn_all(&client, &classes, args.enable_karpenter, &feeder);
     drop(feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
-    let at_a_time = args.node_concurrent_reconciles;
-    let limiter = Limiter::new(at_a_time, args.limiter.rate(), &metrics);
-    let (busy, is_busy) = cell::channel(false);
-    let events = EventSink::start(
-        client.clone(),
-        instance.name.clone(),
-        is_busy,
-        limiter.clone(),
-        metrics.events_dropped.clone(),
-    );
-    let looker = Looker::new(client.clone(), &classes, metrics.clone());
-    let cache = Cache::new(
-        classes,
-        config.passing_taints,
-        args.publish_conditions,
-        args.enable_karpenter,
-        Now {
-            wall: Timestamp::now(),
-            monotonic: Instant::now(),
-        },
-    );
-    let settings = Settings::from(&args);
-    let writer = Writer::new(&client, limiter, metrics.clone());
-    let (seen, sight) = cell::channel(Instant::now());
+    let settings = Settings {
+        classes: classes.clone(),
+        passing_taints: config.passing_taints,
+        publish_conditions: args.publish_conditions,
+        enable_karpenter: args.enable_karpenter,
+        concurrency: args.node_concurrent_reconciles,
+        rate: args.limiter.rate(),
+        status_node_limit: args.status_node_limit.into(),
+        disruption_limits: Limits::from(&args.guard),
+    };
+    let now = Now {
+        wall: Timestamp::now(),
+        monotonic: Instant::now(),
+    };
+    let (seen_at, sight) = cell::channel(now.monotonic);
     let sight = Sight {
         readiness: readiness.subscribe(),
         seen: sight,
     };
     let signals = Signals {
-        busy,
         readiness,
         confirmations,
-        seen,
+        seen: seen_at,
     };
-    let reconciler = Reconciler::new(cache, writer, looker, events, signals, metrics, settings);
+    let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
+    let driver = Driver::new(Engine::new(settings, now), requester, signals, metrics);
     let inputs = Inputs {
-        changes,
+        seen,
         leadership,
         surveys,
     };
-    let run = Box::pin(reconciler.run(inputs, shutdown));
+    let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
         let election = Election::new(client, &namespace, instance.unique, sight);

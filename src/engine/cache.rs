@@ -27,7 +27,6 @@ mod unreadable;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use jiff::Timestamp;
 
@@ -41,7 +40,7 @@ use crate::plan::{ClusterState, Doubts, NodeState};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
 use dirty::Dirty;
-use karpenter::KarpenterCache;
+pub use karpenter::KarpenterCache;
 use relists::Relists;
 pub use rules::CachedRule;
 use unreadable::Unreadables;
@@ -89,8 +88,6 @@ pub struct Cache {
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
-    /// When the last look at the cluster was asked for that was taken in.
-    looked_at: Option<Instant>,
     /// What was in doubt when it was last asked.
     doubts: Doubts,
     /// Whether anything at all was in doubt then.
@@ -145,7 +142,6 @@ impl Cache {
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
-            looked_at: None,
             doubts: Doubts::ALL,
             is_certain: false,
             settles_at: None,

@@ -1,7 +1,5 @@
 //! What a last look has read, past all watches.
 
-use std::time::Instant;
-
 use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
 
 /// What there is of one node.
@@ -18,8 +16,6 @@ pub struct NodeEvidence {
 /// What is the same for all nodes.
 #[derive(Debug)]
 pub struct ClusterEvidence {
-    /// When it was asked for.
-    pub asked: Instant,
     /// All rules.
     pub rules: List<RuleObject>,
     /// The labelled `DaemonSet`s of each class.

@@ -1,7 +1,7 @@
 //! What goes into the engine and what comes out of it: values, all of them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
@@ -26,6 +26,12 @@ pub struct Now {
     pub wall: Timestamp,
     /// What every duration is measured by. It goes at an even pace, but not while the machine is suspended.
     pub monotonic: Instant,
+}
+
+/// How long it is to a time from another one by the same clock; nothing where it is past.
+#[must_use]
+pub fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 
 /// Something that the engine is told.
@@ -229,6 +235,17 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether it changes something.
+    #[must_use]
+    pub const fn is_write(&self) -> bool {
+        !matches!(
+            self,
+            Self::ReadNode { .. } | Self::LookAtNode { .. } | Self::LookAtCluster
+        )
+    }
+}
+
 /// What the API server has answered.
 #[derive(Debug)]
 pub enum Answer {
@@ -249,6 +266,39 @@ pub enum Answer {
     /// It has been done.
     Done,
 }
+
+/// Each of these takes what its request is answered by.
+macro_rules! expect {
+    ($($name:ident: $variant:ident($given:ident) -> $type:ty = $taken:expr;)*) => {
+        impl Answer {
+            $(pub(super) fn $name(self) -> Result<$type, RequestError> {
+                match self {
+                    Self::$variant($given) => Ok($taken),
+                    other => Err(other.is_unexpected()),
+                }
+            })*
+        }
+    };
+}
+
+expect! {
+    metadata: NodeMetadata(it) -> NodeMetadata = it;
+    node: Node(it) -> NodeObject = *it;
+    rule: Rule(it) -> RuleObject = *it;
+    version: Version(it) -> Version = it;
+    node_evidence: NodeEvidence(it) -> NodeEvidence = it;
+    cluster_evidence: ClusterEvidence(it) -> ClusterEvidence = it;
+}
+
+impl Answer {
+    fn is_unexpected(&self) -> RequestError {
+        RequestError::Failed(format!("the answer is not what was asked for: {self:?}"))
+    }
+}
+
+/// The reason of anything that could not be carried out on a node: counted beside the one that says what it was, as the
+/// upstream project does, and the reason in a rule's `failedNodes`.
+pub const EVALUATION_ERROR: &str = "EvaluationError";
 
 /// Something that has happened once.
 #[derive(Debug, Clone, PartialEq)]

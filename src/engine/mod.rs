@@ -1,48 +1,63 @@
-//! Small state machines that say what may be done and when: values in, values out. Nothing here has a clock, a client or a
-//! task of its own; every time is a parameter.
+//! The engine: a machine that takes what was seen and says what to do. Values in, values out: nothing here has a client, a
+//! task, a clock or a registry of metrics of its own; every time is a parameter. What the laboratory drives is what runs in
+//! production, and the driver in [`crate::controller`] only carries.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `clock` | two clocks made into one time that shows when one of them was set, or the process stood still |
-//! | `certainty` | since when what the watches have shown of each kind is certain |
-//! | `backoff` | when something that failed is tried again |
-//! | `contention` | how soon a change is made again that somebody keeps undoing |
-//! | `election` | who leads, and until when |
-//! | `limits` | how many writes may be made at a time, and a second |
-//! | `outage` | what may be done while the API server cannot be reached |
-//! | `refusals` | what of a node's changes is tried again, once the whole has been refused |
-//! | `repetitions` | which of many equal complaints are told |
-//! | `retries` | whose turn it is to try again what has been refused |
+//! | `machine` | [`Engine`]: what is taken in, in which order what follows, when to come back |
+//! | [`io`] | what goes in and comes out |
+//! | [`kind`], [`evidence`], [`broken`] | what is watched, what a last look has read, what cannot be understood |
+//! | [`cache`] | what has been seen, and since when that view is certain |
+//! | `nodes` | what is under way for each node |
+//! | `node_writes`, `conditions` | the writes of its taints and annotations, and of its published conditions |
+//! | `looks` | last looks: what a decision depends on, read past all watches |
+//! | `announce`, `repairs`, `claims` | what is told of it, what follows when it does not get ready, its `NodeClaim` |
+//! | `rules` | the rules themselves: finalizers, deletion, status |
+//! | `status` | a rule's status |
+//! | `closures` | which open nodes a rule may close now |
+//! | `patch` | the patches that carry plans out |
+//! | `outbox` | what leaves the engine, as it turns up |
+//! | `turns` | whose turn it is to be written |
+//! | `timers` | what happens when |
+//! | [`notice`], `notices` | every event in words, and those that wait to be posted |
+//! | `survey` | how the cluster and the rules do, as gauges show it |
+//! | `clock`, `certainty`, [`election`] | small machines: two clocks made into one, since when what was seen is certain, who leads |
 
 mod announce;
 pub mod broken;
 pub mod cache;
 mod certainty;
+mod claims;
 mod clock;
+mod closures;
 mod conditions;
-mod disruption;
 pub mod election;
 mod error;
 pub mod evidence;
 pub mod io;
 pub mod kind;
-pub mod look;
-pub(crate) mod map;
+mod looks;
+mod machine;
+mod map;
 mod node_writes;
 mod nodes;
 pub mod notice;
-pub mod patch;
-pub mod reconcile;
+mod notices;
+mod outbox;
+mod patch;
 mod repairs;
 mod rules;
 mod status;
 mod survey;
+mod timers;
 mod turns;
 mod unreadable;
 
 pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
 pub use error::RequestError;
+pub use machine::{Engine, Settings};
+pub use survey::{RuleSurvey, Survey};
 pub use turns::{
     Backoff, Contention, Limits, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
 };

@@ -1,22 +1,19 @@
-//! The loop's writes of nodes' taints and annotations: how they are started, and what follows from how they end.
+//! The writes of a node's taints and annotations: what of a plan is written, and what follows from how that ends.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use json_patch::Patch as JsonPatch;
 use tracing::debug;
 
-use super::announce::{tell, tell_undone};
-use super::nodes::NodeWork;
-use super::reconcile::{Done, Reconciler};
-use super::status::Failure;
-use crate::controller::metrics::{
-    ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR, seconds_between,
-};
-use crate::engine::RequestError;
-use crate::engine::{Backoff, Pauses, Refusals, Retries};
-use crate::object::{Node, NodeMetadata, NodeObject, Taint};
+use super::announce::{tell_change, tell_undone};
+use super::error::RequestError;
+use super::io::{Count, Request};
+use super::notice::About;
+use super::outbox::{Outbox, Purpose};
+use super::patch;
+use super::turns::{Backoff, Contention, Pauses, Refusals};
+use crate::object::{Node, NodeMetadata, Taint};
 use crate::plan::{
     self, ChangeKind, ClusterState, Decision, History, NodePlan, NodeState, Outcome, Part,
     Standing, TaintChange, TaintId,
@@ -25,33 +22,35 @@ use crate::plan::{
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 
-/// A write of a node's taints and annotations.
-#[derive(Debug)]
-pub(super) struct NodeWrite {
-    pub(super) name: Arc<str>,
-    subject: Subject,
-    /// The taints that the node has if this succeeds, where they change.
-    pub(super) taints: Option<Vec<Taint>>,
-    pub(super) changes: Vec<TaintChange>,
-    pub(super) completions: Vec<Completion>,
+/// What is under way for one node's taints and annotations.
+#[derive(Debug, Default)]
+pub struct WriteWork {
+    under_way: Option<NodeWrite>,
+    retry: Backoff,
+    conflicts: u32,
+    /// What the API server has refused.
+    refusals: Refusals<Option<TaintId>>,
+    /// It is the node's turn to try again what has been refused.
+    has_turn: bool,
+    /// What somebody else keeps undoing.
+    contention: Contention<TaintId, ChangeKind>,
 }
 
-impl NodeWrite {
-    /// What carries out this plan.
-    pub(super) fn of(node: &Node, plan: NodePlan<'_>, subject: Subject) -> Self {
-        Self {
-            name: node.name.clone(),
-            subject,
-            completions: completions(node, &plan),
-            taints: plan.taints,
-            changes: plan.changes,
-        }
-    }
+/// A write of a node's taints and annotations.
+#[derive(Debug)]
+pub struct NodeWrite {
+    subject: Subject,
+    /// The taints that the node has if this succeeds, where they change.
+    pub taints: Option<Vec<Taint>>,
+    /// What it changes.
+    pub changes: Vec<TaintChange>,
+    /// The bootstraps that it completes.
+    pub completed: Vec<Completed>,
 }
 
 /// What a write is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Subject {
+pub enum Subject {
     /// All that there is to write, which may be more than one thing.
     Several,
     /// One taint, with what goes with it; or annotations that go with none.
@@ -76,7 +75,7 @@ impl Subject {
 }
 
 /// What of a node's plan is written now.
-pub(super) enum Choice<'a> {
+enum Choice<'a> {
     /// This much of it.
     Write(Box<NodePlan<'a>>, Subject),
     /// Nothing before this time.
@@ -85,236 +84,209 @@ pub(super) enum Choice<'a> {
     Nothing,
 }
 
-impl<'a> Choice<'a> {
+/// A bootstrap that a write completes.
+#[derive(Debug)]
+pub struct Completed {
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
+    pub since: Option<Timestamp>,
+}
+
+/// What follows from how a write has ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It has been carried out: the node's metadata are these now.
+    CarriedOut(NodeWrite, NodeMetadata),
+    /// The node has changed in the meantime and is read again, which is waited for.
+    ReadAgain,
+    /// It has been refused for the sake of these changes, in these words.
+    Refused(Vec<TaintChange>, String),
+    /// It is made again in its own time.
+    Failed,
+}
+
+impl WriteWork {
+    /// Whether a write is under way, or the read after one.
+    pub fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Takes in that it is the node's turn to try again what has been refused.
+    pub fn take_turn(&mut self) {
+        self.has_turn = true;
+    }
+
+    /// Names of the rules whose changes somebody keeps undoing.
+    pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
+        self.contention.contended(now)
+    }
+
+    /// Writes what of a plan can be written now. `known` is what it was made of.
+    pub fn write<'a>(
+        &mut self,
+        plan: NodePlan<'a>,
+        known: (ClusterState<'a>, NodeState<'a>, History<'a>),
+        out: &mut Outbox,
+    ) {
+        let node = known.1.node;
+        match self.choose(plan, known, out) {
+            Choice::Write(plan, subject) => {
+                let request = Request::PatchNode {
+                    name: node.name.clone(),
+                    patch: patch::node(node, &plan),
+                };
+                self.under_way = Some(NodeWrite {
+                    subject,
+                    completed: completed(node, &plan),
+                    taints: plan.taints,
+                    changes: plan.changes,
+                });
+                out.ask(Purpose::Node(node.name.clone()), request);
+            }
+            Choice::Later(at) => out.timers.wake_node(&node.name, at),
+            Choice::Nothing => {}
+        }
+    }
+
     /// All of the plan, as long as the API server has refused none of it and nobody undoes it; else the first part of it
     /// that nothing stands against.
-    pub(super) fn of(
+    fn choose<'a>(
+        &mut self,
         plan: NodePlan<'a>,
-        cluster: ClusterState<'a>,
-        (state, history): (NodeState<'a>, History<'a>),
-        work: &mut NodeWork,
-        retries: &mut Retries,
-        now: Timestamp,
-    ) -> Self {
-        let clock = Instant::now();
-        if !work.contention.is_empty() {
+        (cluster, state, history): (ClusterState<'a>, NodeState<'a>, History<'a>),
+        out: &mut Outbox,
+    ) -> Choice<'a> {
+        let (now, retries) = (out.now.monotonic, &mut out.turns.nodes);
+        if !self.contention.is_empty() {
             let is_right =
                 |taint: &TaintId, change| is_rightly_undone(state.node, &plan, taint, change);
-            work.contention.forget(clock, is_right);
+            self.contention.forget(now, is_right);
         }
         if !plan.writes_node() {
-            work.retry = Backoff::default();
-            work.conflicts = 0;
-            work.refusals = Refusals::default();
-            work.has_turn = false;
+            self.retry = Backoff::default();
+            self.conflicts = 0;
+            self.refusals = Refusals::default();
+            self.has_turn = false;
             retries.forget(&state.node.name);
-            return Self::Nothing;
+            return Choice::Nothing;
         }
-        if let Some(at) = work.retry.not_before(clock) {
-            return Self::Later(at);
+        if let Some(at) = self.retry.not_before(now) {
+            return Choice::Later(at);
         }
-        let NodeWork {
-            refusals,
-            contention,
-            has_turn,
-            ..
-        } = work;
         let undone_until = |change: &TaintChange| {
             let is_taint = |taint: &TaintId| taint.is_of(change);
-            contention.not_before(is_taint, change.kind, clock)
+            self.contention.not_before(is_taint, change.kind, now)
         };
         let is_plain = |change: &TaintChange| {
             undone_until(change).is_none() && !retries.is_locked_out(&change.key)
         };
-        if refusals.is_empty() && plan.changes.iter().all(is_plain) {
+        if self.refusals.is_empty() && plan.changes.iter().all(is_plain) {
             let subject = Subject::of(&plan);
-            return Self::Write(Box::new(plan), subject);
+            return Choice::Write(Box::new(plan), subject);
         }
-        let parts = plan::parts(cluster, state, history, now);
+        let parts = plan::parts(cluster, state, history, out.now.wall);
         let taints: Vec<_> = parts.iter().map(|part| part.taint.clone()).collect();
-        refusals.retain(&taints);
+        self.refusals.retain(&taints);
         let mut later: Option<Instant> = None;
         for Part { taint, plan } in parts {
             let undone_until = plan.changes.iter().filter_map(undone_until).max();
-            let until = refusals.not_before(&taint, clock).max(undone_until);
+            let until = self.refusals.not_before(&taint, now).max(undone_until);
             if let Some(until) = until {
                 later = later.into_iter().chain([until]).min();
                 continue;
             }
             let what = key_of(taint.as_ref());
-            let times = refusals.times(&taint);
+            let times = self.refusals.times(&taint);
             let is_free = times == 0 && !retries.is_locked_out(what);
             if is_free
-                || std::mem::take(has_turn)
-                || retries.turn(&state.node.name, what, times, clock)
+                || std::mem::take(&mut self.has_turn)
+                || retries.turn(&state.node.name, what, times, now)
             {
-                return Self::Write(Box::new(plan), Subject::One(taint));
+                return Choice::Write(Box::new(plan), Subject::One(taint));
             }
         }
-        later.map_or(Self::Nothing, Self::Later)
-    }
-}
-
-/// A bootstrap that a write completes.
-#[derive(Debug)]
-pub(super) struct Completion {
-    rule: Arc<str>,
-    /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
-    since: Option<Timestamp>,
-}
-
-impl Reconciler {
-    pub(super) fn write_node(&mut self, write: NodeWrite, patch: JsonPatch) {
-        self.node_writes += 1;
-        let writer = self.writer.clone();
-        self.start(async move {
-            let result = writer.patch_node(&write.name, patch).await;
-            let fresh = match result {
-                Err(RequestError::Conflict) => writer.read_node(&write.name).await.ok(),
-                _ => None,
-            };
-            Done::Node {
-                write,
-                result,
-                fresh,
-            }
-        });
+        later.map_or(Choice::Nothing, Choice::Later)
     }
 
-    /// Counts what a write has done, save for rules that are gone: nothing would take their series away again.
-    fn count(&self, write: &NodeWrite, now: Timestamp) {
-        let is_there = |rule: &str| self.cache.rules().contains_key(rule);
-        let changes = write.changes.iter();
-        for change in changes.filter(|change| is_there(&change.rule_name)) {
-            self.metrics.count_change(change, now);
-        }
-        let completions = write.completions.iter().filter(|done| is_there(&done.rule));
-        for Completion { rule, since } in completions {
-            self.metrics
-                .bootstrap_completed
-                .with_label_values(&[rule])
-                .inc();
-            if let Some(since) = since {
-                let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
-                duration.observe(seconds_between(*since, now));
-            }
-        }
-    }
-
-    pub(super) fn finish_node(
+    /// Takes in how the write that is under way has ended.
+    pub fn answered(
         &mut self,
-        write: NodeWrite,
+        name: &Arc<str>,
         result: Result<NodeMetadata, RequestError>,
-        fresh: Option<NodeObject>,
-    ) {
-        self.node_writes -= 1;
-        let now = Timestamp::now();
-        if result.is_ok() {
-            self.count(&write, now);
-        }
-        let clock = Instant::now();
-        let NodeWrite {
-            name,
-            subject,
-            taints,
-            changes,
-            ..
-        } = write;
-        let Some(work) = self.nodes.get_mut(&name) else {
-            return;
-        };
-        work.writing = false;
-        match result {
-            Ok(node) => {
-                work.retry = Backoff::default();
-                work.conflicts = 0;
-                match &subject {
-                    Subject::Several => {
-                        for change in &changes {
-                            self.retries.carried_out(&change.key, 0, clock);
-                        }
-                    }
-                    Subject::One(taint) => {
-                        let times = work.refusals.carried_out(taint);
-                        self.retries
-                            .carried_out(key_of(taint.as_ref()), times, clock);
-                    }
-                }
-                for change in &changes {
-                    tell(&self.events, &node, change);
-                    let rule = &change.rule_name;
-                    let taint = change.taint();
-                    if let Some(undone) = work.contention.made(taint, change.kind, rule, clock) {
-                        if self.cache.rules().contains_key(rule.as_str()) {
-                            self.metrics.taints_undone.with_label_values(&[rule]).inc();
-                        }
-                        tell_undone(&self.events, &node, change, undone);
-                    }
-                    if change.kind == ChangeKind::Added
-                        && let Some(rule) = self.rules.get_mut(&*change.rule_uid)
-                    {
-                        rule.closed(&name);
-                    }
-                }
-                self.cache.patched_node(node, taints);
+        out: &mut Outbox,
+    ) -> Option<Ended> {
+        let write = self.under_way.take()?;
+        let now = out.now.monotonic;
+        Some(match result {
+            Ok(metadata) => {
+                self.carried_out(&write, &About::node(name, &metadata.uid), out);
+                Ended::CarriedOut(write, metadata)
             }
             Err(RequestError::Conflict) => {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
-                work.conflicts += 1;
-                if work.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    work.retry.failed(Pauses::REFUSED, Instant::now());
+                self.conflicts += 1;
+                if self.conflicts > CONFLICTS_WITHOUT_PAUSE {
+                    self.retry.failed(Pauses::REFUSED, now);
                 }
-                if let Some(node) = fresh {
-                    self.cache.update_node(node, now);
-                }
+                self.under_way = Some(write);
+                let request = Request::ReadNode { name: name.clone() };
+                out.ask(Purpose::NodeAgain(name.clone()), request);
+                Ended::ReadAgain
             }
             Err(RequestError::Gone) => {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
-                work.retry.failed(Pauses::REFUSED, Instant::now());
+                self.retry.failed(Pauses::REFUSED, now);
+                Ended::Failed
             }
             // All wait for these together.
-            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => {}
-            Err(error) => match subject {
+            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => Ended::Failed,
+            Err(error) => match write.subject {
                 // Who knows for the sake of what.
-                Subject::Several => work.refusals.split(),
+                Subject::Several => {
+                    self.refusals.split();
+                    Ended::Failed
+                }
                 Subject::One(taint) => {
                     let key = key_of(taint.as_ref()).to_owned();
-                    let before = work.refusals.refused(taint, clock);
-                    self.retries.refused(&key, before, clock);
-                    self.blame(&name, &changes, &error.to_string(), now);
-                    self.complain("cannot write the node", &name, &error);
+                    let before = self.refusals.refused(taint, now);
+                    out.turns.nodes.refused(&key, before, now);
+                    out.turns
+                        .complain("cannot write the node", name, &error, now);
+                    Ended::Refused(write.changes, error.to_string())
                 }
             },
-        }
-        self.cache.mark(&name);
+        })
     }
 
-    /// Notes that these changes of a node have failed, and why.
-    fn blame(&mut self, name: &Arc<str>, changes: &[TaintChange], message: &str, now: Timestamp) {
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        for change in changes {
-            let (reason, what) = match change.kind {
-                ChangeKind::Added => (ADD_TAINT_ERROR, "add"),
-                ChangeKind::Removed => (REMOVE_TAINT_ERROR, "remove"),
-            };
-            let failure = Failure {
-                reason: EVALUATION_ERROR,
-                message: format!("failed to {what} taint: {message}"),
-            };
-            let Some(rule) = self.rules.get_mut(&*change.rule_uid) else {
-                continue;
-            };
-            for reason in [reason, EVALUATION_ERROR] {
-                let labels = [&*change.rule_name, reason];
-                self.metrics.failures.with_label_values(&labels).inc();
+    /// Takes in that the node has been read again after a conflict.
+    pub fn read_again(&mut self) {
+        self.under_way = None;
+    }
+
+    fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Outbox) {
+        let now = out.now.monotonic;
+        self.retry = Backoff::default();
+        self.conflicts = 0;
+        match &write.subject {
+            Subject::Several => {
+                for change in &write.changes {
+                    out.turns.nodes.carried_out(&change.key, 0, now);
+                }
             }
-            if rule.tally.fail(name, failure, now) {
-                rule.status_changed(&mut self.timers);
+            Subject::One(taint) => {
+                let times = self.refusals.carried_out(taint);
+                let key = key_of(taint.as_ref());
+                out.turns.nodes.carried_out(key, times, now);
             }
-            if !work.recorded_by.contains(rule.uid()) {
-                work.recorded_by.push(rule.uid().clone());
+        }
+        for change in &write.changes {
+            tell_change(about, change, out);
+            let (taint, rule) = (change.taint(), &change.rule_name);
+            if let Some(undone) = self.contention.made(taint, change.kind, rule, now) {
+                let rule = rule.as_str().into();
+                out.count(Count::Undone { rule });
+                tell_undone(about, change, undone, out);
             }
         }
     }
@@ -346,7 +318,7 @@ fn key_of(taint: Option<&TaintId>) -> &str {
 }
 
 /// The bootstraps that this plan completes.
-fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
+fn completed(node: &Node, plan: &NodePlan<'_>) -> Vec<Completed> {
     let completes = |outcome: &&Outcome<'_>| match outcome.standing {
         // A node that is given up does not count as one that got ready.
         Standing::Governs(Decision::GiveUp) => false,
@@ -356,7 +328,7 @@ fn completions(node: &Node, plan: &NodePlan<'_>) -> Vec<Completion> {
     plan.outcomes
         .iter()
         .filter(completes)
-        .map(|outcome| Completion {
+        .map(|outcome| Completed {
             rule: outcome.rule.name.clone(),
             since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
         })
@@ -376,11 +348,8 @@ mod tests {
             .spec("regateOnReboot: true");
         let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
         let since = |world: &crate::testing::World| {
-            let completions = completions(&world.node, &world.plan());
-            completions
-                .into_iter()
-                .map(|it| it.since)
-                .collect::<Vec<_>>()
+            let completed = completed(&world.node, &world.plan());
+            completed.into_iter().map(|it| it.since).collect::<Vec<_>>()
         };
         let first = world(&booted("a")).rule(&gate);
         assert_eq!(since(&first), [Some(at(0))]);

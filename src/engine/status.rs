@@ -14,7 +14,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::repairs::Prospects;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, TaintStatus,
@@ -22,6 +21,7 @@ use crate::api::{
 use crate::guard::Report;
 use crate::plan::{Decision, Held, PassedOver};
 use crate::rule::{CompiledSpec, Rule};
+use crate::wording::cut;
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;
@@ -32,6 +32,15 @@ pub use written::Written;
 const LIST_BUDGET: usize = 40_000;
 /// The longest failure message that is kept, in bytes.
 const MAX_MESSAGE: usize = 256;
+
+/// What a dry run would do about nodes that are not ready in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prospects {
+    /// Nodes that would be repaired.
+    pub repaired: usize,
+    /// Nodes that would not, because too many are unhealthy.
+    pub blocked: usize,
+}
 
 /// What goes into a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +124,7 @@ fn list_failures(
         let mut failed = NodeFailure {
             node_name: name.to_string(),
             reason: Some(failure.reason.into()),
-            message: Some(shortened(&failure.message)),
+            message: Some(cut(failure.message.clone(), MAX_MESSAGE)),
             last_evaluation_time: Time(whole_second(*at)),
         };
         if let Some(previous) = previous
@@ -269,11 +278,4 @@ fn count(number: usize) -> i32 {
 /// The API writes times in whole seconds, so that is what is compared.
 fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
-fn shortened(message: &str) -> String {
-    let end = (0..=MAX_MESSAGE.min(message.len()))
-        .rev()
-        .find(|end| message.is_char_boundary(*end));
-    message[..end.unwrap_or_default()].to_owned()
 }

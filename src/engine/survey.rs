@@ -1,119 +1,145 @@
-//! The gauges, worked out from what the loop knows when they are asked for.
+//! How the cluster and the rules are doing, as gauges show it: worked out when they are asked for, so that keeping it costs
+//! nothing in between.
 
-use std::collections::HashMap;
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::Timestamp;
-
-use super::reconcile::Reconciler;
+use super::cache::Cache;
+use super::io::{Now, until};
+use super::map::Map;
+use super::nodes::Nodes;
+use super::rules::{RuleWork, Rules};
 use crate::api::ConditionStatus;
 use crate::condition::Source;
-use crate::controller::metrics::{gauge, seconds_between};
+use crate::guard::Report;
 use crate::plan::WhyPassedOver;
+use crate::rule::CompiledSpec;
 
-impl Reconciler {
-    /// Brings the gauges up to date.
-    pub(super) fn survey(&self) {
-        let metrics = &self.metrics;
-        metrics.reset_gauges();
-        metrics.queue_depth.set(gauge(self.cache.dirty_count()));
-        metrics.writes_in_flight.set(gauge(self.in_flight.len()));
-        for (kind, size) in self.cache.sizes() {
-            metrics
-                .cache_objects
-                .with_label_values(&[kind])
-                .set(gauge(size));
-        }
-        for (kind, number) in self.cache.unreadable_counts() {
-            let gauges = &metrics.unreadable_objects;
-            gauges.with_label_values(&[kind]).set(gauge(number));
-        }
-        self.survey_rules();
-    }
+/// How the cluster and the rules are doing.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Whether this instance leads.
+    pub leads: bool,
+    /// Nodes that wait to be evaluated.
+    pub queue_depth: usize,
+    /// Requests under way.
+    pub under_way: usize,
+    /// How many nodes may be written at a time now.
+    pub write_limit: usize,
+    /// Objects in the cache by kind.
+    pub objects: Vec<(&'static str, usize)>,
+    /// Objects that cannot be understood by kind.
+    pub unreadable: BTreeMap<&'static str, usize>,
+    /// All rules.
+    pub rules: Vec<RuleSurvey>,
+    /// Nodes by class (empty for what belongs to none), type and status of synthesized conditions.
+    pub synthesized: BTreeMap<(Arc<str>, Arc<str>, &'static str), usize>,
+}
 
-    /// Brings the gauges about rules up to date.
-    fn survey_rules(&self) {
-        let now = Timestamp::now();
-        let classes = self.cache.cluster().classes;
-        let mut synthesized: HashMap<(&str, &str, &str), ConditionStatus> = HashMap::new();
-        for work in self.rules.values() {
-            let Some(cached) = self.cache.rules().get(&work.name) else {
+/// How one rule is doing.
+#[derive(Debug, Default)]
+pub struct RuleSurvey {
+    /// Its name.
+    pub rule: Arc<str>,
+    /// Nodes that it holds and that it has released; not for a dry run.
+    pub held: Option<usize>,
+    /// The same of those that it has released.
+    pub released: Option<usize>,
+    /// Nodes by state, unless the rule cannot be used.
+    pub states: Option<[(&'static str, usize); 3]>,
+    /// Labelled `DaemonSet`s that do not tolerate the rule's taint.
+    pub shut_out: usize,
+    /// Those in namespaces that their class does not cover.
+    pub outside_namespaces: usize,
+    /// How the zones of its disruption guard do.
+    pub zones: Option<Report>,
+    /// For how long the node that it has held longest has been held.
+    pub longest_held: Duration,
+    /// Taints that somebody else keeps changing back.
+    pub contended: usize,
+}
+
+impl Survey {
+    /// Takes in how the rules do.
+    pub fn of_rules(&mut self, rules: &Rules, nodes: &Nodes, cache: &Cache, now: Now) {
+        let mut contended: Map<&str, usize> = Map::default();
+        for rule in nodes
+            .values()
+            .flat_map(|work| work.write.contended(now.monotonic))
+        {
+            *contended.entry(rule).or_default() += 1;
+        }
+        // A node counts once for each condition, however many rules name it.
+        let mut synthesized = BTreeMap::new();
+        for work in rules.works() {
+            let Some(cached) = cache.rules().get(&work.name) else {
                 continue;
             };
             let Ok(spec) = &cached.rule.spec else {
-                let held = self
-                    .metrics
-                    .rule_nodes
-                    .with_label_values(&[&*work.name, "held"]);
-                held.set(gauge(work.tally.lingering()));
+                self.rules.push(RuleSurvey {
+                    rule: work.name.clone(),
+                    held: Some(work.tally.lingering()),
+                    ..RuleSurvey::default()
+                });
                 continue;
             };
-            let states = work.tally.states(spec.mode);
-            let held = states.not_ready + states.bootstrapping;
-            if !spec.dry_run {
-                // A dry run neither holds a node nor has it released one.
-                for (state, number) in [("held", held), ("released", states.ready)] {
-                    let gauges = &self.metrics.rule_nodes;
-                    gauges
-                        .with_label_values(&[&*work.name, state])
-                        .set(gauge(number));
-                }
-            }
-            for (state, number) in [
-                ("ready", states.ready),
-                ("not_ready", states.not_ready),
-                ("bootstrapping", states.bootstrapping),
-            ] {
-                let gauges = &self.metrics.nodes_by_state;
-                gauges
-                    .with_label_values(&[&*work.name, state])
-                    .set(gauge(number));
-            }
-            for (why, gauges) in [
-                (WhyPassedOver::ShutOut, &self.metrics.shut_out),
-                (
-                    WhyPassedOver::OutsideNamespaces,
-                    &self.metrics.outside_namespaces,
-                ),
-            ] {
-                let number = work.passed_over.iter().filter(|it| it.why == why).count();
-                gauges.with_label_values(&[&*work.name]).set(gauge(number));
-            }
-            if let Some(disruption) = &work.disruption {
-                self.metrics.survey_zones(&work.name, &disruption.report());
-            }
-            self.metrics
-                .taints_contended
-                .with_label_values(&[&*work.name]);
-            let longest_held = self.metrics.longest_held.with_label_values(&[&*work.name]);
-            let since = work.tally.longest_closed_since();
-            longest_held.set(since.map_or(0.0, |since| seconds_between(since, now)));
-            for (node, statuses) in work.tally.all_statuses() {
-                for (requirement, status) in spec.conditions.iter().zip(statuses) {
+            self.rules.push(RuleSurvey {
+                contended: contended.get(&*work.name).copied().unwrap_or_default(),
+                ..RuleSurvey::of(work, spec, now)
+            });
+            let classes = cache.cluster().classes;
+            let keys: Vec<Option<(Arc<str>, Arc<str>)>> = spec
+                .conditions
+                .iter()
+                .map(|requirement| {
                     let class = match requirement.source {
-                        Source::Class { class, .. } => &*classes[class].name,
+                        Source::Class { class, .. } => classes[class].name.as_str(),
                         _ => "",
                     };
-                    if requirement.source.is_synthesized() {
+                    let is_synthesized = requirement.source.is_synthesized();
+                    is_synthesized.then(|| (class.into(), requirement.kind.clone()))
+                })
+                .collect();
+            for (node, statuses) in work.tally.all_statuses() {
+                for (key, status) in keys.iter().zip(statuses) {
+                    if let Some((class, kind)) = key {
                         let status = status.unwrap_or(ConditionStatus::Unknown);
-                        synthesized.insert((class, &*requirement.kind, node), status);
+                        synthesized.insert((class.clone(), kind.clone(), node), status);
                     }
                 }
             }
         }
-        let clock = Instant::now();
-        let contentions = self.nodes.values().map(|node| &node.contention);
-        for rule in contentions.flat_map(|contention| contention.contended(clock)) {
-            if self.cache.rules().contains_key(rule) {
-                let gauges = &self.metrics.taints_contended;
-                gauges.with_label_values(&[rule]).inc();
-            }
-        }
         for ((class, kind, _), status) in synthesized {
-            let gauges = &self.metrics.synthesized_conditions;
-            gauges
-                .with_label_values(&[class, kind, status.as_str()])
-                .inc();
+            *self
+                .synthesized
+                .entry((class, kind, status.as_str()))
+                .or_default() += 1;
+        }
+    }
+}
+
+impl RuleSurvey {
+    fn of(work: &RuleWork, spec: &CompiledSpec, now: Now) -> Self {
+        let states = work.tally.states(spec.mode);
+        let is_live = !spec.dry_run;
+        let passed_over = |why| work.passed_over.iter().filter(|it| it.why == why).count();
+        let since = work.tally.longest_closed_since();
+        Self {
+            rule: work.name.clone(),
+            // A dry run neither holds a node nor has it released one.
+            held: is_live.then_some(states.not_ready + states.bootstrapping),
+            released: is_live.then_some(states.ready),
+            states: Some([
+                ("ready", states.ready),
+                ("not_ready", states.not_ready),
+                ("bootstrapping", states.bootstrapping),
+            ]),
+            shut_out: passed_over(WhyPassedOver::ShutOut),
+            outside_namespaces: passed_over(WhyPassedOver::OutsideNamespaces),
+            zones: work.closures.as_ref().map(|closures| closures.report()),
+            longest_held: since.map_or(Duration::ZERO, |since| until(now.wall, since)),
+            contended: 0,
         }
     }
 }

@@ -43,6 +43,12 @@ impl Doubts {
         self.rules || self.classes != 0
     }
 
+    /// Whether any of it is about each node on its own. A class has pods there.
+    #[must_use]
+    pub fn is_of_the_node(self) -> bool {
+        self.nodes || self.csi_nodes || self.classes != 0
+    }
+
     /// Whether there is nothing in the set.
     #[must_use]
     pub fn is_empty(self) -> bool {

@@ -1,10 +1,12 @@
-//! The pages under `docs/reference/`, written from the code that they are about: the resource's schema, the command line and
-//! the metrics. `make docs` writes them, and a test fails when they are out of date.
+//! The pages under `docs/reference/`, written from the code that they are about: the resource's schema, the command line,
+//! the events and the metrics. `make docs` writes them, and a test fails when they are out of date.
 
 mod api;
+mod events;
 mod flags;
 mod metrics;
 
+use crate::engine::notice;
 use crate::{api::crd, controller, reporter};
 
 /// A page of the reference.
@@ -27,6 +29,10 @@ pub fn pages(command: clap::Command) -> Vec<Page> {
         Page {
             file: "api.md",
             text: api::page(&crd()),
+        },
+        Page {
+            file: "events.md",
+            text: events::page(notice::TOPICS),
         },
         Page {
             file: "flags.md",

@@ -10,6 +10,7 @@ use crate::condition::{CriticalComponentClass, Source, tolerates};
 use crate::object::{DaemonSet, NodeAffinityTerm, ObjectKey};
 use crate::rule::CompiledSpec;
 use crate::selector::{Operator, Requirement, Selector, overlap};
+use crate::wording::cut;
 
 /// The longest warning that is surely passed on whole.
 const LONGEST: usize = 256;
@@ -181,11 +182,7 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
 
 /// A warning that is surely passed on whole.
 pub fn shortened(warning: String) -> String {
-    if warning.chars().count() <= LONGEST {
-        return warning;
-    }
-    let kept: String = warning.chars().take(LONGEST - 3).collect();
-    format!("{kept}...")
+    cut(warning, LONGEST)
 }
 
 #[cfg(test)]

@@ -58,12 +58,8 @@ impl Cache {
         }
     }
 
-    /// Takes in what was read of the cluster, unless that was done before.
+    /// Takes in what was read of the cluster.
     pub fn take_in_cluster(&mut self, evidence: &ClusterEvidence, now: Timestamp) {
-        if self.looked_at.is_some_and(|at| at >= evidence.asked) {
-            return;
-        }
-        self.looked_at = Some(evidence.asked);
         self.take_in_rules(&evidence.rules, now);
         for (class, daemon_sets) in evidence.daemon_sets.iter().enumerate() {
             self.take_in_daemon_sets(class, daemon_sets);

@@ -9,6 +9,7 @@ use super::tally::Role;
 use super::{About, Tally, whole_second};
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
+use crate::wording::enumerated;
 
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
@@ -170,16 +171,4 @@ pub fn passed_over_message(
             )
         }
     })
-}
-
-/// The first few of some names, and how many more there are.
-fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
-    const SHOWN: usize = 5;
-    let more = names.len().saturating_sub(SHOWN);
-    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        format!("{shown} (+{more} more)")
-    } else {
-        shown
-    }
 }

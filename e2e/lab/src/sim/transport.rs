@@ -111,7 +111,6 @@ pub fn carry(
                 list(cluster, Kind::DaemonSet, None, &labels, "")
             });
             Ok(Answer::ClusterEvidence(ClusterEvidence {
-                asked: asked.monotonic,
                 rules: list(cluster, Kind::NodeReadinessRule, None, "", "")?,
                 daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
             }))

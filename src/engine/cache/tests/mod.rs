@@ -5,6 +5,7 @@ mod unreadable;
 
 use std::sync::LazyLock;
 use std::time::Duration;
+use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 use serde_json::json;

@@ -1,24 +1,25 @@
-//! Everything that is written to nodes, rules and `NodeClaim`s, each write with a deadline and none replayed by the client.
+//! The requests that the engine asks for, each with a deadline and none replayed by the client.
 
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use json_patch::Patch as JsonPatch;
+use axum::http::Request as HttpRequest;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
+use kube::core::request;
 use kube::{Api, Client, Resource};
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
-use super::limiter::Limiter;
+use super::events;
+use super::looks::Looker;
 use super::metrics::Metrics;
 use crate::causes::with_causes;
 use crate::client;
+use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
-use crate::engine::patch;
-use crate::object::{
-    MetadataObject, NodeClaim, NodeClaimObject, NodeMetadata, NodeObject, RuleObject, Unreadable,
-    Version,
-};
+use crate::engine::io::{self as engine, Answer};
+use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -111,19 +112,25 @@ impl From<kube::Error> for RequestError {
     }
 }
 
-/// Writes to nodes, rules and `NodeClaim`s.
+/// Makes the requests that the engine asks for.
 #[derive(Clone)]
-pub struct Writer {
+pub struct Requester {
     client: Client,
     nodes: Api<NodeObject>,
-    /// The limit that those who have something written keep to.
-    pub limiter: Limiter,
+    looker: Looker,
+    /// What this process is called in the Events that it posts.
+    instance: Arc<str>,
     metrics: Metrics,
 }
 
-impl Writer {
-    /// A writer that uses this client, whose own retries must be off.
-    pub fn new(client: &Client, limiter: Limiter, metrics: Metrics) -> Self {
+impl Requester {
+    /// Makes them by this client, whose own retries must be off.
+    pub fn new(
+        client: &Client,
+        classes: &[CriticalComponentClass],
+        instance: &str,
+        metrics: Metrics,
+    ) -> Self {
         for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
@@ -133,19 +140,105 @@ impl Writer {
         Self {
             client: client.clone(),
             nodes: Api::all(client.clone()),
-            limiter,
+            looker: Looker::new(client.clone(), classes),
+            instance: instance.into(),
             metrics,
         }
     }
 
-    /// Makes a request, and counts how long it takes and whether it comes too late.
+    /// Makes a request, and answers when it is answered, or when that takes too long.
+    pub async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
+        match request {
+            engine::Request::PatchNode { name, patch } => {
+                let request = self.patch::<NodeObject>(&name, None, &Patch::Json::<()>(patch));
+                let answer = client::write::<MetadataObject>(&self.client, request);
+                let object = self.counted(NODE, answer).await?;
+                Ok(Answer::NodeMetadata(NodeMetadata::try_from(object)?))
+            }
+            engine::Request::PatchNodeStatus { name, patch } => {
+                let patch = Patch::Strategic(patch);
+                let request = self.patch::<NodeObject>(&name, Some("status"), &patch);
+                let answer = client::send(&self.client, request);
+                let node = self.counted(CONDITIONS, answer).await?;
+                Ok(Answer::Node(Box::new(node)))
+            }
+            engine::Request::ReadNode { name } => {
+                let node = within(DEADLINE, self.nodes.get(&name)).await?;
+                Ok(Answer::Node(Box::new(node)))
+            }
+            engine::Request::PatchRule { name, patch } => {
+                let request = self.patch::<RuleObject>(&name, None, &Patch::Json::<()>(patch));
+                let answer = client::send(&self.client, request);
+                let rule = self.counted(FINALIZERS, answer).await?;
+                Ok(Answer::Rule(Box::new(rule)))
+            }
+            engine::Request::PatchRuleStatus { name, patch } => {
+                let patch = Patch::Json::<()>(patch);
+                let request = self.patch::<RuleObject>(&name, Some("status"), &patch);
+                let answer = client::write::<MetadataObject>(&self.client, request);
+                let object = self.counted(STATUS, answer).await?;
+                Ok(Answer::Version(object.version()))
+            }
+            engine::Request::PatchNodeClaim { name, patch } => {
+                let request = self.patch::<NodeClaimObject>(&name, None, &Patch::Merge(patch));
+                let answer = client::send(&self.client, request);
+                let claim = self.counted(NODE_CLAIM, answer).await?;
+                Ok(Answer::NodeClaim(Box::new(claim)))
+            }
+            engine::Request::DeleteNodeClaim { name, uid, version } => {
+                let params = DeleteParams {
+                    preconditions: Some(Preconditions {
+                        uid: Some(uid.to_string()),
+                        resource_version: Some(version.to_string()),
+                    }),
+                    ..DeleteParams::default()
+                };
+                let request = Request::new(NodeClaimObject::url_path(&(), None));
+                let request = request.delete(&name, &params);
+                let answer = client::send::<IgnoredAny>(&self.client, request);
+                self.counted(NODE_CLAIM, answer).await?;
+                Ok(Answer::Done)
+            }
+            engine::Request::LookAtNode { name, kinds } => {
+                let evidence = self.looker.node(&name, kinds).await?;
+                Ok(Answer::NodeEvidence(evidence))
+            }
+            engine::Request::LookAtCluster => {
+                Ok(Answer::ClusterEvidence(self.looker.cluster().await?))
+            }
+            engine::Request::PostEvent { notice, at, number } => {
+                let event = events::event(*notice, at, number, &self.instance);
+                within(DEADLINE, events::create(&self.client, &event)).await?;
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    fn patch<K: Resource<DynamicType = ()>>(
+        &self,
+        name: &str,
+        part: Option<&str>,
+        patch: &Patch<impl Serialize + Debug + PartialEq + Clone>,
+    ) -> Result<HttpRequest<Vec<u8>>, request::Error> {
+        let request = Request::new(K::url_path(&(), None));
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        match part {
+            Some(part) => request.patch_subresource(part, name, &params, patch),
+            None => request.patch(name, &params, patch),
+        }
+    }
+
+    /// Makes a write, and counts how long it takes and what keeps it from being carried out.
     async fn counted<T>(
         &self,
         object: &str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestError> {
         let started = Instant::now();
-        let result = within_deadline(request).await;
+        let result = within(DEADLINE, request).await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
         match &result {
@@ -163,111 +256,16 @@ impl Writer {
         }
         result
     }
-
-    /// Patches a node's taints and annotations; answers the node's metadata as they are then, and nothing else of it.
-    pub async fn patch_node(
-        &self,
-        name: &str,
-        patch: JsonPatch,
-    ) -> Result<NodeMetadata, RequestError> {
-        let request = Request::new(NodeObject::url_path(&(), None));
-        let patch = Patch::Json::<()>(patch);
-        let request = request.patch(name, &params(), &patch);
-        self.counted(NODE, client::write::<MetadataObject>(&self.client, request))
-            .await
-            .and_then(|object| NodeMetadata::try_from(object).map_err(RequestError::from))
-    }
-
-    /// Patches a node's conditions; answers the node as it is then.
-    pub async fn patch_node_conditions(
-        &self,
-        name: &str,
-        patch: Value,
-    ) -> Result<NodeObject, RequestError> {
-        let request = Request::new(NodeObject::url_path(&(), None));
-        let patch = Patch::Strategic(patch);
-        let request = request.patch_subresource("status", name, &params(), &patch);
-        self.counted(CONDITIONS, client::send(&self.client, request))
-            .await
-    }
-
-    /// Reads a node.
-    pub async fn read_node(&self, name: &str) -> Result<NodeObject, RequestError> {
-        within_deadline(self.nodes.get(name)).await
-    }
-
-    /// Patches a rule's metadata; answers the rule as it is then.
-    pub async fn patch_rule(
-        &self,
-        name: &str,
-        patch: JsonPatch,
-    ) -> Result<RuleObject, RequestError> {
-        let request = Request::new(RuleObject::url_path(&(), None));
-        let patch = Patch::Json::<()>(patch);
-        let request = request.patch(name, &params(), &patch);
-        self.counted(FINALIZERS, client::send(&self.client, request))
-            .await
-    }
-
-    /// Patches a rule's status; answers the version that the rule has then.
-    pub async fn patch_rule_status(
-        &self,
-        name: &str,
-        patch: JsonPatch,
-    ) -> Result<Version, RequestError> {
-        let request = Request::new(RuleObject::url_path(&(), None));
-        let patch = Patch::Json::<()>(patch);
-        let request = request.patch_subresource("status", name, &params(), &patch);
-        self.counted(
-            STATUS,
-            client::write::<MetadataObject>(&self.client, request),
-        )
-        .await
-        .map(|object| object.version())
-    }
-
-    /// Deletes a claim, after it has been told not to wait for the node's pods beyond `now`. Neither happens unless the
-    /// claim is exactly what was looked at: another one of its name, or one that has changed, is left alone.
-    pub async fn delete_claim(
-        &self,
-        claim: &NodeClaim,
-        now: Timestamp,
-    ) -> Result<(), RequestError> {
-        let claims = || Request::new(NodeClaimObject::url_path(&(), None));
-        let mut version = claim.version;
-        if let Some(patch) = patch::claim_termination(claim, now) {
-            let patch = Patch::Merge(patch);
-            let request = claims().patch(&claim.name, &params(), &patch);
-            let request = client::send::<NodeClaimObject>(&self.client, request);
-            let annotated = self.counted(NODE_CLAIM, request).await?.read()?;
-            version = annotated.version;
-        }
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(claim.uid.to_string()),
-                resource_version: Some(version.to_string()),
-            }),
-            ..DeleteParams::default()
-        };
-        let request = claims().delete(&claim.name, &params);
-        let request = client::send::<IgnoredAny>(&self.client, request);
-        self.counted(NODE_CLAIM, request).await.map(|_| ())
-    }
 }
 
-fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PatchParams::default()
-    }
-}
-
-async fn within_deadline<T>(
+/// Waits for an answer, for so long at most.
+pub async fn within<T>(
+    deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RequestError> {
-    match tokio::time::timeout(DEADLINE, request).await {
+    match tokio::time::timeout(deadline, request).await {
         Ok(result) => result.map_err(RequestError::from),
-        Err(_) => Err(RequestError::TimedOut(DEADLINE)),
+        Err(_) => Err(RequestError::TimedOut(deadline)),
     }
 }
 

@@ -1,0 +1,225 @@
+//! The driver: carries to the engine what the watches show and what is answered, and carries out what it says. It decides
+//! nothing.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+use tracing::{info, warn};
+
+use super::health::Readiness;
+use super::metrics::Metrics;
+use super::requests::Requester;
+use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
+use crate::engine::{Engine, RequestError};
+use crate::serve::metrics::Survey;
+
+/// How many events are taken in at once.
+const BATCH: usize = 512;
+/// How long what is under way may take to end when the controller is stopped.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Whether this instance may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leadership {
+    /// Another instance leads, or none yet.
+    Following,
+    /// This instance leads, or there is no election.
+    Leading,
+    /// This instance gives up leading: what is under way may end, and nothing else is begun.
+    Resigned,
+    /// This instance has led and may not any more.
+    Lost,
+}
+
+/// What ended the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop, and what was under way has been answered.
+    Stopped,
+    /// The lead was given up, and what was under way has been answered.
+    Resigned,
+    /// The lead was lost; what was under way has been cancelled.
+    LeadershipLost,
+}
+
+/// What the loop is told and asked from outside.
+pub struct Inputs {
+    /// What the watches show.
+    pub seen: mpsc::Receiver<Seen>,
+    /// Whether this instance may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Requests to bring the gauges up to date.
+    pub surveys: mpsc::Receiver<Survey>,
+}
+
+/// What the loop tells those beside it.
+pub struct Signals {
+    /// Whether the controller can do its work.
+    pub readiness: watch::Sender<Readiness>,
+    /// Has every watch find out at once whether it has shown all there is.
+    pub confirmations: watch::Sender<u64>,
+    /// When a watch last showed something.
+    pub seen: watch::Sender<Instant>,
+}
+
+/// What a request has come to.
+type Answered = (RequestId, Result<Answer, RequestError>);
+
+/// The loop.
+pub struct Driver {
+    engine: Engine,
+    requester: Requester,
+    signals: Signals,
+    metrics: Metrics,
+    under_way: JoinSet<Answered>,
+    /// What the engine has not been told yet.
+    inputs: Vec<Input>,
+}
+
+impl Driver {
+    /// A loop around this engine.
+    pub fn new(engine: Engine, requester: Requester, signals: Signals, metrics: Metrics) -> Self {
+        Self {
+            engine,
+            requester,
+            signals,
+            metrics,
+            under_way: JoinSet::new(),
+            inputs: Vec::new(),
+        }
+    }
+
+    /// Runs until `shutdown` resolves or the lead is lost or given up.
+    pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut leads = false;
+        let ended = loop {
+            match *inputs.leadership.borrow_and_update() {
+                Leadership::Lost => {
+                    let requests = self.under_way.len();
+                    warn!(requests, "the lead is lost; cancelling what is under way");
+                    return Ended::LeadershipLost;
+                }
+                Leadership::Resigned => break Ended::Resigned,
+                Leadership::Leading if !leads => {
+                    leads = true;
+                    self.inputs.push(Input::Leads);
+                }
+                _ => {}
+            }
+            self.take();
+            let next_wake = self.engine.next_wake();
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break Ended::Stopped,
+                // Each time the lease is renewed.
+                Ok(()) = inputs.leadership.changed() => {
+                    if leads && *inputs.leadership.borrow() == Leadership::Leading {
+                        self.inputs.push(Input::Leads);
+                    }
+                }
+                Some(done) = self.under_way.join_next() => self.answered(done),
+                Some(seen) = inputs.seen.recv() => {
+                    self.seen(seen);
+                    for _ in 1..BATCH {
+                        let Ok(seen) = inputs.seen.try_recv() else { break };
+                        self.seen(seen);
+                    }
+                }
+                Some(done) = inputs.surveys.recv() => {
+                    self.metrics.survey(&self.engine.survey(now()));
+                    // Who asked may have stopped waiting.
+                    let _ = done.send(());
+                }
+                () = sleep_until(next_wake) => {}
+            }
+        };
+        self.stop().await;
+        ended
+    }
+
+    /// Tells the engine what there is to tell, and carries out what it says.
+    fn take(&mut self) {
+        let started = Instant::now();
+        let effects = self.engine.take(self.inputs.drain(..), now());
+        if self.engine.has_synced() {
+            self.signals.readiness.send_if_modified(|readiness| {
+                let is_news = !readiness.synced;
+                readiness.synced = true;
+                is_news
+            });
+        }
+        self.metrics.count(&effects, started.elapsed());
+        for effect in effects {
+            match effect {
+                Effect::Request(id, request) => {
+                    let requester = self.requester.clone();
+                    let request = async move { (id, requester.make(request).await) };
+                    self.under_way.spawn(request);
+                }
+                Effect::Confirm(number) => {
+                    self.signals.confirmations.send_replace(number);
+                }
+                Effect::Count(_) => {}
+            }
+        }
+    }
+
+    fn seen(&mut self, seen: Seen) {
+        if seen.is_sign_of_life() {
+            self.signals.seen.send_replace(Instant::now());
+        }
+        self.inputs.push(Input::Seen(seen));
+    }
+
+    /// Takes in an answer, and all others that are there.
+    fn answered(&mut self, done: Result<Answered, JoinError>) {
+        let mut done = Some(done);
+        while let Some(answered) = done {
+            // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
+            let (id, answer) =
+                answered.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            self.inputs.push(Input::Answered(id, answer));
+            done = self.under_way.try_join_next();
+        }
+    }
+
+    /// Lets what is under way end. What has been done is told, even if nothing more is.
+    async fn stop(mut self) {
+        info!(requests = self.under_way.len(), "stopping");
+        self.inputs.push(Input::Stop);
+        let deadline = Instant::now() + SHUTDOWN_GRACE;
+        loop {
+            self.take();
+            if self.engine.is_idle() {
+                return;
+            }
+            let wake = self.engine.next_wake().unwrap_or(deadline).min(deadline);
+            tokio::select! {
+                Some(done) = self.under_way.join_next() => self.answered(done),
+                () = tokio::time::sleep_until(wake.into()) => {
+                    if Instant::now() >= deadline {
+                        warn!("stopped before all requests had been answered");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn now() -> Now {
+    Now {
+        wall: Timestamp::now(),
+        monotonic: Instant::now(),
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,183 @@
+//! The deletion of `NodeClaim`s. What is deleted is deleted for good: the node is read anew before, past all caches, and the
+//! claim has to be just what was judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::cache::{Cache, KarpenterCache};
+use super::error::RequestError;
+use super::io::{Answer, Count, Request};
+use super::map::Map;
+use super::notice::{About, Notice};
+use super::outbox::{Outbox, Purpose};
+use super::patch;
+use super::turns::{Backoff, Class};
+use crate::api::RepairAction;
+use crate::object::{Node, NodeClaim, Version};
+
+/// How long a deletion waits for its turn before it asks again.
+const TURN: Duration = Duration::from_millis(250);
+
+/// A node's repair by deletion of its `NodeClaim`.
+#[derive(Debug)]
+pub struct Deletion {
+    /// The claim.
+    pub claim: NodeClaim,
+    /// The node as it was judged.
+    pub node: Node,
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// Why, in words that stand alone.
+    pub why: String,
+}
+
+/// What is under way for one `NodeClaim`.
+#[derive(Debug, Default)]
+struct ClaimWork {
+    /// The claim that this is about; another UID means another claim.
+    uid: Arc<str>,
+    /// The deletion that is under way, and how far it has come.
+    under_way: Option<(Deletion, Step)>,
+    /// The deletion has been answered with success: there is nothing more to do.
+    is_done: bool,
+    retry: Backoff,
+}
+
+/// What a deletion waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The last look at the node.
+    Look,
+    /// Karpenter is told not to wait for the node's pods.
+    Hurry,
+    /// The deletion itself.
+    Delete,
+}
+
+/// The `NodeClaim`s that are deleted.
+#[derive(Debug, Default)]
+pub struct Claims(Map<Arc<str>, ClaimWork>);
+
+impl Claims {
+    /// Starts the deletion of a node's claim. Where it has to wait for its turn, the node is evaluated again then.
+    pub fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Outbox) {
+        self.0
+            .retain(|name, work| work.under_way.is_some() || karpenter.claim(name).is_some());
+        let claim = &deletion.claim;
+        let work = self.0.entry(claim.name.clone()).or_default();
+        if work.under_way.is_some() {
+            return;
+        }
+        if work.uid != claim.uid {
+            *work = ClaimWork {
+                uid: claim.uid.clone(),
+                ..ClaimWork::default()
+            };
+        }
+        if work.is_done {
+            return;
+        }
+        let now = out.now.monotonic;
+        let later = match work.retry.not_before(now) {
+            Some(at) => Some(at),
+            None if out.turns.may_begin(Class::Claim, now) => None,
+            None => Some(out.turns.not_before(now).unwrap_or(now + TURN)),
+        };
+        if let Some(at) = later {
+            out.timers.wake_node(&deletion.node.name, at);
+            return;
+        }
+        let name = deletion.node.name.clone();
+        let purpose = Purpose::Claim(claim.name.clone());
+        work.under_way = Some((deletion, Step::Look));
+        out.ask(purpose, Request::ReadNode { name });
+    }
+
+    /// Takes in the answer to a step of a claim's deletion. Where it has come to its end without success, answers the node
+    /// that is to be evaluated again.
+    pub fn answered(
+        &mut self,
+        name: &Arc<str>,
+        answer: Result<Answer, RequestError>,
+        cache: &mut Cache,
+        out: &mut Outbox,
+    ) -> Option<Arc<str>> {
+        let work = self.0.get_mut(name)?;
+        let (deletion, step) = work.under_way.take()?;
+        let claim = &deletion.claim;
+        let next = match (step, answer) {
+            (_, Err(error)) => Err(error),
+            (Step::Look, Ok(Answer::Node(node))) => {
+                let is_as_judged = node.clone().read();
+                let is_as_judged = is_as_judged.is_ok_and(|now| now.is_same(&deletion.node));
+                cache.update_node(*node, out.now.wall);
+                match patch::claim_termination(claim, out.now.wall) {
+                    _ if !is_as_judged => Err(RequestError::Conflict),
+                    Some(patch) => {
+                        let name = claim.name.clone();
+                        Ok(Some((Step::Hurry, Request::PatchNodeClaim { name, patch })))
+                    }
+                    None => Ok(Some((Step::Delete, delete(claim, claim.version)))),
+                }
+            }
+            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => match shown.read() {
+                Ok(shown) => Ok(Some((Step::Delete, delete(claim, shown.version)))),
+                Err(why) => Err(why.into()),
+            },
+            _ => Ok(None),
+        };
+        match next {
+            Ok(Some((step, request))) => {
+                work.under_way = Some((deletion, step));
+                out.ask(Purpose::Claim(name.clone()), request);
+                None
+            }
+            Ok(None) => {
+                work.is_done = true;
+                tell_deleted(&deletion, out);
+                None
+            }
+            Err(error) => {
+                work.retry.failed(error.pauses(), out.now.monotonic);
+                tell_failed(&deletion, &error, out);
+                Some(deletion.node.name)
+            }
+        }
+    }
+}
+
+fn delete(claim: &NodeClaim, version: Version) -> Request {
+    Request::DeleteNodeClaim {
+        name: claim.name.clone(),
+        uid: claim.uid.clone(),
+        version,
+    }
+}
+
+fn tell_deleted(deletion: &Deletion, out: &mut Outbox) {
+    let Deletion {
+        claim,
+        node,
+        rule,
+        why,
+    } = deletion;
+    info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
+    out.count(Count::Repaired {
+        rule: rule.clone(),
+        action: RepairAction::DeleteNodeClaim.as_str(),
+    });
+    let about = About::node(&node.name, &node.uid);
+    out.tell(Notice::of_deleted_claim(about, &claim.name, rule, why));
+}
+
+fn tell_failed(deletion: &Deletion, error: &RequestError, out: &mut Outbox) {
+    let Deletion {
+        claim, node, rule, ..
+    } = deletion;
+    if error.is_refusal() {
+        warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {error}");
+        out.count(Count::RepairFailed { rule: rule.clone() });
+    }
+}

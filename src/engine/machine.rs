@@ -1,0 +1,548 @@
+//! The engine: takes in what was seen, answered and decided elsewhere, and says what is to be done.
+//!
+//! ```text
+//! take: read the clock -> inputs -> timers -> rules -> nodes (plan, tell, write) -> what may wait -> effects
+//! ```
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{debug, warn};
+
+use super::cache::Cache;
+use super::claims::Claims;
+use super::clock::Clock;
+use super::conditions::ConditionQueue;
+use super::error::RequestError;
+use super::io::{Answer, Count, Effect, Input, Now, RequestId, until};
+use super::looks::{Looked, Looks};
+use super::node_writes::{Ended, NodeWrite};
+use super::nodes::Nodes;
+use super::outbox::{Outbox, Purpose};
+use super::repairs::deletion;
+use super::rules::{Evaluated, Rules};
+use super::survey::Survey;
+use super::timers::Timer;
+use super::turns::{Class, Rate, Turns};
+use super::unreadable::tell_unreadable;
+use crate::condition::CriticalComponentClass;
+use crate::guard;
+use crate::object::{NodeMetadata, NodeObject};
+use crate::plan::{self, ChangeKind, History, Memory};
+use crate::repair::Postponed;
+
+/// How often the clock is read at least: by that it shows whether the process stood still.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// What is configured.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The critical component classes.
+    pub classes: Vec<CriticalComponentClass>,
+    /// Taints that a `DaemonSet` need not tolerate to be waited for.
+    pub passing_taints: Vec<String>,
+    /// Whether synthesized conditions are published on nodes.
+    pub publish_conditions: bool,
+    /// Whether Karpenter's objects are watched.
+    pub enable_karpenter: bool,
+    /// How many nodes are written at a time.
+    pub concurrency: u16,
+    /// How many writes there may be a second, if that is limited.
+    pub rate: Option<Rate>,
+    /// How many nodes each list of a rule's status may name.
+    pub status_node_limit: usize,
+    /// The limits of disruption guards, where a rule does not say.
+    pub disruption_limits: guard::Limits,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine {
+    cache: Cache,
+    rules: Rules,
+    nodes: Nodes,
+    /// The nodes whose conditions wait to be published.
+    conditions: ConditionQueue,
+    looks: Looks,
+    claims: Claims,
+    clock: Clock,
+    out: Outbox,
+    /// Since when this instance leads.
+    leading_since: Option<jiff::Timestamp>,
+    /// Nothing is begun any more.
+    is_stopping: bool,
+    /// The number of the last confirmation that was asked for.
+    confirmation: u64,
+    /// When everything that was known came into doubt.
+    doubted: Option<Instant>,
+    /// When a disruption guard may let another node go.
+    next_closure: Option<Instant>,
+}
+
+impl Engine {
+    /// An engine that has seen nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings, now: Now) -> Self {
+        let turns = Turns::new(settings.concurrency, settings.rate);
+        Self {
+            cache: Cache::new(
+                settings.classes,
+                settings.passing_taints,
+                settings.publish_conditions,
+                settings.enable_karpenter,
+                now,
+            ),
+            rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
+            nodes: Nodes::default(),
+            conditions: ConditionQueue::default(),
+            looks: Looks::default(),
+            claims: Claims::default(),
+            clock: Clock::new(now.wall, now.monotonic),
+            out: Outbox::new(turns, now),
+            leading_since: None,
+            is_stopping: false,
+            confirmation: 0,
+            doubted: None,
+            next_closure: None,
+        }
+    }
+
+    /// Takes inputs in, in their order, and answers what is to be done. Without inputs, what is due by now.
+    pub fn take(&mut self, inputs: impl IntoIterator<Item = Input>, now: Now) -> Vec<Effect> {
+        self.read_clock(now);
+        for input in inputs {
+            self.take_in(input);
+        }
+        self.fire_timers();
+        self.work();
+        self.out.take()
+    }
+
+    /// When to come back at the latest, inputs or not.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Instant> {
+        let pulse = self.out.now.monotonic + PULSE;
+        let next = [self.out.next_wake(), self.next_closure, Some(pulse)];
+        next.into_iter().flatten().min()
+    }
+
+    /// Whether every watch has shown all there is.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        self.cache.has_synced()
+    }
+
+    /// Whether nothing is under way, and nothing is left to be told.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.out.under_way() == 0 && self.out.notices.len() == 0
+    }
+
+    /// How the cluster and the rules are doing.
+    #[must_use]
+    pub fn survey(&self, now: Now) -> Survey {
+        let mut survey = Survey {
+            leads: self.leading_since.is_some(),
+            queue_depth: self.cache.dirty_count(),
+            under_way: self.out.under_way(),
+            write_limit: self.out.turns.at_a_time(),
+            objects: self.cache.sizes().collect(),
+            unreadable: self.cache.unreadable_counts(),
+            ..Survey::default()
+        };
+        survey.of_rules(&self.rules, &self.nodes, &self.cache, now);
+        survey
+    }
+
+    /// Reads the clocks. After the process stood still nothing it knows is certain, and what was measured by a clock that
+    /// was set is measured anew.
+    fn read_clock(&mut self, now: Now) {
+        let reading = self.clock.read(now.wall, now.monotonic);
+        self.out.steady = reading.steady;
+        self.out.now = Now {
+            wall: reading.now,
+            monotonic: now.monotonic,
+        };
+        if reading.stood_still {
+            warn!(
+                "this process stood still, or its clock was set: what it has seen is confirmed first"
+            );
+            self.doubt_everything();
+        }
+        if reading.was_set {
+            self.cache.measure_anew(reading.now);
+            for work in self.nodes.values_mut() {
+                work.measure_anew(reading.now);
+            }
+        }
+    }
+
+    /// Nothing is certain until the watches have confirmed it, which they are asked to do at once.
+    fn doubt_everything(&mut self) {
+        self.confirmation += 1;
+        self.out.confirm(self.confirmation);
+        self.cache.doubt_all(self.confirmation);
+        self.doubted = Some(self.out.now.monotonic);
+    }
+
+    fn take_in(&mut self, input: Input) {
+        match input {
+            Input::Seen(seen) => {
+                if seen.is_sign_of_life() {
+                    self.out.turns.heard();
+                }
+                self.cache.see(seen, self.out.now);
+            }
+            Input::Answered(id, answer) => self.answered(id, answer),
+            Input::Leads if self.leading_since.is_none() => {
+                self.leading_since = Some(self.out.now.wall);
+                self.cache.begin_evaluations();
+                // Nothing has depended yet on what a follower has seen.
+                if self.cache.has_synced() {
+                    self.doubt_everything();
+                }
+            }
+            Input::Leads => self.out.turns.heard(),
+            Input::Stop => self.is_stopping = true,
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(timer) = self.out.timers.fire(self.out.now.monotonic) {
+            match timer {
+                Timer::Node(name) => self.cache.mark(&name),
+                Timer::Rule(_) if self.is_stopping => {}
+                Timer::Rule(uid) => {
+                    let is_busy = self.is_busy();
+                    self.rules.tend(&uid, &self.cache, is_busy, &mut self.out);
+                }
+            }
+        }
+    }
+
+    /// Does what can be done now: rules first, then nodes, then what may wait.
+    fn work(&mut self) {
+        self.out.turns.ask_again();
+        self.next_closure = None;
+        if let Some(leading_since) = self.leading_since
+            && self.cache.has_synced()
+            && !self.is_stopping
+        {
+            if self.cache.take_rules_changed() {
+                self.rules.sync(&self.cache, &mut self.out);
+            }
+            self.rules.see_statuses(&mut self.cache, &mut self.out);
+            tell_unreadable(&mut self.cache, &mut self.out);
+            self.cache.weigh(self.out.now);
+            self.take_turns();
+            self.evaluate(leading_since);
+            self.rules.finish_deletions(&self.cache, &mut self.out);
+            self.publish(leading_since);
+        }
+        let is_busy = self.is_busy() && !self.is_stopping;
+        self.out.post(is_busy);
+    }
+
+    /// Has those seen to whose turn it is to try again what has been refused.
+    fn take_turns(&mut self) {
+        let now = self.out.now.monotonic;
+        while let Some(name) = self.out.turns.nodes.next(now) {
+            if let Some(work) = self.nodes.get_mut(&name) {
+                work.write.take_turn();
+                self.cache.mark(&name);
+            }
+        }
+        while let Some(name) = self.out.turns.conditions.next(now) {
+            if let Some(work) = self.nodes.get_mut(&name) {
+                work.conditions.take_turn();
+                self.conditions.first(name);
+            }
+        }
+    }
+
+    /// Evaluates the nodes that have to be, as long as what follows may be written.
+    fn evaluate(&mut self, leading_since: jiff::Timestamp) {
+        let now = self.out.now.monotonic;
+        let permitted = self.out.turns.permits(Class::Node, now);
+        loop {
+            while self.out.turns.under_way(Class::Node) < permitted
+                && self.cache.has_dirty()
+                && self.out.turns.may_begin(Class::Node, now)
+            {
+                let Some(name) = self.cache.next_dirty() else {
+                    break;
+                };
+                self.consider(&name, leading_since);
+            }
+            // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
+            // written, they do that.
+            if self.cache.has_dirty() || permitted == 0 {
+                return;
+            }
+            let granted = self.rules.grant_closures(self.out.steady);
+            if granted.is_empty() {
+                break;
+            }
+            for name in &granted {
+                self.cache.mark(name);
+            }
+        }
+        self.next_closure = self.rules.next_closure(self.out.steady, now);
+    }
+
+    /// Publishes conditions that have waited for that.
+    fn publish(&mut self, leading_since: jiff::Timestamp) {
+        let now = self.out.now.monotonic;
+        let is_free =
+            |out: &Outbox, is_busy: bool| !is_busy || out.turns.under_way(Class::Conditions) == 0;
+        while is_free(&self.out, self.is_busy())
+            && !self.conditions.is_empty()
+            && self.out.turns.may_begin(Class::Conditions, now)
+        {
+            let Some(name) = self.conditions.next() else {
+                return;
+            };
+            if let Some(work) = self.nodes.get_mut(&name) {
+                work.conditions.unqueued();
+                self.consider(&name, leading_since);
+            }
+        }
+    }
+
+    /// Evaluates one node, and does what follows.
+    fn consider(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
+        if self.is_left_alone(name) {
+            return;
+        }
+        let now = self.out.now;
+        let is_busy = self.is_busy();
+        self.cache.select_rules(name, now.wall);
+        let Some(state) = self.cache.node(name) else {
+            self.forget(name);
+            return;
+        };
+        let may_close = self.rules.may_close(name, state.selecting, &self.cache);
+        let work = self.nodes.entry(name.clone()).or_default();
+        if work.write.is_under_way() {
+            // Evaluated again when the write has ended.
+            return;
+        }
+        work.is_about(state.node);
+        let memories = work.memories.clone();
+        let history = History {
+            is_known: work.is_known,
+            looked: work.look.fresh(self.doubted, now.monotonic),
+            memories: &memories,
+            may_close: &may_close,
+            watching_since: leading_since,
+        };
+        let cluster = self.cache.cluster();
+        let plan = plan::plan(cluster, state, history, now.wall);
+        work.repair.tell_of(state.node, &plan, &mut self.out);
+        let deletion = deletion(state.node, &plan);
+        work.is_known = true;
+        debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
+        let evaluated = Evaluated {
+            node: state.node,
+            plan: &plan,
+            set: cluster.rules,
+        };
+        self.rules
+            .evaluated(evaluated, &mut work.recorded_by, &mut self.out);
+        let joined_here = state.joined.is_some_and(|at| at >= leading_since);
+        let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
+        work.announced
+            .announce(state.node, &plan, is_news, &mut self.out);
+        if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
+            work.memories = remembered.into();
+        }
+        if let Some(recheck) = plan.recheck {
+            let at = now.monotonic + until(recheck, now.wall);
+            self.out.timers.wake_node(name, at);
+        }
+        let (node, queue) = (state.node, &mut self.conditions);
+        work.conditions
+            .publish(node, &plan.conditions, is_busy, queue, &mut self.out);
+        let kinds = plan.look;
+        let is_in_doubt = !kinds.is_empty() || plan.postponed == Some(Postponed::InDoubt);
+        work.write
+            .write(plan, (cluster, state, history), &mut self.out);
+        let looked = if kinds.is_empty() {
+            None
+        } else {
+            self.looks.look(name, &work.look, kinds, &mut self.out)
+        };
+        if let Some(deletion) = deletion {
+            self.claims
+                .delete(deletion, self.cache.karpenter(), &mut self.out);
+        }
+        if is_in_doubt {
+            self.cache.withhold(name);
+        }
+        if let Some(looked) = looked {
+            self.looked(&looked);
+        }
+    }
+
+    /// Leaves a node as it is, if something about it cannot be understood, and has the rules say so that know it; answers
+    /// whether that is so.
+    fn is_left_alone(&mut self, name: &Arc<str>) -> bool {
+        let Some(message) = self.cache.left_alone(name).map(ToString::to_string) else {
+            return false;
+        };
+        if let Some(work) = self.nodes.get(name) {
+            self.rules
+                .left_alone(name, &message, &work.recorded_by, &mut self.out);
+        }
+        true
+    }
+
+    /// Forgets a node that is not there any more.
+    fn forget(&mut self, name: &Arc<str>) {
+        if let Some(work) = self.nodes.get(name) {
+            if work.is_writing() {
+                // Asked again when the write has ended.
+                return;
+            }
+            self.rules
+                .forget_node(name, &work.recorded_by, &mut self.out);
+            self.out.timers.forget_node(name);
+            self.out.turns.nodes.forget(name);
+            self.out.turns.conditions.forget(name);
+            self.nodes.remove(name);
+        }
+        self.rules.cleaned_up(name);
+    }
+
+    /// Whether nodes are being written, or are about to be. What can wait then does.
+    fn is_busy(&self) -> bool {
+        self.out.turns.under_way(Class::Node) > 0 || self.cache.has_dirty()
+    }
+
+    /// Takes in the answer to a request.
+    fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
+        let Some((made, purpose)) = self.out.answered(id) else {
+            return;
+        };
+        let now = self.out.now.monotonic;
+        self.out.turns.answered(made, answer.as_ref().err(), now);
+        match purpose {
+            Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::metadata)),
+            Purpose::NodeAgain(name) => self.read_again(&name, answer.and_then(Answer::node)),
+            Purpose::Conditions(name) => {
+                self.conditions_answered(&name, answer.and_then(Answer::node));
+            }
+            Purpose::Finalizers(uid) => {
+                let answer = answer.and_then(Answer::rule);
+                self.rules
+                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
+            }
+            Purpose::Status(uid) => {
+                let answer = answer.and_then(Answer::version);
+                self.rules
+                    .status_answered(&uid, answer, &mut self.cache, &mut self.out);
+            }
+            Purpose::Claim(name) => {
+                let (cache, out) = (&mut self.cache, &mut self.out);
+                if let Some(node) = self.claims.answered(&name, answer, cache, out) {
+                    self.cache.mark(&node);
+                }
+            }
+            Purpose::Look(name) => {
+                let answer = answer.and_then(Answer::node_evidence);
+                let error = answer
+                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall))
+                    .err();
+                if let Some(looked) = self.looks.node_answered(&name, error, &mut self.out) {
+                    self.looked(&looked);
+                }
+            }
+            Purpose::ClusterLook => {
+                let answer = answer.and_then(Answer::cluster_evidence);
+                let error = answer
+                    .map(|evidence| self.cache.take_in_cluster(&evidence, self.out.now.wall))
+                    .err();
+                for looked in self.looks.cluster_answered(error.as_ref(), &mut self.out) {
+                    self.looked(&looked);
+                }
+            }
+            Purpose::Event => {
+                if let Err(error) = answer {
+                    self.out.count(Count::EventDropped);
+                    self.out
+                        .turns
+                        .complain("cannot post an event", "", &error, now);
+                }
+            }
+        }
+    }
+
+    fn node_answered(&mut self, name: &Arc<str>, result: Result<NodeMetadata, RequestError>) {
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        match work.write.answered(name, result, &mut self.out) {
+            None | Some(Ended::ReadAgain) => return,
+            Some(Ended::Failed) => {}
+            Some(Ended::Refused(changes, why)) => {
+                self.rules
+                    .blame(name, &changes, &why, &mut work.recorded_by, &mut self.out);
+            }
+            Some(Ended::CarriedOut(write, metadata)) => {
+                for change in &write.changes {
+                    if change.kind == ChangeKind::Added {
+                        self.rules.closed(&change.rule_uid, name);
+                    }
+                }
+                self.count(&write);
+                self.cache.patched_node(metadata, write.taints);
+            }
+        }
+        self.cache.mark(name);
+    }
+
+    /// Counts what a write has done.
+    fn count(&mut self, write: &NodeWrite) {
+        for change in &write.changes {
+            self.out.count(Count::Changed(Box::new(change.clone())));
+        }
+        for completed in &write.completed {
+            self.out.count(Count::BootstrapCompleted {
+                rule: completed.rule.clone(),
+                since: completed.since,
+            });
+        }
+    }
+
+    fn read_again(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+        if let Some(work) = self.nodes.get_mut(name) {
+            work.write.read_again();
+        }
+        if let Ok(node) = result {
+            self.cache.update_node(node, self.out.now.wall);
+        }
+        self.cache.mark(name);
+    }
+
+    fn conditions_answered(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+        if let Some(work) = self.nodes.get_mut(name) {
+            let error = result.as_ref().err();
+            work.conditions.answered(name, error, &mut self.out);
+        }
+        if let Ok(node) = result {
+            self.cache.update_node(node, self.out.now.wall);
+        }
+        self.cache.mark(name);
+    }
+
+    /// Takes in that a look has ended.
+    fn looked(&mut self, looked: &Looked) {
+        if let Some(next) = self.looks.next() {
+            self.cache.mark(&next);
+        }
+        if let Some(work) = self.nodes.get_mut(&looked.name) {
+            work.look.ended(looked, self.doubted, &mut self.out);
+        }
+        self.cache.mark(&looked.name);
+    }
+}

@@ -1,0 +1,253 @@
+//! What the rules do on their nodes: kept in each one's tally, and counted by its disruption guard.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::book::Rules;
+use super::work::RuleWork;
+use crate::engine::cache::Cache;
+use crate::engine::io::{Count, EVALUATION_ERROR};
+use crate::engine::outbox::Outbox;
+use crate::engine::status::{Failure, Record};
+use crate::object::Node;
+use crate::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
+use crate::rule::{Rule, RuleSet};
+
+/// The reason of a taint that could not be put on.
+const ADD_TAINT_ERROR: &str = "AddTaintError";
+/// The reason of a taint that could not be lifted.
+const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
+
+/// A plan that has just been made.
+#[derive(Clone, Copy)]
+pub struct Evaluated<'a> {
+    /// For this node.
+    pub node: &'a Node,
+    /// The plan.
+    pub plan: &'a NodePlan<'a>,
+    /// All rules there are.
+    pub set: &'a RuleSet,
+}
+
+impl Rules {
+    /// Takes in what the rules do on a node. `recorded_by` are the UIDs of those that have a record of it.
+    pub fn evaluated(
+        &mut self,
+        evaluated: Evaluated<'_>,
+        recorded_by: &mut Vec<Arc<str>>,
+        out: &mut Outbox,
+    ) {
+        let Evaluated {
+            node, plan, set, ..
+        } = evaluated;
+        // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
+        // failure stays on record.
+        let is_clean = !plan.writes_node() && plan.look.is_empty();
+        let is_selected_by =
+            |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
+        for uid in recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
+            if let Some(work) = self.works.get_mut(uid)
+                && work.forget_node(&node.name, is_clean)
+            {
+                work.status_changed(out);
+            }
+        }
+        recorded_by.retain(|uid| is_selected_by(uid) || !is_clean);
+        for outcome in &plan.outcomes {
+            let Some(work) = self.works.get_mut(&outcome.rule.uid) else {
+                continue;
+            };
+            work.evaluated(evaluated, outcome, is_clean, out);
+            if !recorded_by.contains(&outcome.rule.uid) {
+                recorded_by.push(outcome.rule.uid.clone());
+            }
+        }
+        for rule in set.rules().iter().filter(|rule| rule.deleting) {
+            if let Some(work) = self.works.get_mut(&rule.uid) {
+                work.note_clean(&node.name, rule, plan, out);
+            }
+        }
+    }
+
+    /// Forgets a node that is gone.
+    pub fn forget_node(&mut self, name: &Arc<str>, recorded_by: &[Arc<str>], out: &mut Outbox) {
+        for uid in recorded_by {
+            if let Some(work) = self.works.get_mut(uid)
+                && work.forget_node(name, true)
+            {
+                work.status_changed(out);
+            }
+        }
+    }
+
+    /// Takes in that nothing is left of a node, so that no rule that is being deleted waits for it.
+    pub fn cleaned_up(&mut self, name: &Arc<str>) {
+        let works = self.works.values_mut();
+        for work in works.filter(|work| work.pending.is_some()) {
+            work.cleaned_up(name);
+        }
+    }
+
+    /// Notes that these changes of a node have failed, and why.
+    pub fn blame(
+        &mut self,
+        name: &Arc<str>,
+        changes: &[TaintChange],
+        message: &str,
+        recorded_by: &mut Vec<Arc<str>>,
+        out: &mut Outbox,
+    ) {
+        for change in changes {
+            let (reason, what) = match change.kind {
+                ChangeKind::Added => (ADD_TAINT_ERROR, "add"),
+                ChangeKind::Removed => (REMOVE_TAINT_ERROR, "remove"),
+            };
+            let Some(work) = self.works.get_mut(&*change.rule_uid) else {
+                continue;
+            };
+            for reason in [reason, EVALUATION_ERROR] {
+                out.count(Count::Failed {
+                    rule: work.name.clone(),
+                    reason,
+                });
+            }
+            let message = format!("failed to {what} taint: {message}");
+            work.fail(name, message, out);
+            if !recorded_by.contains(&work.uid) {
+                recorded_by.push(work.uid.clone());
+            }
+        }
+    }
+
+    /// Notes for the rules with these UIDs that nothing can be done on a node, and why.
+    pub fn left_alone(
+        &mut self,
+        name: &Arc<str>,
+        message: &str,
+        recorded_by: &[Arc<str>],
+        out: &mut Outbox,
+    ) {
+        for uid in recorded_by {
+            if let Some(work) = self.works.get_mut(uid) {
+                work.fail(name, message.to_owned(), out);
+            }
+        }
+    }
+
+    /// Whether no controller had taken the rule on before this process did, or it is not known at all.
+    pub fn is_new(&self, rule: &Rule) -> bool {
+        self.works.get(&rule.uid).is_none_or(|work| work.is_new)
+    }
+
+    /// UIDs of those of the rules that let the node be closed now, of those that have a guard.
+    pub fn may_close(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
+        let rules = cache.cluster().rules.rules();
+        let may_close = |uid: &&Arc<str>| {
+            let work = self.works.get(*uid);
+            work.and_then(|work| work.closures.as_ref())
+                .is_some_and(|closures| closures.may_close(node))
+        };
+        selecting
+            .iter()
+            .map(|index| &rules[*index].uid)
+            .filter(may_close)
+            .cloned()
+            .collect()
+    }
+
+    /// Notes that a rule's taint has been put on a node.
+    pub fn closed(&mut self, uid: &str, node: &str) {
+        let work = self.works.get_mut(uid);
+        if let Some(closures) = work.and_then(|work| work.closures.as_mut()) {
+            closures.closed(node);
+        }
+    }
+
+    /// The nodes that may be closed from now on. Every node has to have been evaluated: the guards count them all.
+    pub fn grant_closures(&mut self, steady: Timestamp) -> Vec<Arc<str>> {
+        let closures = self
+            .works
+            .values_mut()
+            .filter_map(|work| work.closures.as_mut());
+        closures
+            .flat_map(|closures| closures.grant(steady))
+            .collect()
+    }
+
+    /// When a guard may let another node go.
+    pub fn next_closure(&self, steady: Timestamp, now: Instant) -> Option<Instant> {
+        let closures = self
+            .works
+            .values()
+            .filter_map(|work| work.closures.as_ref());
+        let next = closures.filter_map(|closures| closures.next_grant(steady));
+        next.min()
+            .map(|at| now + crate::engine::io::until(at, steady))
+    }
+}
+
+impl RuleWork {
+    fn evaluated(
+        &mut self,
+        evaluated: Evaluated<'_>,
+        outcome: &Outcome<'_>,
+        is_clean: bool,
+        out: &mut Outbox,
+    ) {
+        let Evaluated { node, plan, .. } = evaluated;
+        let name = &node.name;
+        out.count(Count::Evaluated {
+            rule: self.name.clone(),
+        });
+        self.count_turned_unmet(name, outcome, out);
+        let closures = self.closures.as_mut();
+        let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
+        let record = Record::new(outcome, outcome.would_repair());
+        let is_news = self.tally.record(name, record, out.now.wall);
+        // What is refused for another rule is no failure of this one.
+        let has_nothing_to_do = is_clean
+            || (self.tally.has_failed(name)
+                && plan.look.is_empty()
+                && !plan.writes_for(outcome.rule));
+        let recovered = has_nothing_to_do && self.tally.recover(name);
+        if is_news || counts_anew || recovered {
+            self.status_changed(out);
+        }
+    }
+
+    /// Counts the conditions that are unmet and were not found so before.
+    fn count_turned_unmet(&self, name: &str, outcome: &Outcome<'_>, out: &mut Outbox) {
+        let before = self.tally.statuses(name);
+        for (index, result) in outcome.evaluation.results.iter().enumerate() {
+            let was = before.and_then(|statuses| statuses.get(index));
+            if !result.is_met() && was != Some(&result.observed()) {
+                out.count(Count::TurnedUnmet {
+                    rule: self.name.clone(),
+                    condition: result.requirement.kind.clone(),
+                });
+            }
+        }
+    }
+
+    /// Notes whether the node has nothing left of the rule, which is being deleted. A node that cannot be written for one
+    /// rule does not keep another one.
+    fn note_clean(&mut self, name: &Arc<str>, rule: &Rule, plan: &NodePlan<'_>, out: &mut Outbox) {
+        if plan.look.is_empty() && !plan.writes_for(rule) {
+            self.cleaned_up(name);
+        } else if self.tally.linger(name, plan.lifts_for(rule)) {
+            self.status_changed(out);
+        }
+    }
+
+    fn fail(&mut self, name: &Arc<str>, message: String, out: &mut Outbox) {
+        let failure = Failure {
+            reason: EVALUATION_ERROR,
+            message,
+        };
+        if self.tally.fail(name, failure, out.now.wall) {
+            self.status_changed(out);
+        }
+    }
+}

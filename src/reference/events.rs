@@ -1,0 +1,31 @@
+//! The page about events.
+
+use std::fmt::Write;
+
+use super::{GENERATED, cell};
+use crate::engine::notice::Topic;
+
+/// The page, from every topic there is.
+pub fn page(topics: &[&Topic]) -> String {
+    let mut text = format!(
+        "# Events\n\n{GENERATED}\n\
+         Events are in the namespace `default`, reported by `node-readiness-controller`; they are posted behind the writes of \
+         taints, and dropped under overload: [Status, events, logs and metrics](../observing.md#events).\n\n\
+         | reason | on | type | action | when |\n|---|---|---|---|---|\n"
+    );
+    let mut topics = topics.to_vec();
+    topics.sort_by_key(|topic| (topic.reason, topic.on));
+    for topic in topics {
+        let Topic {
+            reason,
+            action,
+            tone,
+            on,
+            when,
+        } = topic;
+        let (tone, when) = (tone.as_str(), cell(when));
+        writeln!(text, "| `{reason}` | {on} | {tone} | `{action}` | {when} |")
+            .expect("a text takes all that is written to it");
+    }
+    text
+}
