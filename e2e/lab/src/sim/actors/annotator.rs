@@ -1,0 +1,103 @@
+//! A kubelet in the wrong hands: it writes annotations on its own node in the words of the controller, about every rule
+//! that there is.
+
+use serde_json::{Map, json};
+
+use super::ask::{merge, node_key, text, uid};
+use super::due::Due;
+use crate::sim::actor::Actor;
+use crate::sim::cluster::Cluster;
+use crate::sim::rng::Rng;
+use crate::sim::time::Time;
+use crate::{Kind, Part};
+
+const ANNOTATOR: &str = "annotator";
+
+/// A forger of annotations.
+#[derive(Debug, Default)]
+pub struct Annotator {
+    due: Due<(String, Forgery)>,
+}
+
+/// What is forged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Forgery {
+    /// That each rule has put its taint there.
+    Ownership,
+    /// That a rule which is not there has put this foreign taint there.
+    OwnershipOf(&'static str),
+    /// That the node has completed its bootstrap under each rule.
+    Completion,
+    /// All of the controller's annotations are taken away.
+    Nothing,
+}
+
+impl Annotator {
+    /// Has it forge this on a node then.
+    #[must_use]
+    pub fn forges(mut self, at: Time, node: &str, what: Forgery) -> Self {
+        self.due.at(at, (node.to_owned(), what));
+        self
+    }
+}
+
+impl Actor for Annotator {
+    fn name(&self) -> &'static str {
+        ANNOTATOR
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.due.next()
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+        while let Some((node, forgery)) = self.due.take(cluster.now()) {
+            let annotations = forged(cluster, &node, forgery);
+            let patch = json!({"metadata": {"annotations": annotations}});
+            // A node that is not there is not annotated.
+            let _ = merge(cluster, ANNOTATOR, &node_key(&node), Part::Main, patch);
+        }
+    }
+}
+
+fn forged(cluster: &Cluster, node: &str, forgery: Forgery) -> Map<String, serde_json::Value> {
+    let owner = |rule: &str, key: &str, effect: &str| {
+        json!({"rule-name": rule, "key": key, "effect": effect, "joining": true}).to_string()
+    };
+    let mut annotations = Map::new();
+    match forgery {
+        Forgery::OwnershipOf(key) => {
+            let annotation = "nodegate.dev/taint-added-by-00000000-0000-4000-8000-000000000000";
+            annotations.insert(
+                annotation.to_owned(),
+                json!(owner("gone", key, "NoSchedule")),
+            );
+        }
+        Forgery::Nothing => {
+            let node = cluster.get(&node_key(node));
+            let known = node.and_then(|node| node["metadata"]["annotations"].as_object());
+            let keys = known.into_iter().flatten().map(|(key, _)| key);
+            annotations.extend(
+                keys.filter(|key| {
+                    key.starts_with("nodegate.dev/") || key.starts_with("readiness.k8s.io/")
+                })
+                .map(|key| (key.clone(), json!(null))),
+            );
+        }
+        Forgery::Ownership | Forgery::Completion => {
+            for (key, rule) in cluster.objects(Kind::NodeReadinessRule) {
+                let taint = &rule["spec"]["taint"];
+                let (annotation, value) = if forgery == Forgery::Ownership {
+                    let value = owner(&key.name, text(&taint["key"]), text(&taint["effect"]));
+                    (format!("nodegate.dev/taint-added-by-{}", uid(rule)), value)
+                } else {
+                    let value = json!({"rule-name": key.name}).to_string();
+                    let prefix = "readiness.k8s.io/bootstrap-completed-";
+                    (format!("{prefix}{}", uid(rule)), value)
+                };
+                annotations.insert(annotation, json!(value));
+            }
+        }
+    }
+    annotations
+}

@@ -1,0 +1,152 @@
+//! Requests of actors in short, and what they read of objects.
+
+use serde_json::{Value, json};
+
+use crate::sim::cluster::{Cluster, Who};
+use crate::{Answer, Key, Kind, Part, Patch, Preconditions, Request};
+
+/// The key of a node.
+#[must_use]
+pub fn node_key(name: &str) -> Key {
+    Key::cluster(Kind::Node, name)
+}
+
+/// Makes an object.
+///
+/// # Errors
+/// When it is refused.
+pub fn create(cluster: &mut Cluster, who: &'static str, key: Key, object: Value) -> Answer {
+    cluster.request(Who::Actor(who), &Request::Create { key, object })
+}
+
+/// Lays a merge patch over a part of an object.
+///
+/// # Errors
+/// When it is refused.
+pub fn merge(
+    cluster: &mut Cluster,
+    who: &'static str,
+    key: &Key,
+    part: Part,
+    patch: Value,
+) -> Answer {
+    let request = Request::Patch {
+        key: key.clone(),
+        part,
+        patch: Patch::Merge(patch),
+    };
+    cluster.request(Who::Actor(who), &request)
+}
+
+/// Writes conditions into the status of a node or a pod, beside those that are there.
+///
+/// # Errors
+/// When it is refused.
+pub fn write_status(cluster: &mut Cluster, who: &'static str, key: &Key, status: &Value) -> Answer {
+    let request = Request::Patch {
+        key: key.clone(),
+        part: Part::Status,
+        patch: Patch::Strategic(json!({ "status": status })),
+    };
+    cluster.request(Who::Actor(who), &request)
+}
+
+/// Deletes an object, in this many seconds where it is a pod and they are given.
+///
+/// # Errors
+/// When it is refused.
+pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option<i64>) -> Answer {
+    let request = Request::Delete {
+        key: key.clone(),
+        preconditions: Preconditions::default(),
+        grace,
+    };
+    cluster.request(Who::Actor(who), &request)
+}
+
+/// Puts these in the place of a node's taints, if the node is still as it was read.
+///
+/// # Errors
+/// When it is refused.
+pub fn set_taints(
+    cluster: &mut Cluster,
+    who: &'static str,
+    read: &Value,
+    taints: &[Value],
+) -> Answer {
+    let patch = json!({
+        "metadata": {"resourceVersion": read["metadata"]["resourceVersion"]},
+        "spec": {"taints": taints},
+    });
+    merge(cluster, who, &node_key(name(read)), Part::Main, patch)
+}
+
+/// The name of an object.
+#[must_use]
+pub fn name(object: &Value) -> &str {
+    text(&object["metadata"]["name"])
+}
+
+/// The UID of an object.
+#[must_use]
+pub fn uid(object: &Value) -> &str {
+    text(&object["metadata"]["uid"])
+}
+
+/// Whether an object is being deleted.
+#[must_use]
+pub fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// A text; empty where there is none.
+#[must_use]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The items of a list; none where there is none.
+#[must_use]
+pub fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The taints of a node.
+#[must_use]
+pub fn taints(node: &Value) -> &[Value] {
+    items(&node["spec"]["taints"])
+}
+
+/// Whether a node has a taint of this key.
+#[must_use]
+pub fn has_taint(node: &Value, key: &str) -> bool {
+    taints(node).iter().any(|taint| taint["key"] == key)
+}
+
+/// The status of a node's or a pod's condition; empty where there is none.
+#[must_use]
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let conditions = items(&object["status"]["conditions"]);
+    let found = conditions.iter().find(|it| it["type"] == kind);
+    found.map_or("", |condition| text(&condition["status"]))
+}
+
+/// A condition as it is written now.
+///
+/// The time of its transition stays where the status is as it was.
+#[must_use]
+pub fn condition_now(cluster: &Cluster, object: &Value, kind: &str, status: &str) -> Value {
+    let now = json!(cluster.wall().strftime("%FT%TZ").to_string());
+    let conditions = items(&object["status"]["conditions"]);
+    let old = conditions.iter().find(|it| it["type"] == kind);
+    let since = old
+        .filter(|old| old["status"] == status)
+        .map_or(&now, |old| &old["lastTransitionTime"]);
+    json!({
+        "type": kind,
+        "status": status,
+        "reason": if status == "True" { "Is" } else { "IsNot" },
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": since,
+    })
+}

@@ -1,0 +1,239 @@
+//! The `DaemonSet` controller: a pod for each `DaemonSet` on each node that it is meant for and whose taints it tolerates;
+//! in the place of one that is gone, or that has failed, another; and a new version node by node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::ask::{condition, create, delete, is_going, items, name, taints, text, uid};
+use super::due::Soon;
+use super::placement::{admits, daemon_tolerations, keeps, selects};
+use crate::sim::actor::Actor;
+use crate::sim::cluster::{Change, Cluster};
+use crate::sim::rng::Rng;
+use crate::sim::time::{Time, ms};
+use crate::{Key, Kind};
+
+const CONTROLLER: &str = "daemon-set-controller";
+
+/// Label of pods: which version of the template they were made from.
+const REVISION: &str = "controller-revision-hash";
+
+/// The `DaemonSet` controller.
+#[derive(Debug, Default)]
+pub struct DaemonSets {
+    soon: Soon,
+    /// The nodes that it has to look at.
+    nodes: BTreeSet<String>,
+    /// Whether it has to look at all of them.
+    all: bool,
+    /// The pods of each `DaemonSet`, by its UID and then by node.
+    pods: BTreeMap<String, BTreeMap<String, BTreeSet<Key>>>,
+    /// How many pods it has made.
+    made: u64,
+}
+
+impl DaemonSets {
+    fn look(&mut self, change: &Change, rng: &mut Rng) {
+        self.soon.at(change.at + rng.between(ms(20), ms(300)));
+    }
+
+    fn pod_changed(&mut self, change: &Change, rng: &mut Rng) {
+        let states = [&change.before, &change.after];
+        let Some(pod) = states.into_iter().flatten().last() else {
+            return;
+        };
+        let Some(owner) = owner(pod) else {
+            return;
+        };
+        let node = text(&pod["spec"]["nodeName"]);
+        let of_node = self.pods.entry(owner.to_owned()).or_default();
+        let pods = of_node.entry(node.to_owned()).or_default();
+        if change.after.is_some() {
+            pods.insert(change.key.clone());
+        } else {
+            pods.remove(&change.key);
+        }
+        self.nodes.insert(node.to_owned());
+        self.look(change, rng);
+    }
+
+    fn sync(&mut self, cluster: &mut Cluster) {
+        let nodes: Vec<_> = cluster
+            .objects(Kind::Node)
+            .filter(|(key, node)| (self.all || self.nodes.contains(&key.name)) && !is_going(node))
+            .map(|(_, node)| node.clone())
+            .collect();
+        self.all = false;
+        self.nodes.clear();
+        let sets: Vec<_> = cluster
+            .objects(Kind::DaemonSet)
+            .map(|(_, set)| set.clone())
+            .filter(|set| !is_going(set))
+            .collect();
+        for set in sets {
+            for node in &nodes {
+                self.manage(cluster, &set, node);
+            }
+            self.roll(cluster, &set);
+        }
+    }
+
+    /// Has a node run what it should of a `DaemonSet`.
+    fn manage(&mut self, cluster: &mut Cluster, set: &Value, node: &Value) {
+        let template = &set["spec"]["template"];
+        let tolerations = daemon_tolerations(template);
+        let is_meant = selects(&template["spec"], node);
+        let pods = self.pods_on(cluster, set, name(node));
+        if !is_meant || !keeps(node, &tolerations) {
+            for (key, pod) in pods {
+                if !is_going(&pod) {
+                    let _ = delete(cluster, CONTROLLER, &key, None);
+                }
+            }
+            return;
+        }
+        // A pod that has ended is cleared away, and one that is on its way out waited for.
+        for (key, pod) in &pods {
+            if pod["status"]["phase"] == "Failed" && !is_going(pod) {
+                let _ = delete(cluster, CONTROLLER, key, None);
+            }
+        }
+        if pods.is_empty() && admits(node, &tolerations) {
+            self.make(cluster, set, name(node), tolerations);
+        }
+    }
+
+    fn make(&mut self, cluster: &mut Cluster, set: &Value, node: &str, tolerations: Vec<Value>) {
+        self.made += 1;
+        let metadata = &set["metadata"];
+        let pod_name = format!("{}-{}", name(set), self.made);
+        let key = Key::namespaced(Kind::Pod, text(&metadata["namespace"]), &pod_name);
+        let template = &set["spec"]["template"];
+        let mut labels = template["metadata"]["labels"].clone();
+        labels[REVISION] = json!(revision(set));
+        let pod = json!({
+            "metadata": {
+                "labels": labels,
+                "annotations": template["metadata"]["annotations"],
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1",
+                    "kind": "DaemonSet",
+                    "name": name(set),
+                    "uid": uid(set),
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {"nodeName": node, "tolerations": tolerations},
+        });
+        // No two have the same name.
+        let _ = create(cluster, CONTROLLER, key, pod);
+    }
+
+    /// Takes the next step of a rolling update, if one is under way.
+    fn roll(&mut self, cluster: &mut Cluster, set: &Value) {
+        let limits = &set["spec"]["updateStrategy"]["rollingUpdate"];
+        let surge = limits["maxSurge"].as_u64().unwrap_or(0);
+        let at_once = limits["maxUnavailable"].as_u64().unwrap_or(1).max(surge);
+        let nodes: Vec<String> = self
+            .pods
+            .get(uid(set))
+            .into_iter()
+            .flat_map(|nodes| nodes.keys().cloned())
+            .collect();
+        let is_ready = |pod: &Value| !is_going(pod) && condition(pod, "Ready") == "True";
+        let is_new = |pod: &Value| pod["metadata"]["labels"][REVISION] == revision(set);
+        let mut busy = 0;
+        let mut old = Vec::new();
+        for node in nodes {
+            let pods = self.pods_on(cluster, set, &node);
+            let has_old = pods.iter().any(|(_, pod)| !is_new(pod));
+            let new_is_ready = pods.iter().any(|(_, pod)| is_new(pod) && is_ready(pod));
+            let is_under_way = if surge > 0 {
+                pods.iter().any(|(_, pod)| is_new(pod)) && !new_is_ready
+            } else {
+                !pods.is_empty() && !pods.iter().any(|(_, pod)| is_ready(pod))
+            };
+            busy += u64::from(is_under_way);
+            if has_old {
+                old.push((node, pods, new_is_ready, is_under_way));
+            }
+        }
+        for (node, pods, new_is_ready, is_under_way) in old {
+            let may_begin = busy < at_once && !is_under_way;
+            if surge > 0 && !new_is_ready {
+                if may_begin {
+                    busy += 1;
+                    let tolerations = daemon_tolerations(&set["spec"]["template"]);
+                    self.make(cluster, set, &node, tolerations);
+                }
+                continue;
+            }
+            // An old pod that is not Ready loses nothing.
+            if surge == 0 && !may_begin && !is_under_way {
+                continue;
+            }
+            busy += u64::from(surge == 0 && !is_under_way);
+            for (key, pod) in pods {
+                if !is_new(&pod) && !is_going(&pod) {
+                    let _ = delete(cluster, CONTROLLER, &key, None);
+                }
+            }
+        }
+    }
+
+    fn pods_on(&self, cluster: &Cluster, set: &Value, node: &str) -> Vec<(Key, Value)> {
+        let of_node = self.pods.get(uid(set)).and_then(|nodes| nodes.get(node));
+        let keys = of_node.into_iter().flatten();
+        keys.filter_map(|key| Some((key.clone(), (**cluster.get(key)?).clone())))
+            .collect()
+    }
+}
+
+impl Actor for DaemonSets {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.soon.next()
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+        if self.soon.take(cluster.now()) {
+            self.sync(cluster);
+        }
+    }
+
+    fn changed(&mut self, change: &Change, _: &Cluster, rng: &mut Rng) {
+        match change.key.kind {
+            Kind::DaemonSet => {
+                self.all = true;
+                self.look(change, rng);
+            }
+            Kind::Node => {
+                let of = |node: &Option<std::sync::Arc<Value>>| {
+                    let node = node.as_ref()?;
+                    Some((node["metadata"]["labels"].clone(), taints(node).to_vec()))
+                };
+                if of(&change.before) != of(&change.after) {
+                    self.nodes.insert(change.key.name.clone());
+                    self.look(change, rng);
+                }
+            }
+            Kind::Pod => self.pod_changed(change, rng),
+            _ => {}
+        }
+    }
+}
+
+fn owner(pod: &Value) -> Option<&str> {
+    let owners = items(&pod["metadata"]["ownerReferences"]);
+    let owner = owners.iter().find(|owner| owner["kind"] == "DaemonSet")?;
+    Some(text(&owner["uid"]))
+}
+
+fn revision(set: &Value) -> &str {
+    text(&set["metadata"]["annotations"]["deprecated.daemonset.template.generation"])
+}

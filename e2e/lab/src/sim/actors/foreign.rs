@@ -1,0 +1,148 @@
+//! Somebody who puts taints of his own on nodes and takes them off again, always writing the whole list, as it was when he
+//! read it some time before.
+
+use serde_json::{Value, json};
+
+use super::ask::{merge, node_key, set_taints, taints};
+use super::due::Due;
+use crate::Part;
+use crate::sim::actor::Actor;
+use crate::sim::cluster::Cluster;
+use crate::sim::rng::Rng;
+use crate::sim::time::{Time, ms};
+
+const FOREIGN: &str = "foreign-taint-writer";
+
+/// The key of his taints.
+pub const THEIRS: &str = "example.com/maintenance";
+
+/// A foreign taint writer.
+#[derive(Debug)]
+pub struct Foreign {
+    manner: Manner,
+    /// How long after he has read a node he writes it.
+    lag: Time,
+    due: Due<Task>,
+}
+
+/// How he writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// With the revision that he read: where that has changed he reads again.
+    Careful,
+    /// Without: what has changed meanwhile is lost.
+    Careless,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Read {
+        node: String,
+        adds: bool,
+    },
+    Write {
+        node: String,
+        adds: bool,
+        read: Read,
+    },
+}
+
+/// A node as it was read. All are alike to the order of tasks.
+#[derive(Debug)]
+struct Read(Value);
+
+impl PartialEq for Read {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Read {}
+
+impl PartialOrd for Read {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Read {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl Foreign {
+    /// One who writes in this manner, so long after he has read.
+    #[must_use]
+    pub fn new(manner: Manner, lag: Time) -> Self {
+        Self {
+            manner,
+            lag,
+            due: Due::default(),
+        }
+    }
+
+    /// Has him put his taint on a node then.
+    #[must_use]
+    pub fn adds(self, at: Time, node: &str) -> Self {
+        self.task(at, node, true)
+    }
+
+    /// Has him take his taint off a node then.
+    #[must_use]
+    pub fn removes(self, at: Time, node: &str) -> Self {
+        self.task(at, node, false)
+    }
+
+    fn task(mut self, at: Time, node: &str, adds: bool) -> Self {
+        let node = node.to_owned();
+        self.due.at(at, Task::Read { node, adds });
+        self
+    }
+
+    fn write(&self, cluster: &mut Cluster, read: &Value, adds: bool) -> bool {
+        let others = taints(read).iter().filter(|it| it["key"] != THEIRS);
+        let ours = adds.then(|| json!({"key": THEIRS, "effect": "NoSchedule"}));
+        let list: Vec<Value> = others.cloned().chain(ours).collect();
+        let answer = match self.manner {
+            Manner::Careful => set_taints(cluster, FOREIGN, read, &list),
+            Manner::Careless => {
+                let key = node_key(super::ask::name(read));
+                let patch = json!({"spec": {"taints": list}});
+                merge(cluster, FOREIGN, &key, Part::Main, patch)
+            }
+        };
+        answer.is_ok_and(|_| true)
+    }
+}
+
+impl Actor for Foreign {
+    fn name(&self) -> &'static str {
+        FOREIGN
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.due.next()
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+        let now = cluster.now();
+        while let Some(task) = self.due.take(now) {
+            match task {
+                Task::Read { node, adds } => {
+                    let Some(read) = cluster.get(&node_key(&node)) else {
+                        continue;
+                    };
+                    let read = Read((**read).clone());
+                    self.due
+                        .at(now + self.lag, Task::Write { node, adds, read });
+                }
+                Task::Write { node, adds, read } => {
+                    if !self.write(cluster, &read.0, adds) {
+                        self.due.at(now + ms(50), Task::Read { node, adds });
+                    }
+                }
+            }
+        }
+    }
+}

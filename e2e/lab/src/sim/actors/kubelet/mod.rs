@@ -1,0 +1,272 @@
+//! The kubelets of all nodes: each registers its machine, says that it is Ready, beats, reboots, dies and comes back, and
+//! looks after the pods on its node.
+
+mod machine;
+mod pods;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+pub use machine::{Machine, ZONE, machines};
+pub use pods::READY_AFTER;
+
+use super::ask::{condition_now, create, delete, items, node_key, text, write_status};
+use super::due::Due;
+use crate::sim::actor::Actor;
+use crate::sim::cluster::{Change, Cluster};
+use crate::sim::rng::Rng;
+use crate::sim::time::{Time, s};
+use crate::{Key, Kind};
+
+const KUBELET: &str = "kubelet";
+
+/// The kubelet's own heartbeat (`nodeStatusReportFrequency`).
+const BEAT: Time = s(300);
+
+/// Something that happens to a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// It is off for so long, and boots then. What is on the node stays until it is written anew.
+    Reboot(Time),
+    /// Nothing is heard of it any more.
+    Die,
+    /// Its node is deleted, and so long after that it registers again under the same name.
+    Replace(Time),
+    /// Its node is deleted, and it never comes back.
+    Leave,
+    /// It has so much of a resource from now on.
+    Offer(&'static str, &'static str),
+    /// The pods with this label `app` are not Ready on it for so long.
+    Fail(&'static str, Time),
+}
+
+/// All kubelets.
+#[derive(Debug, Default)]
+pub struct Kubelets {
+    machines: BTreeMap<String, State>,
+    due: Due<Task>,
+    deeds: Vec<(String, Deed)>,
+    failures: Vec<Failure>,
+}
+
+#[derive(Debug)]
+struct State {
+    machine: Machine,
+    /// How often it has booted.
+    boot: u32,
+    runs: bool,
+}
+
+/// An application whose pods are not Ready, on this node or, without a name, on all.
+#[derive(Debug)]
+struct Failure {
+    app: &'static str,
+    node: String,
+    until: Time,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Register(String),
+    Boot(String),
+    Ready(String, u32),
+    Beat(String, u32),
+    Deed(usize),
+    Start(Key),
+    End(Key),
+}
+
+impl Kubelets {
+    /// The kubelets of these machines.
+    #[must_use]
+    pub fn new(machines: Vec<Machine>) -> Self {
+        let mut kubelets = Self::default();
+        for machine in machines {
+            kubelets.add(machine);
+        }
+        kubelets
+    }
+
+    /// Has this happen to a machine then; without a name, to all that there are.
+    #[must_use]
+    pub fn then(mut self, at: Time, machine: &str, deed: Deed) -> Self {
+        self.due.at(at, Task::Deed(self.deeds.len()));
+        self.deeds.push((machine.to_owned(), deed));
+        self
+    }
+
+    fn add(&mut self, machine: Machine) {
+        let name = machine.name.clone();
+        self.due.at(machine.boots, Task::Register(name.clone()));
+        let state = State {
+            machine,
+            boot: 0,
+            runs: false,
+        };
+        self.machines.insert(name, state);
+    }
+
+    fn runs(&self, name: &str) -> bool {
+        self.machines.get(name).is_some_and(|state| state.runs)
+    }
+
+    /// A machine that has booted: what its next task is.
+    fn booted(&mut self, name: &str, now: Time, rng: &mut Rng) -> Option<&State> {
+        let state = self.machines.get_mut(name)?;
+        state.boot += 1;
+        state.runs = true;
+        let ready = now + state.machine.ready_after;
+        let beat = now + rng.between(BEAT / 2, BEAT);
+        self.due.at(ready, Task::Ready(name.to_owned(), state.boot));
+        self.due.at(beat, Task::Beat(name.to_owned(), state.boot));
+        self.machines.get(name)
+    }
+
+    fn register(&mut self, cluster: &mut Cluster, name: String, rng: &mut Rng) {
+        let now = cluster.now();
+        if cluster.get(&node_key(&name)).is_some() {
+            // The old node has to go first.
+            self.due.at(now + s(1), Task::Register(name));
+            return;
+        }
+        let Some(state) = self.booted(&name, now, rng) else {
+            return;
+        };
+        let not_ready = condition_now(cluster, &Value::Null, "Ready", "False");
+        let node = state.machine.node(state.boot, &not_ready);
+        // There is none of this name: nothing can be refused.
+        let _ = create(cluster, KUBELET, node_key(&name), node);
+    }
+
+    fn boot(&mut self, cluster: &mut Cluster, name: &str, rng: &mut Rng) {
+        let Some(state) = self.booted(name, cluster.now(), rng) else {
+            return;
+        };
+        let info = json!({"bootID": state.machine.boot_id(state.boot)});
+        write_node(cluster, name, "False", json!({"nodeInfo": info}));
+        self.restart_pods(cluster, name, rng);
+    }
+
+    fn do_to_all(&mut self, cluster: &mut Cluster, name: &str, deed: &Deed) {
+        let now = cluster.now();
+        if let Deed::Fail(app, lasts) = deed {
+            let until = now.checked_add(*lasts).unwrap_or(Time::MAX);
+            self.failures.push(Failure {
+                app,
+                node: name.to_owned(),
+                until,
+            });
+            self.fail_pods(cluster, app, until);
+            return;
+        }
+        let is_meant = |it: &&String| name.is_empty() || **it == name;
+        let names: Vec<String> = self.machines.keys().filter(is_meant).cloned().collect();
+        for name in names {
+            self.do_to(cluster, name, deed);
+        }
+    }
+
+    fn do_to(&mut self, cluster: &mut Cluster, name: String, deed: &Deed) {
+        let now = cluster.now();
+        if let Deed::Offer(resource, quantity) = deed {
+            let allocatable = json!({"allocatable": {*resource: quantity}});
+            let _ = write_status(cluster, KUBELET, &node_key(&name), &allocatable);
+            return;
+        }
+        if let Some(state) = self.machines.get_mut(&name) {
+            state.runs = false;
+        }
+        if matches!(deed, Deed::Replace(_) | Deed::Leave) {
+            // Somebody has been faster: fine.
+            let _ = delete(cluster, "cloud", &node_key(&name), None);
+        }
+        match deed {
+            Deed::Reboot(down) => self.due.at(now + *down, Task::Boot(name)),
+            Deed::Replace(down) => self.due.at(now + *down, Task::Register(name)),
+            Deed::Leave => {
+                self.machines.remove(&name);
+            }
+            Deed::Die | Deed::Offer(..) | Deed::Fail(..) => {}
+        }
+    }
+
+    /// An instance that Karpenter has launched becomes a machine.
+    fn launch(&mut self, claim: &Value, now: Time, rng: &mut Rng) {
+        let name = text(&claim["metadata"]["name"]);
+        let provider_id = text(&claim["status"]["providerID"]);
+        if provider_id.is_empty() || self.machines.contains_key(name) {
+            return;
+        }
+        let mut machine = Machine::new(name).boots(now + rng.between(s(1), s(4)));
+        provider_id.clone_into(&mut machine.provider_id);
+        let spec = &claim["spec"];
+        machine.taints = [&spec["taints"], &spec["startupTaints"]]
+            .into_iter()
+            .flat_map(items)
+            .cloned()
+            .collect();
+        machine = machine.taint("karpenter.sh/unregistered", "NoExecute");
+        self.add(machine);
+    }
+
+    fn is_current(&self, name: &str, boot: u32) -> bool {
+        let state = self.machines.get(name);
+        state.is_some_and(|state| state.runs && state.boot == boot)
+    }
+}
+
+impl Actor for Kubelets {
+    fn name(&self) -> &'static str {
+        KUBELET
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.due.next()
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, rng: &mut Rng) {
+        while let Some(task) = self.due.take(cluster.now()) {
+            match task {
+                Task::Register(name) => self.register(cluster, name, rng),
+                Task::Boot(name) => self.boot(cluster, &name, rng),
+                Task::Ready(name, boot) if self.is_current(&name, boot) => {
+                    write_node(cluster, &name, "True", json!({}));
+                }
+                Task::Beat(name, boot) if self.is_current(&name, boot) => {
+                    write_node(cluster, &name, "True", json!({}));
+                    self.due.at(cluster.now() + BEAT, Task::Beat(name, boot));
+                }
+                Task::Ready(..) | Task::Beat(..) => {}
+                Task::Deed(number) => {
+                    let (name, deed) = self.deeds[number].clone();
+                    self.do_to_all(cluster, &name, &deed);
+                }
+                Task::Start(key) => self.pod_is_ready(cluster, key),
+                Task::End(key) => self.end_pod(cluster, &key),
+            }
+        }
+    }
+
+    fn changed(&mut self, change: &Change, _: &Cluster, rng: &mut Rng) {
+        match (change.key.kind, &change.after) {
+            (Kind::Pod, Some(pod)) => self.pod_changed(change, pod, rng),
+            (Kind::NodeClaim, Some(claim)) => self.launch(claim, change.at, rng),
+            (Kind::NodeClaim, None) => {
+                self.machines.remove(&change.key.name);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a kubelet writes into the status of its node.
+fn write_node(cluster: &mut Cluster, name: &str, ready: &str, mut status: Value) {
+    let key = node_key(name);
+    let Some(node) = cluster.get(&key).cloned() else {
+        return;
+    };
+    status["conditions"] = json!([condition_now(cluster, &node, "Ready", ready)]);
+    // It has just been there.
+    let _ = write_status(cluster, KUBELET, &key, &status);
+}

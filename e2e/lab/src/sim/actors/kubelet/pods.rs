@@ -1,0 +1,129 @@
+//! What a kubelet does for the pods on its node: it starts them, says whether they are Ready, and ends them.
+
+use serde_json::{Value, json};
+
+use super::{KUBELET, Kubelets, Task};
+use crate::sim::actors::ask::{condition, condition_now, delete, is_going, text, write_status};
+use crate::sim::cluster::{Change, Cluster};
+use crate::sim::rng::Rng;
+use crate::sim::time::{Time, ms, s};
+use crate::{Key, Kind};
+
+/// Annotation of pods: how many milliseconds they take to be Ready, or `never`. Without it, half a second to 3 seconds.
+pub const READY_AFTER: &str = "lab.example.com/ready-after-ms";
+
+impl Kubelets {
+    /// Takes note of a pod that has been bound or is being deleted.
+    pub(super) fn pod_changed(&mut self, change: &Change, pod: &Value, rng: &mut Rng) {
+        let node = text(&pod["spec"]["nodeName"]);
+        if node.is_empty() || !self.runs(node) {
+            return;
+        }
+        let before = change.before.as_deref();
+        let was_going = before.is_some_and(is_going);
+        let was_bound = before.is_some_and(|before| !before["spec"]["nodeName"].is_null());
+        if is_going(pod) && !was_going {
+            let end = change.at + rng.between(ms(200), s(2));
+            self.due.at(end, Task::End(change.key.clone()));
+        } else if !was_bound {
+            self.start_pod(&change.key, pod, change.at, rng);
+        }
+    }
+
+    fn start_pod(&mut self, key: &Key, pod: &Value, now: Time, rng: &mut Rng) {
+        let after = match text(&pod["metadata"]["annotations"][READY_AFTER]) {
+            "never" => return,
+            "" => rng.between(ms(500), s(3)),
+            millis => ms(millis.parse().unwrap_or_default()),
+        };
+        self.due.at(now + after, Task::Start(key.clone()));
+    }
+
+    /// After its machine has booted, a kubelet starts all its pods again.
+    pub(super) fn restart_pods(&mut self, cluster: &mut Cluster, node: &str, rng: &mut Rng) {
+        for (key, pod) in pods_on(cluster, node) {
+            if is_going(&pod) {
+                self.due.at(cluster.now() + ms(200), Task::End(key));
+                continue;
+            }
+            set_ready(cluster, &key, &pod, "False");
+            self.start_pod(&key, &pod, cluster.now(), rng);
+        }
+    }
+
+    pub(super) fn pod_is_ready(&mut self, cluster: &mut Cluster, key: Key) {
+        let Some(pod) = cluster.get(&key).cloned() else {
+            return;
+        };
+        let node = text(&pod["spec"]["nodeName"]);
+        if is_going(&pod) || !self.runs(node) {
+            return;
+        }
+        match self.fails_until(&pod, cluster.now()) {
+            Some(Time::MAX) => {}
+            Some(until) => self.due.at(until, Task::Start(key)),
+            None => set_ready(cluster, &key, &pod, "True"),
+        }
+    }
+
+    pub(super) fn end_pod(&self, cluster: &mut Cluster, key: &Key) {
+        let Some(pod) = cluster.get(key) else {
+            return;
+        };
+        if is_going(pod) && self.runs(text(&pod["spec"]["nodeName"])) {
+            // Gone already: so much the better.
+            let _ = delete(cluster, KUBELET, key, Some(0));
+        }
+    }
+
+    /// The pods of this application are no longer Ready on the nodes where it has just begun to fail.
+    pub(super) fn fail_pods(&mut self, cluster: &mut Cluster, app: &str, until: Time) {
+        let pods: Vec<_> = pods(cluster)
+            .filter(|(_, pod)| pod["metadata"]["labels"]["app"] == app && !is_going(pod))
+            .map(|(key, pod)| (key.clone(), (**pod).clone()))
+            .collect();
+        for (key, pod) in pods {
+            let runs = self.runs(text(&pod["spec"]["nodeName"]));
+            if runs && self.fails_until(&pod, cluster.now()).is_some() {
+                set_ready(cluster, &key, &pod, "False");
+                if until != Time::MAX {
+                    self.due.at(until, Task::Start(key));
+                }
+            }
+        }
+    }
+
+    /// Until when an application fails that this pod is of, if it does.
+    fn fails_until(&self, pod: &Value, now: Time) -> Option<Time> {
+        let node = text(&pod["spec"]["nodeName"]);
+        let app = &pod["metadata"]["labels"]["app"];
+        let failures = self.failures.iter();
+        failures
+            .filter(|it| {
+                it.until > now && *app == *it.app && (it.node.is_empty() || it.node == node)
+            })
+            .map(|it| it.until)
+            .max()
+    }
+}
+
+fn pods(cluster: &Cluster) -> impl Iterator<Item = (&Key, &std::sync::Arc<Value>)> {
+    cluster.objects(Kind::Pod)
+}
+
+fn pods_on(cluster: &Cluster, node: &str) -> Vec<(Key, Value)> {
+    pods(cluster)
+        .filter(|(_, pod)| pod["spec"]["nodeName"] == node)
+        .map(|(key, pod)| (key.clone(), (**pod).clone()))
+        .collect()
+}
+
+fn set_ready(cluster: &mut Cluster, key: &Key, pod: &Value, status: &str) {
+    if condition(pod, "Ready") == status {
+        return;
+    }
+    let ready = condition_now(cluster, pod, "Ready", status);
+    let status = json!({"phase": "Running", "conditions": [ready]});
+    // Gone meanwhile: nobody asks any more.
+    let _ = write_status(cluster, KUBELET, key, &status);
+}

@@ -1,0 +1,150 @@
+//! The node lifecycle controller: it taints nodes that are not Ready, beside all other taints, and evicts pods that do not
+//! tolerate a `NoExecute` taint.
+
+use serde_json::{Value, json};
+
+use super::ask::{
+    condition, condition_now, delete, is_going, items, node_key, set_taints, taints, text,
+    write_status,
+};
+use super::due::Due;
+use super::placement::keeps;
+use crate::sim::actor::Actor;
+use crate::sim::cluster::{Change, Cluster};
+use crate::sim::rng::Rng;
+use crate::sim::time::{Time, ms};
+use crate::{Key, Kind};
+
+const LIFECYCLE: &str = "node-lifecycle-controller";
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+
+/// The node lifecycle controller.
+#[derive(Debug, Default)]
+pub struct Lifecycle {
+    due: Due<Task>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// Has a node's taints say what its Ready condition says.
+    Taint(String),
+    /// Has pods go that may not stay on a node.
+    Evict(String),
+    /// Has a node count as lost: its kubelet is silent.
+    Lose(String),
+}
+
+impl Lifecycle {
+    /// Has it give up this node then, whose kubelet has been dead for long enough.
+    #[must_use]
+    pub fn loses(mut self, at: Time, node: &str) -> Self {
+        self.due.at(at, Task::Lose(node.to_owned()));
+        self
+    }
+}
+
+impl Actor for Lifecycle {
+    fn name(&self) -> &'static str {
+        LIFECYCLE
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.due.next()
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+        while let Some(task) = self.due.take(cluster.now()) {
+            match task {
+                Task::Taint(name) => taint(cluster, &name),
+                Task::Evict(name) => evict(cluster, &name),
+                Task::Lose(name) => lose(cluster, &name),
+            }
+        }
+    }
+
+    fn changed(&mut self, change: &Change, _: &Cluster, rng: &mut Rng) {
+        let (Kind::Node, Some(node)) = (change.key.kind, &change.after) else {
+            return;
+        };
+        if wanted(node).as_slice() != passing(node) {
+            let at = change.at + rng.between(ms(50), ms(1000));
+            self.due.at(at, Task::Taint(change.key.name.clone()));
+        }
+        let before = change.before.as_deref();
+        let executes = |taint: &&Value| taint["effect"] == "NoExecute";
+        let old = |taint: &&Value| before.is_some_and(|before| taints(before).contains(taint));
+        if taints(node).iter().filter(executes).any(|it| !old(&it)) {
+            let at = change.at + rng.between(ms(20), ms(200));
+            self.due.at(at, Task::Evict(change.key.name.clone()));
+        }
+    }
+}
+
+/// The taints that follow from a node's Ready condition, as key and effect.
+fn wanted(node: &Value) -> Vec<(&'static str, &'static str)> {
+    match condition(node, "Ready") {
+        "True" => Vec::new(),
+        "Unknown" => vec![(UNREACHABLE, "NoExecute"), (UNREACHABLE, "NoSchedule")],
+        // A node that has never been Ready is not evicted from.
+        _ => vec![(NOT_READY, "NoSchedule")],
+    }
+}
+
+fn is_ours(taint: &Value) -> bool {
+    [NOT_READY, UNREACHABLE].contains(&text(&taint["key"]))
+}
+
+fn passing(node: &Value) -> Vec<(&str, &str)> {
+    let ours = taints(node).iter().filter(|taint| is_ours(taint));
+    let mut ours: Vec<_> = ours
+        .map(|taint| (text(&taint["key"]), text(&taint["effect"])))
+        .collect();
+    ours.sort_unstable();
+    ours
+}
+
+fn taint(cluster: &mut Cluster, name: &str) {
+    let Some(node) = cluster.get(&node_key(name)).cloned() else {
+        return;
+    };
+    let wanted = wanted(&node);
+    if wanted.as_slice() == passing(&node) {
+        return;
+    }
+    let theirs = taints(&node)
+        .iter()
+        .filter(|taint| !is_ours(taint))
+        .cloned();
+    let now = cluster.wall().strftime("%FT%TZ").to_string();
+    let ours = wanted
+        .iter()
+        .map(|(key, effect)| json!({"key": key, "effect": effect, "timeAdded": now}));
+    let taints: Vec<Value> = theirs.chain(ours).collect();
+    // It was read just now: nobody has come between.
+    let _ = set_taints(cluster, LIFECYCLE, &node, &taints);
+}
+
+fn evict(cluster: &mut Cluster, name: &str) {
+    let Some(node) = cluster.get(&node_key(name)).cloned() else {
+        return;
+    };
+    let leaving = cluster.objects(Kind::Pod).filter(|(_, pod)| {
+        pod["spec"]["nodeName"] == name
+            && !is_going(pod)
+            && !keeps(&node, items(&pod["spec"]["tolerations"]))
+    });
+    let leaving: Vec<Key> = leaving.map(|(key, _)| key.clone()).collect();
+    for key in leaving {
+        let _ = delete(cluster, LIFECYCLE, &key, None);
+    }
+}
+
+fn lose(cluster: &mut Cluster, name: &str) {
+    let key = node_key(name);
+    let Some(node) = cluster.get(&key).cloned() else {
+        return;
+    };
+    let unknown = condition_now(cluster, &node, "Ready", "Unknown");
+    let _ = write_status(cluster, LIFECYCLE, &key, &json!({"conditions": [unknown]}));
+}

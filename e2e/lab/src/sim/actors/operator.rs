@@ -1,0 +1,80 @@
+//! People: they do at their times what a script says, each step one request.
+
+use serde_json::Value;
+
+use crate::sim::actor::Actor;
+use crate::sim::cluster::{Cluster, Who};
+use crate::sim::rng::Rng;
+use crate::sim::time::Time;
+use crate::{Key, Part, Patch, Preconditions, Request};
+
+use super::ask::node_key;
+
+const OPERATOR: &str = "operator";
+
+/// Somebody who carries out a script.
+#[derive(Debug, Default)]
+pub struct Operator {
+    /// What is still to be done, the first at the end.
+    script: Vec<(Time, Request)>,
+}
+
+impl Operator {
+    /// Has an object made then.
+    #[must_use]
+    pub fn creates(self, at: Time, (key, object): (Key, Value)) -> Self {
+        self.asks(at, Request::Create { key, object })
+    }
+
+    /// Has a merge patch laid over an object then.
+    #[must_use]
+    pub fn edits(self, at: Time, key: Key, patch: Value) -> Self {
+        let patch = Patch::Merge(patch);
+        let part = Part::Main;
+        self.asks(at, Request::Patch { key, part, patch })
+    }
+
+    /// Has a node given these labels then.
+    #[must_use]
+    pub fn labels(self, at: Time, node: &str, labels: &Value) -> Self {
+        let patch = serde_json::json!({"metadata": {"labels": labels}});
+        self.edits(at, node_key(node), patch)
+    }
+
+    /// Has an object deleted then.
+    #[must_use]
+    pub fn deletes(self, at: Time, key: Key) -> Self {
+        let request = Request::Delete {
+            key,
+            preconditions: Preconditions::default(),
+            grace: None,
+        };
+        self.asks(at, request)
+    }
+
+    fn asks(mut self, at: Time, request: Request) -> Self {
+        let place = self.script.partition_point(|(time, _)| *time > at);
+        // What comes at the same time stays in the order in which it was said.
+        self.script.insert(place, (at, request));
+        self
+    }
+}
+
+impl Actor for Operator {
+    fn name(&self) -> &'static str {
+        OPERATOR
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.script.last().map(|(at, _)| *at)
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+        while self.wake().is_some_and(|at| at <= cluster.now()) {
+            if let Some((_, request)) = self.script.pop() {
+                // What is refused is refused: the script goes on.
+                let _ = cluster.request(Who::Actor(OPERATOR), &request);
+            }
+        }
+    }
+}
