@@ -127,6 +127,10 @@ impl DaemonSets {
             },
             "spec": {"nodeName": node, "tolerations": tolerations},
         });
+        // As the real one expects what it has made before it sees it.
+        let of_node = self.pods.entry(uid(set).to_owned()).or_default();
+        let pods = of_node.entry(node.to_owned()).or_default();
+        pods.insert(key.clone());
         // No two have the same name.
         let _ = create(cluster, CONTROLLER, key, pod);
     }
