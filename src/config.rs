@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn problem(yaml: &str) -> String {
-        let config = match yaml::parse(yaml) {
+        let config = match yaml::parse::<Config>(yaml) {
             Ok(config) => config,
             Err(problem) => return problem,
         };

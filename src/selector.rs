@@ -1,172 +1,17 @@
 //! Label selectors and node affinity requirements: parsed once, matched often.
 
+mod label;
 mod overlap;
+mod requirement;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde::Deserialize;
 
+pub use label::{is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
-
-/// The operator `In` on the wire.
-pub const IN: &str = "In";
-/// The operator `NotIn` on the wire.
-pub const NOT_IN: &str = "NotIn";
-
-/// A requirement on the wire: `matchExpressions` of a label selector or of a node affinity.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct RequirementObject {
-    /// The label key.
-    pub key: String,
-    /// The operator's name.
-    pub operator: String,
-    /// What the label's value is compared with.
-    #[serde(default)]
-    pub values: Option<Vec<String>>,
-}
-
-/// A requirement on the value of one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
-    /// The label key.
-    pub key: String,
-    /// What its value must be.
-    pub operator: Operator,
-}
-
-/// What a label's value must be (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operator {
-    /// The label is there with one of these values.
-    In(BTreeSet<String>),
-    /// The label is not there, or has none of these values.
-    NotIn(BTreeSet<String>),
-    /// The label is there.
-    Exists,
-    /// The label is not there.
-    DoesNotExist,
-    /// The label is a whole number above this one.
-    Gt(i64),
-    /// The label is a whole number below this one.
-    Lt(i64),
-}
-
-/// Why a selector cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SelectorError {
-    /// The key is not a label key.
-    #[error("{0:?} is not a valid label key")]
-    Key(String),
-    /// A value is not a label value.
-    #[error("{value:?} is not a valid value for label {key:?}")]
-    Value {
-        /// The label key.
-        key: String,
-        /// The value in question.
-        value: String,
-    },
-    /// The operator is not one that Kubernetes knows here.
-    #[error("operator {operator:?} on {key:?} is not one of In, NotIn, Exists, DoesNotExist")]
-    Operator {
-        /// The label key.
-        key: String,
-        /// The operator in question.
-        operator: String,
-    },
-    /// The operator needs another number of values.
-    #[error("operator {operator} on {key:?} takes {expected}")]
-    Values {
-        /// The label key.
-        key: String,
-        /// The operator in question.
-        operator: String,
-        /// What it takes.
-        expected: &'static str,
-    },
-}
-
-impl Requirement {
-    /// Parses a requirement with any operator that node affinity has.
-    ///
-    /// # Errors
-    /// When key, operator or values are not what Kubernetes accepts.
-    pub fn parse(object: &RequirementObject) -> Result<Self, SelectorError> {
-        let RequirementObject {
-            key,
-            operator,
-            values,
-        } = object;
-        let values = values.as_deref().unwrap_or_default();
-        if !is_label_key(key) {
-            return Err(SelectorError::Key(key.clone()));
-        }
-        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            return Err(SelectorError::Value {
-                key: key.clone(),
-                value: value.clone(),
-            });
-        }
-        let wrong_values = |expected| SelectorError::Values {
-            key: key.clone(),
-            operator: operator.clone(),
-            expected,
-        };
-        let set = || {
-            if values.is_empty() {
-                return Err(wrong_values("at least one value"));
-            }
-            Ok(values.iter().cloned().collect())
-        };
-        let number = || match values {
-            [value] => value
-                .parse()
-                .map_err(|_| wrong_values("exactly one whole number")),
-            _ => Err(wrong_values("exactly one whole number")),
-        };
-        let none = |operator| {
-            if values.is_empty() {
-                Ok(operator)
-            } else {
-                Err(wrong_values("no values"))
-            }
-        };
-        let operator = match operator.as_str() {
-            IN => Operator::In(set()?),
-            NOT_IN => Operator::NotIn(set()?),
-            "Exists" => none(Operator::Exists)?,
-            "DoesNotExist" => none(Operator::DoesNotExist)?,
-            "Gt" => Operator::Gt(number()?),
-            "Lt" => Operator::Lt(number()?),
-            _ => {
-                return Err(SelectorError::Operator {
-                    key: key.clone(),
-                    operator: operator.clone(),
-                });
-            }
-        };
-        Ok(Self {
-            key: key.clone(),
-            operator,
-        })
-    }
-
-    /// Whether these labels fulfil the requirement.
-    #[must_use]
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.operator {
-            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-            Operator::Gt(bound) => number().is_some_and(|number| number > *bound),
-            Operator::Lt(bound) => number().is_some_and(|number| number < *bound),
-        }
-    }
-}
+pub use requirement::{IN, NOT_IN, Operator, Requirement, RequirementObject, SelectorError};
 
 /// A parsed label selector: labels match when they fulfil every requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,6 +64,12 @@ impl Selector {
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
     }
+
+    /// Whether there can be an object that both select: see [`overlap`].
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        overlap(&self.0, &other.0)
+    }
 }
 
 /// The selector as the `labelSelector` of a list or watch request.
@@ -246,53 +97,6 @@ impl fmt::Display for Selector {
         }
         Ok(())
     }
-}
-
-/// Whether the text is a label key: an optional DNS subdomain and a slash, then a name of 1 to 63 characters.
-#[must_use]
-pub fn is_label_key(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_name(name),
-        None => is_label_name(key),
-    }
-}
-
-/// Whether the text is a label value: empty, or like the name part of a key.
-#[must_use]
-pub fn is_label_value(value: &str) -> bool {
-    value.is_empty() || is_label_name(value)
-}
-
-fn is_label_name(name: &str) -> bool {
-    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && is_edge(bytes.first())
-        && is_edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-}
-
-/// Whether this can be the name of a namespace (RFC 1123 label).
-#[must_use]
-pub fn is_namespace(text: &str) -> bool {
-    text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    let is_edge = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    text.len() <= 253
-        && text.split('.').all(|label| {
-            let bytes = label.as_bytes();
-            is_edge(bytes.first())
-                && is_edge(bytes.last())
-                && bytes
-                    .iter()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-        })
 }
 
 #[cfg(test)]

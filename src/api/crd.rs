@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use super::NodeReadinessRule;
+use super::rule::NodeReadinessRule;
 
 /// The definition to install in a cluster.
 ///

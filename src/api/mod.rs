@@ -6,6 +6,9 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`rule`](NodeReadinessRuleSpec) | the spec: conditions, taint, node selector, mode |
+//! | [`taint`](TaintSpec) | its taint |
+//! | `node_selector` | the schema of its node selector |
+//! | `choice` | what is one of a few words in it |
 //! | [`disruption`](Disruption) | how fast a rule may take nodes away |
 //! | [`repair`](Repair) | what happens to a node that never gets ready |
 //! | [`status`](NodeReadinessRuleStatus) | what the controller reports back |
@@ -14,26 +17,28 @@
 //! | [`names`] | group, finalizer, taint and annotation prefixes |
 //! | [`crd`](crd()) | the manifest that `nodegate crd` prints |
 
+mod choice;
 mod crd;
 mod disruption;
 mod duration;
 pub mod names;
+mod node_selector;
 mod repair;
 mod rule;
 mod status;
+mod taint;
 mod words;
 
+pub use choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
 pub use crd::{crd, crd_yaml};
 pub use disruption::Disruption;
 pub use duration::{Duration, ParseDurationError};
 pub use repair::{MaxUnhealthy, ParseMaxUnhealthyError, Repair, RepairAction};
-pub(crate) use rule::time_if_readable;
-pub use rule::{
-    ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, NodeReadinessRule,
-    NodeReadinessRuleSpec, Taint, TaintEffect, TaintPolicy,
-};
+pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
 pub use status::{
     ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
     TaintStatus,
 };
+pub use taint::TaintSpec;
+pub(crate) use taint::time_if_readable;
 pub use words::UnknownWord;

@@ -7,7 +7,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Duration, words::words};
+use super::duration::Duration;
+use super::words::words;
 
 /// What happens to a node that a bootstrap-only rule still gates when its time is up.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,12 +13,18 @@
     reason = "each print column is an attribute of its own, with keys of the same names"
 )]
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::{Disruption, Duration, NodeReadinessRuleStatus, Repair, words::words};
+use super::choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
+use super::disruption::Disruption;
+use super::duration::Duration;
+use super::node_selector::NodeSelectorSchema;
+use super::repair::Repair;
+use super::status::NodeReadinessRuleStatus;
+use super::taint::TaintSpec;
 
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -134,7 +140,7 @@ pub struct NodeReadinessRuleSpec {
     pub enforcement_mode: EnforcementMode,
 
     /// The taint that closes a node.
-    pub taint: Taint,
+    pub taint: TaintSpec,
 
     /// Whether the rule adds and removes its taint (`add-and-remove`, the default) or only removes it
     /// (`remove-only`). A `remove-only` rule opens nodes that registered with the taint, and never closes one. It
@@ -216,190 +222,6 @@ impl ConditionRequirement {
     #[must_use]
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default_status.unwrap_or(ConditionStatus::Unknown)
-    }
-}
-
-/// The taint of a rule.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = ("self.key == oldSelf.key", "taint key is immutable"),
-    validation = ("self.effect == oldSelf.effect", "taint effect is immutable"),
-    validation = (
-        "!has(oldSelf.value) || oldSelf.value == '' || (has(self.value) && self.value == oldSelf.value)",
-        "taint value is immutable",
-    ),
-)]
-pub struct Taint {
-    /// Key of the taint. It starts with `readiness.k8s.io/`, unless `taintPolicy` is `remove-only`.
-    #[x_kube(
-        validation = ("size(self) <= 253", "taint key length must be at most 253 characters"),
-        validation = (
-            "!self.contains('/') || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/')",
-            "taint key prefix must be a DNS name in lower case, for example 'readiness.k8s.io'",
-        ),
-        validation = (
-            "self.matches('(^|/)[^/]{1,63}$')",
-            "taint key name part must be 1-63 characters",
-        ),
-        validation = (
-            "self.matches('(^|/)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
-            "taint key name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-        ),
-    )]
-    pub key: String,
-
-    /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect. A taint without one
-    /// can be given one later.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(
-        validation = ("size(self) <= 63", "taint value length must be at most 63 characters"),
-        validation = (
-            "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
-            "taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-        ),
-    )]
-    pub value: Option<String>,
-
-    /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
-    /// tries to, `NoExecute` evicts running ones as well. A `remove-only` rule lifts another project's taint whatever its
-    /// effect, save one that another rule names.
-    #[schemars(with = "String")]
-    #[x_kube(validation = (
-        "self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",
-        "taint effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'",
-    ))]
-    pub effect: TaintEffect,
-
-    /// Accepted because taints on nodes have it, and ignored.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "time_if_readable"
-    )]
-    pub time_added: Option<Time>,
-}
-
-/// A time, or nothing where it lies beyond what can be told here, as the last day of the year 9999 does.
-pub(crate) fn time_if_readable<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Time>, D::Error> {
-    let time = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(time).unwrap_or_default())
-}
-
-words! {
-    /// Status of a node's condition.
-    pub enum ConditionStatus {
-        /// The condition holds.
-        True = "True",
-        /// The condition does not hold.
-        False = "False",
-        /// Nobody knows.
-        Unknown = "Unknown",
-    }
-}
-
-words! {
-    /// How many of a rule's conditions have to be met.
-    #[derive(Default)]
-    pub enum ConditionPolicy {
-        /// Every one.
-        #[default]
-        AllOf = "allOf",
-        /// At least one.
-        AnyOf = "anyOf",
-    }
-}
-
-words! {
-    /// When a rule gates nodes.
-    pub enum EnforcementMode {
-        /// While they start, once.
-        BootstrapOnly = "bootstrap-only",
-        /// Whenever their conditions are unmet.
-        Continuous = "continuous",
-    }
-}
-
-words! {
-    /// What a taint does to pods that do not tolerate it.
-    pub enum TaintEffect {
-        /// New pods stay away.
-        NoSchedule = "NoSchedule",
-        /// New pods stay away where they can.
-        PreferNoSchedule = "PreferNoSchedule",
-        /// New pods stay away, and running ones are evicted.
-        NoExecute = "NoExecute",
-    }
-}
-
-words! {
-    /// What a rule may do with its taint.
-    #[derive(Default)]
-    pub enum TaintPolicy {
-        /// Close nodes and open them.
-        #[default]
-        AddAndRemove = "add-and-remove",
-        /// Open nodes that registered with the taint, and never close one.
-        RemoveOnly = "remove-only",
-    }
-}
-
-/// A `LabelSelector` as the API server should check it: replaced as a whole, with operators that exist.
-struct NodeSelectorSchema;
-
-impl JsonSchema for NodeSelectorSchema {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "NodeSelector".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "object",
-            "x-kubernetes-map-type": "atomic",
-            "properties": {
-                "matchLabels": {
-                    "description": "Labels that a node must have, with these values.",
-                    "type": "object",
-                    "additionalProperties": { "type": "string" },
-                },
-                "matchExpressions": {
-                    "description": "Expressions over the labels of a node, all of which must hold.",
-                    "type": "array",
-                    "x-kubernetes-list-type": "atomic",
-                    "items": {
-                        "type": "object",
-                        "required": ["key", "operator"],
-                        "properties": {
-                            "key": {
-                                "description": "The label that the expression is about.",
-                                "type": "string",
-                            },
-                            "operator": {
-                                "description": "In and NotIn compare the label with values; Exists and DoesNotExist ask for the label alone.",
-                                "type": "string",
-                                "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
-                            },
-                            "values": {
-                                "description": "What In and NotIn compare with. Absent for Exists and DoesNotExist.",
-                                "type": "array",
-                                "x-kubernetes-list-type": "atomic",
-                                "items": { "type": "string" },
-                            },
-                        },
-                        "x-kubernetes-validations": [{
-                            "rule": "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",
-                            "message": "values must be given with operator In and NotIn, and left out with Exists and DoesNotExist",
-                        }],
-                    },
-                },
-            },
-        })
     }
 }
 

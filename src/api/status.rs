@@ -6,7 +6,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConditionStatus, words::words};
+use super::choice::ConditionStatus;
+use super::words::words;
 
 /// What the controller last found and did for a rule.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

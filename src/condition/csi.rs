@@ -7,9 +7,11 @@
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
+use super::detail::Detail;
+use super::facts::{ClassFacts, Facts};
 use super::names::Names;
 use super::pods::{Word, word};
-use super::{ClassFacts, Condition, Detail, Facts};
+use super::state::Condition;
 use crate::object::{CsiNode, Node};
 
 /// The node's `CSINode`, unless it speaks of an earlier node of the same name.

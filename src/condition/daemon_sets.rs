@@ -1,8 +1,10 @@
 //! Critical `DaemonSet`s: which of them a node waits for, and whether each has a pod there.
 
+use super::detail::Detail;
+use super::facts::ClassFacts;
 use super::names::Names;
 use super::placement::{is_meant_for, tolerates};
-use super::{ClassFacts, Condition, Detail};
+use super::state::Condition;
 use crate::object::{DaemonSet, Node, Pod};
 
 /// The `DaemonSet`s of the class that this node waits for.

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
-use super::daemon_sets::{expected, pods_of};
+use super::daemon_sets::{expected, pods_of, scheduled};
+use super::detail::Detail;
+use super::facts::ClassFacts;
 use super::names::Names;
-use super::{ClassFacts, Condition, Detail, Trust};
+use super::state::Condition;
+use super::trust::Trust;
 use crate::api::ConditionStatus;
 use crate::object::{Node, ObjectKey, Pod, PodReady};
 
@@ -63,7 +66,7 @@ pub(super) fn ready<'a>(
     trust: Trust,
     now: Timestamp,
 ) -> Condition<'a> {
-    let scheduled = super::daemon_sets::scheduled(node, facts);
+    let scheduled = scheduled(node, facts);
     if scheduled.status != ConditionStatus::True {
         return scheduled;
     }

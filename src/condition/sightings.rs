@@ -5,13 +5,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::trust::NOT_RENEWED;
 use crate::api::ConditionStatus;
 use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::{CsiNode, Node, Written};
 
+/// How long after a reboot was seen evidence is doubted that has not been renewed, and that nobody may ever renew: a
+/// condition whose reporter writes only what has changed, a CSI driver that registers exactly as before. Longer than the
+/// 5 minutes in which reporters usually beat.
+pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 /// The conditions that a kubelet writes together with the ID of the boot that it is in.
 const WRITTEN_WITH_THE_BOOT_ID: [&str; 4] =
     ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];

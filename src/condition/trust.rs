@@ -2,17 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Condition, Detail, Sightings};
+use super::detail::Detail;
+use super::sightings::{NOT_RENEWED, Sightings};
+use super::state::Condition;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 
 /// How long after a reboot was seen a pod's Ready condition from before may still be around: by then the kubelet has
 /// looked at every pod again.
 const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
-/// How long after a reboot was seen evidence is doubted that has not been renewed, and that nobody may ever renew: a
-/// condition whose reporter writes only what has changed, a CSI driver that registers exactly as before. Longer than the
-/// 5 minutes in which reporters usually beat.
-pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// What a rule asks of evidence before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

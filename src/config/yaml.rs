@@ -1,11 +1,10 @@
 //! The configuration file's YAML, and what is wrong with it in one line: the field with its path, what belongs there, what
 //! is there, and the line.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 use serde_saphyr::Error;
-
-use super::Config;
 
 /// How much of a value a message shows.
 const SHOWN: usize = 40;
@@ -14,7 +13,7 @@ const SHOWN: usize = 40;
 ///
 /// # Errors
 /// Says what is wrong, and where.
-pub fn parse(text: &str) -> Result<Config, String> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let mut place = None;
     let parsed = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
@@ -99,6 +98,7 @@ fn what_belongs_there(path: &Path, expected: &'static str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn a_field_of_the_wrong_kind_is_named_with_its_path() {
@@ -136,7 +136,7 @@ mod tests {
                 r#"expected a mapping of fields to values, found text "text" (line 1)"#,
             ),
         ] {
-            assert_eq!(parse(yaml).unwrap_err(), expected, "{yaml}");
+            assert_eq!(parse::<Config>(yaml).unwrap_err(), expected, "{yaml}");
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             ),
             ("passingTaints: [a", "passingTaints: ", "unclosed bracket"),
         ] {
-            let problem = parse(yaml).unwrap_err();
+            let problem = parse::<Config>(yaml).unwrap_err();
             assert!(problem.starts_with(path), "{problem}");
             assert!(problem.contains(words), "{problem}");
             assert!(!problem.contains('\n'), "{problem}");

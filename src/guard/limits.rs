@@ -1,7 +1,7 @@
 //! How fast nodes may be closed, and when a zone is disrupted. The numbers, their names and their defaults are those of
 //! the Kubernetes node lifecycle controller.
 
-use super::ZoneState;
+use super::zone::ZoneState;
 use crate::api::Disruption;
 
 /// The controller's own limits, for what a rule's `spec.disruption` leaves out. The flags are those of

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::bucket::Bucket;
-use super::{Limits, Member, ZoneState, zone_state};
+use super::limits::Limits;
+use super::member::Member;
+use super::zone::{ZoneState, zone_state};
 
 /// How long a node whose turn it is keeps the others waiting, should its taint not get written.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);

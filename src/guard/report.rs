@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use super::{Zone, ZoneState};
+use super::zone::{Zone, ZoneState};
 
 /// How many zones a summary names: it has to fit into an event's note of 1024 bytes.
 const NAMED_ZONES: usize = 3;

@@ -1,7 +1,7 @@
 //! What becomes of taints and annotations whose rule is going, gone, or about other nodes now.
 
-use super::draft::{Claim, Draft};
-use super::{ChangeKind, TaintChange, Taints};
+use super::change::{ChangeKind, TaintChange};
+use super::draft::{Claim, Draft, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::Standing;
+use super::decision::Decision;
 use super::draft::{Claim, Draft, earliest};
+use super::outcome::Standing;
 use crate::api::{EnforcementMode, RepairAction};
-use crate::plan::Decision;
 use crate::repair::{
     BLOCKED_INTERVAL, Case, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_open, in_force,
 };

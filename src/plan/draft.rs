@@ -1,42 +1,24 @@
-//! A plan in the making: each taint is settled by itself, and whatever that changes is noted.
+//! A plan in the making, and what is noted in it.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::decision::{Decision, Held, decide};
-use super::evaluate::{ConditionResult, Evaluation, evaluate};
-use super::patience::{Past, held_back, is_new, unmet_since};
-use super::{
-    ChangeKind, ClusterState, History, NodePlan, NodeState, Outcome, Standing, TaintChange, Waiting,
-};
-use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Source, Trust};
+use super::doubts::Doubts;
+use super::node_plan::NodePlan;
+use super::outcome::Outcome;
+use super::state::{ClusterState, History, NodeState};
+use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
-use crate::plan::Doubts;
-use crate::repair::{Deadline, Remedy, Verdict, has_been_open};
-use crate::rule::is_foreign;
-use crate::rule::ownership::{
-    Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
-};
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::{CompiledSpec, Rule, is_foreign};
 
-/// A node that opens so soon after it came is written once: whose the taint is that it registered with is only put on
-/// record after this time.
-const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
+/// Some taints of a node.
+pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 
 /// A rule with a spec that can be evaluated and a selector that matches.
 #[derive(Clone, Copy)]
 pub(super) struct Claim<'a> {
     pub(super) rule: &'a Rule,
     pub(super) spec: &'a CompiledSpec,
-}
-
-/// How a continuous rule that is not met on the node bears with it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Patience {
-    joining: bool,
-    unmet_since: Option<Timestamp>,
-    held: Option<Held>,
 }
 
 /// A plan in the making.
@@ -50,251 +32,9 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
-    pub(super) fn settle(
-        &mut self,
-        key: &str,
-        effect: TaintEffect,
-        claims: &[Claim<'a>],
-        owners: &[Ownership<'_>],
-        facts: &Facts<'_, 'a>,
-    ) {
-        let tainted = self.taints_of(key, effect).next().is_some();
-        let governing = claims
-            .iter()
-            .find(|claim| claim.rule.live().is_some())
-            .copied();
-        let mut decided = None;
-        for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
-            let Claim { rule, spec } = *claim;
-            let completion = Completion::of(self.node, rule, spec);
-            let rebooted = self
-                .state
-                .sightings
-                .rebooted_at(completion.last_boot())
-                .filter(|_| spec.regate_on_reboot && !completion.counts());
-            let trust = Trust {
-                heartbeat_timeout: spec.heartbeat_timeout,
-                sees_heartbeats: !self.doubts().nodes,
-                rebooted,
-            };
-            let evaluation = evaluate(spec, &Facts { trust, ..*facts });
-            let patience = self.patience(*claim, &evaluation, tainted, owners, facts.now);
-            let decision = decide(
-                spec.mode,
-                spec.taint_policy,
-                evaluation.met,
-                tainted,
-                completion.counts(),
-                patience.held,
-            );
-            // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
-            let decision =
-                if spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced() {
-                    decision.without_completion()
-                } else {
-                    decision
-                };
-            let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
-            let deadline = self.deadline(*claim, decision, facts.now);
-            let verdict = self.verdict(*claim, deadline.as_ref(), governs, tainted);
-            let is_given_up = governs && verdict == Some(Verdict::Repair(Remedy::Release));
-            let decision = if is_given_up {
-                decision.given_up()
-            } else {
-                decision
-            };
-            let doubted = self
-                .first_look(spec, &evaluation, decision)
-                .filter(|_| governs);
-            let decision = match doubted {
-                Some((instead, look)) => {
-                    self.plan.look = self.plan.look.and(look);
-                    instead
-                }
-                None => decision,
-            };
-            let standing = match governing {
-                _ if spec.dry_run => Standing::DryRun(decision),
-                Some(with) if !governs => Standing::Conflicted { with: with.rule },
-                _ => Standing::Governs(decision),
-            };
-            self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
-            if let Decision::Wait(Held::Grace { until }) = decision {
-                self.plan.recheck = earliest(self.plan.recheck, Some(until));
-            }
-            if let Some(Ok(Deadline::At(at))) = deadline
-                && at > facts.now
-            {
-                self.plan.recheck = earliest(self.plan.recheck, Some(at));
-            }
-            if governs {
-                if let Some(Ok(deadline)) = deadline.as_ref().filter(|_| !is_given_up) {
-                    self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-                } else if doubted.is_none()
-                    && (evaluation.met || !(tainted || has_been_open(self.node, rule)))
-                {
-                    // A node that was given up is past its time for as long as it is not ready. Any other one that is open
-                    // has no time to keep.
-                    self.forget_deadline(&rule.uid);
-                }
-                decided = Some((*claim, decision, patience.joining));
-                if completion == Completion::Unstamped {
-                    let [key, _] = completion_keys(rule);
-                    self.set_annotation(key, completion_value(self.node, rule, spec));
-                }
-            }
-            self.plan.outcomes.push(Outcome {
-                rule,
-                standing,
-                evaluation,
-                tainted,
-                adopts: governs
-                    && decision == Decision::Hold
-                    && doubted.is_none()
-                    && owners.is_empty(),
-                joining: patience.joining,
-                unmet_since: patience.unmet_since,
-                rebooted,
-                deadline,
-                verdict,
-            });
-        }
-        match decided {
-            Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
-            None => self.clean_up(key, effect, claims, owners),
-        }
-    }
-
     /// What may not be so any more of what the node is decided on.
     pub(super) fn doubts(&self) -> Doubts {
         self.cluster.doubts.without(self.history.looked)
-    }
-
-    /// What is done instead of a decision that could hurt, and what is to be looked at first; `None` where the decision
-    /// stands. Nobody's silence is believed without a look: what was written may still be on its way.
-    fn first_look(
-        &self,
-        spec: &CompiledSpec,
-        evaluation: &Evaluation<'_>,
-        decision: Decision,
-    ) -> Option<(Decision, Doubts)> {
-        let is_silent = |result: &ConditionResult<'_>| {
-            let condition = result.condition.as_ref();
-            condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
-        };
-        let mut look = self.doubts().about(spec);
-        look.nodes |= !self.history.looked.nodes && evaluation.unmet().any(is_silent);
-        let is_new = is_new(self.state.joined, self.now);
-        let instead = decision.in_doubt(is_new).filter(|_| !look.is_empty())?;
-        Some((instead, look))
-    }
-
-    /// Whether and why a continuous rule has to wait before it closes the node.
-    fn patience(
-        &self,
-        Claim { rule, spec }: Claim<'a>,
-        evaluation: &Evaluation<'_>,
-        tainted: bool,
-        owners: &[Ownership<'_>],
-        now: Timestamp,
-    ) -> Patience {
-        if spec.mode == EnforcementMode::BootstrapOnly {
-            return Patience::default();
-        }
-        let memory = self
-            .history
-            .memories
-            .iter()
-            .find(|memory| memory.rule == rule.uid);
-        let past = Past {
-            rule,
-            created: self.node.created,
-            joined: self.state.joined,
-            memory,
-            tainted,
-            owners,
-            met: evaluation.met,
-        };
-        let joining = past.is_joining(now);
-        let is_known = self.history.is_known;
-        let unmet_since = unmet_since(rule, spec, evaluation, memory, is_known, now);
-        let may_close = self.history.may_close.contains(&rule.uid);
-        Patience {
-            joining,
-            unmet_since,
-            held: unmet_since
-                .filter(|_| !joining)
-                .and_then(|since| held_back(spec, since, may_close, now)),
-        }
-    }
-
-    /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
-    fn carry_out(
-        &mut self,
-        claim: Claim<'a>,
-        decision: Decision,
-        joining: bool,
-        owners: &[Ownership<'_>],
-    ) {
-        let Claim { rule, spec } = claim;
-        if decision.completes_bootstrap() {
-            let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
-        }
-        match decision {
-            Decision::Gate => {
-                if spec.mode == EnforcementMode::BootstrapOnly {
-                    self.plan.relied_on.extend(completion_keys(rule));
-                }
-                let taint = spec.taint.clone().added_at(self.now);
-                self.taints().push(taint);
-                self.record(ChangeKind::Added, claim, spec.effect);
-            }
-            Decision::Release { .. } | Decision::GiveUp => {
-                let lifted: SmallVec<[&Taint; 2]> =
-                    self.taints_of(&spec.taint.key, spec.effect).collect();
-                self.taints().retain(|taint| !lifted.contains(&taint));
-                for taint in lifted {
-                    let effect = taint.effect.parse().unwrap_or(spec.effect);
-                    self.record(ChangeKind::Removed, claim, effect);
-                }
-            }
-            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
-        }
-        let owns = match decision {
-            Decision::Gate => true,
-            Decision::Hold => !owners.is_empty() || self.is_to_own(claim),
-            _ => false,
-        };
-        for owner in owners {
-            if !owns || *owner.rule_uid != *rule.uid {
-                self.remove_annotation(owner_key(owner.rule_uid));
-            }
-        }
-        let is_said = |owner: &Ownership| owner.is_as_of(rule, spec, joining);
-        if owns && !owners.iter().any(is_said) {
-            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
-        }
-        if decision.holds() {
-            self.note_waiting(rule);
-        }
-    }
-
-    /// Whether it is time to put on record that the rule owns a taint that somebody else has put there.
-    fn is_to_own(&mut self, Claim { rule, spec }: Claim<'a>) -> bool {
-        let adopts = self.outcome(rule).is_some_and(|outcome| outcome.adopts);
-        if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
-            return false;
-        }
-        let joined = self.state.joined;
-        match joined.and_then(|joined| joined.checked_add(ADOPTION).ok()) {
-            Some(settled) if self.now < settled => {
-                self.plan.recheck = earliest(self.plan.recheck, Some(settled));
-                false
-            }
-            _ => true,
-        }
     }
 
     /// The node's taints that a rule with this key and effect is about: there is one at most, unless it is another
@@ -340,54 +80,12 @@ impl<'a> Draft<'a> {
     }
 
     /// The outcome of the rule, which has one by the time its decision is carried out.
-    fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
+    pub(super) fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
         self.plan
             .outcomes
             .iter()
             .rev()
             .find(|outcome| outcome.rule.uid == rule.uid)
-    }
-
-    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>, effect: TaintEffect) {
-        let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
-            return;
-        };
-        let unmet = || {
-            let whys = evaluation.unmet().map(ConditionResult::why);
-            whys.collect::<Vec<_>>().join("; ")
-        };
-        let gave_up = kind == ChangeKind::Removed && !evaluation.met;
-        let change = TaintChange {
-            kind,
-            rule_name: claim.rule.name.to_string(),
-            rule_uid: claim.rule.uid.to_string(),
-            key: claim.spec.taint.key.clone(),
-            effect,
-            transition: evaluation.latest_transition().filter(|_| !gave_up),
-            why: match kind {
-                ChangeKind::Added => unmet(),
-                ChangeKind::Removed if gave_up => format!("its time is up; {}", unmet()),
-                ChangeKind::Removed => "the conditions are met".into(),
-            },
-            components_ready: kind == ChangeKind::Removed
-                && !gave_up
-                && claim.spec.waits_for_components(),
-            gave_up,
-        };
-        self.plan.changes.push(change);
-    }
-
-    fn note_waiting(&mut self, rule: &Rule) {
-        let waiting = self.outcome(rule).and_then(|outcome| {
-            outcome
-                .evaluation
-                .unmet()
-                .filter(|result| matches!(result.requirement.source, Source::Class { .. }))
-                .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
-        });
-        if self.plan.waiting.is_none() {
-            self.plan.waiting = waiting;
-        }
     }
 }
 

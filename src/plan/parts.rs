@@ -1,34 +1,11 @@
 //! A node's plan, taint by taint: for when the API server refuses the whole, and the rest is not to wait for what it refuses.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
-use super::{ClusterState, History, NodePlan, NodeState, TaintChange, walk};
-use crate::api::TaintEffect;
-
-/// A taint by what tells it from others on a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaintId {
-    /// The taint's key.
-    pub key: String,
-    /// The taint's effect.
-    pub effect: TaintEffect,
-}
-
-impl TaintId {
-    /// Whether this is the taint that is changed.
-    #[must_use]
-    pub fn is_of(&self, change: &TaintChange) -> bool {
-        self.key == change.key && self.effect == change.effect
-    }
-}
-
-impl fmt::Display for TaintId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.key, self.effect)
-    }
-}
+use super::change::TaintId;
+use super::node_plan::NodePlan;
+use super::state::{ClusterState, History, NodeState};
+use super::walk::walk;
 
 /// A part of a node's plan that can be carried out without the others.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! The labelled `DaemonSet`s that a rule does not wait for although it waits for their class: nobody else would notice,
 //! so somebody is told.
 
-use super::ClusterState;
+use super::state::ClusterState;
 use crate::condition::{is_meant_for, tolerates};
 use crate::object::{Node, ObjectKey};
 use crate::rule::CompiledSpec;

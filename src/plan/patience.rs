@@ -1,59 +1,17 @@
 //! When a node that does not meet a rule's conditions may be closed: at once while it is still joining, otherwise after
 //! the grace period, and when the disruption guard lets it.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 
-use super::Outcome;
 use super::decision::Held;
 use super::evaluate::Evaluation;
-use super::few::Few;
-use crate::api::{ConditionPolicy, EnforcementMode};
-use crate::rule::Ownership;
-use crate::rule::{CompiledSpec, Rule};
+use super::memory::Memory;
+use crate::api::ConditionPolicy;
+use crate::rule::{CompiledSpec, Ownership, Rule};
 
 /// How soon after it came a node has to be evaluated to count as one that runs nothing yet. Until the kubelet has started and
 /// the scheduler has been round it takes about as long.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
-
-/// What this process remembers of one rule on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
-    /// UID of the rule.
-    pub rule: Arc<str>,
-    /// Whether the conditions have been seen to be met.
-    pub was_met: bool,
-    /// Whether the node had never been open, as it was seen last.
-    pub joining: bool,
-    /// Whether the node had the taint when it was seen last.
-    pub tainted: bool,
-    /// Since when the conditions have been unmet; `None` while they are met.
-    pub unmet_since: Option<Timestamp>,
-}
-
-impl Memory {
-    /// What is remembered after these outcomes; `None` where that is nothing new.
-    #[must_use]
-    pub fn after(outcomes: &Few<Outcome<'_>>, memories: &[Self]) -> Option<Vec<Self>> {
-        let remembered = || {
-            outcomes.iter().filter_map(|outcome| {
-                let spec = outcome.rule.active()?;
-                let before = memories
-                    .iter()
-                    .find(|memory| memory.rule == outcome.rule.uid);
-                (spec.mode == EnforcementMode::Continuous).then(|| Self {
-                    rule: outcome.rule.uid.clone(),
-                    was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
-                    joining: outcome.joining,
-                    tainted: outcome.tainted,
-                    unmet_since: outcome.unmet_since,
-                })
-            })
-        };
-        (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
-    }
-}
 
 /// Whether a node has come only just now, by this process's own sight of it, so that it runs nothing yet.
 #[must_use]

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use super::{GENERATED, cell};
+use super::markdown::{GENERATED, cell};
 
 /// The page: the names, and a table for each part of the schema.
 pub fn page(crd: &CustomResourceDefinition) -> String {

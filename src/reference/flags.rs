@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-use super::{GENERATED, cell};
+use super::markdown::{GENERATED, cell};
 
 /// The page: a table for each subcommand that users see.
 pub fn page(mut command: Command) -> String {

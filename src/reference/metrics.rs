@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{GENERATED, cell};
+use super::markdown::{GENERATED, cell};
 use crate::metric::Description;
 
 /// The page: a table for each part.

@@ -4,6 +4,7 @@
 mod api;
 mod events;
 mod flags;
+mod markdown;
 mod metrics;
 
 use crate::engine::notice;
@@ -43,15 +44,4 @@ pub fn pages(command: clap::Command) -> Vec<Page> {
             text: metrics::page(&parts),
         },
     ]
-}
-
-/// The remark at the top of a generated page.
-const GENERATED: &str = "<!-- Written by `make docs` from the code; change that. -->\n";
-
-/// Text as a cell of a table takes it.
-fn cell(text: &str) -> String {
-    text.trim()
-        .replace('|', "\\|")
-        .replace("\n\n", "<br>")
-        .replace('\n', " ")
 }

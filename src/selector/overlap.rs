@@ -2,18 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operator, Requirement, Selector};
+use super::requirement::{Operator, Requirement};
 
 /// The longest label value there is.
 const LONGEST_VALUE: usize = 63;
-
-impl Selector {
-    /// Whether there can be an object that both select: see [`overlap`].
-    #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        overlap(&self.0, &other.0)
-    }
-}
 
 /// Whether some set of labels fulfils all requirements of both lists.
 ///
@@ -99,6 +91,7 @@ fn spellings(least: i64, most: i64) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selector::Selector;
     use proptest::prelude::*;
 
     fn selector(text: &str) -> Vec<Requirement> {

@@ -1,0 +1,76 @@
+//! The taint of a rule, as its spec says it.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::KubeSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::choice::TaintEffect;
+
+/// The taint of a rule.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = ("self.key == oldSelf.key", "taint key is immutable"),
+    validation = ("self.effect == oldSelf.effect", "taint effect is immutable"),
+    validation = (
+        "!has(oldSelf.value) || oldSelf.value == '' || (has(self.value) && self.value == oldSelf.value)",
+        "taint value is immutable",
+    ),
+)]
+pub struct TaintSpec {
+    /// Key of the taint. It starts with `readiness.k8s.io/`, unless `taintPolicy` is `remove-only`.
+    #[x_kube(
+        validation = ("size(self) <= 253", "taint key length must be at most 253 characters"),
+        validation = (
+            "!self.contains('/') || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/')",
+            "taint key prefix must be a DNS name in lower case, for example 'readiness.k8s.io'",
+        ),
+        validation = (
+            "self.matches('(^|/)[^/]{1,63}$')",
+            "taint key name part must be 1-63 characters",
+        ),
+        validation = (
+            "self.matches('(^|/)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+            "taint key name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        ),
+    )]
+    pub key: String,
+
+    /// Value of the taint. It is for people to read: a taint counts as the rule's by key and effect. A taint without one
+    /// can be given one later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = ("size(self) <= 63", "taint value length must be at most 63 characters"),
+        validation = (
+            "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+            "taint value must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        ),
+    )]
+    pub value: Option<String>,
+
+    /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
+    /// tries to, `NoExecute` evicts running ones as well. A `remove-only` rule lifts another project's taint whatever its
+    /// effect, save one that another rule names.
+    #[schemars(with = "String")]
+    #[x_kube(validation = (
+        "self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",
+        "taint effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'",
+    ))]
+    pub effect: TaintEffect,
+
+    /// Accepted because taints on nodes have it, and ignored.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "time_if_readable"
+    )]
+    pub time_added: Option<Time>,
+}
+
+/// A time, or nothing where it lies beyond what can be told here, as the last day of the year 9999 does.
+pub(crate) fn time_if_readable<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Time>, D::Error> {
+    let time = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(time).unwrap_or_default())
+}

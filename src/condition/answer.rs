@@ -1,0 +1,77 @@
+//! What each source says about a node.
+
+use super::class::Question;
+use super::detail::Detail;
+use super::facts::{ClassFacts, Facts};
+use super::source::Source;
+use super::state::Condition;
+use super::{csi, daemon_sets, pods};
+use crate::api::ConditionStatus;
+
+impl<'a> Facts<'_, 'a> {
+    /// The node's condition from this source, or `None` where the node has none.
+    ///
+    /// `kind` is the condition type, as it stands on the Node.
+    #[must_use]
+    pub fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
+        match source {
+            Source::Node => {
+                let condition = self.node.condition(kind)?;
+                Some(self.trust.judge(condition, self.sightings, self.now))
+            }
+            Source::Nobody => None,
+            source => {
+                let condition = self.synthesized(source)?;
+                // What was published is the only record of when the status changed that outlives a process.
+                let published = self.node.condition(kind);
+                let transition = published
+                    .filter(|published| published.status == condition.status)
+                    .and_then(|published| published.transition);
+                Some(Condition {
+                    transition,
+                    ..condition
+                })
+            }
+        }
+    }
+
+    fn synthesized(&self, source: &'a Source) -> Option<Condition<'a>> {
+        match source {
+            Source::Node | Source::Nobody => None,
+            Source::Class { class, question } => self
+                .classes
+                .get(*class)
+                .map(|facts| self.answer(facts, *question)),
+            Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
+            Source::Resource(resource) => {
+                Some(if self.node.resources.contains(resource.as_str()) {
+                    Condition::met(Detail::ResourceAllocatable { resource })
+                } else {
+                    Condition::unmet(Detail::ResourceNotAllocatable { resource })
+                })
+            }
+        }
+    }
+
+    fn answer(&self, facts: &ClassFacts<'_, 'a>, question: Question) -> Condition<'a> {
+        match question {
+            Question::DaemonSetsScheduled => daemon_sets::scheduled(self.node, facts),
+            Question::PodsReady => pods::ready(self.node, facts, self.trust, self.now),
+            Question::CsiDriversRegistered => csi::drivers_registered(self, facts),
+            Question::ComponentsReady => self.components_ready(facts),
+        }
+    }
+
+    /// The three questions in Gardener's order; the first one that is not `True` is the answer.
+    fn components_ready(&self, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
+        [
+            Question::DaemonSetsScheduled,
+            Question::PodsReady,
+            Question::CsiDriversRegistered,
+        ]
+        .into_iter()
+        .map(|question| self.answer(facts, question))
+        .find(|condition| condition.status != ConditionStatus::True)
+        .unwrap_or_else(|| Condition::met(Detail::ComponentsReady))
+    }
+}

@@ -1,0 +1,45 @@
+//! What a node's conditions are made from.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::class::CriticalComponentClass;
+use super::sightings::Sightings;
+use super::trust::Trust;
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
+
+/// What is known about one node at one time.
+///
+/// `'a` is how long the objects live, `'f` how long this view of them does.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'f, 'a> {
+    /// The node itself.
+    pub node: &'a Node,
+    /// Its `CSINode`, if there is one.
+    pub csi_node: Option<&'a CsiNode>,
+    /// For each configured class what it has on this node, in the order of the configuration.
+    pub classes: &'f [ClassFacts<'f, 'a>],
+    /// What this process has seen of the node over time.
+    pub sightings: &'a Sightings,
+    /// What counts as evidence.
+    pub trust: Trust,
+    /// The time for which to answer.
+    pub now: Timestamp,
+}
+
+/// What one class has on one node.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassFacts<'f, 'a> {
+    /// The class.
+    pub class: &'a CriticalComponentClass,
+    /// Every `DaemonSet` of the class in the cluster.
+    pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
+    /// The class's pods that are bound to this node.
+    pub pods: &'a [Pod],
+    /// The node's taints that will not go by themselves: a `DaemonSet` that does not tolerate them is not meant
+    /// for the node.
+    pub staying: &'f [&'a Taint],
+    /// The taints of the rules that wait for this class on this node.
+    pub gates: &'f [&'a Taint],
+}

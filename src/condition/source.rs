@@ -1,0 +1,75 @@
+//! Where condition types come from.
+
+use super::class::{CriticalComponentClass, Question};
+use super::detail;
+
+/// Prefix of the condition types that say whether a CSI driver is registered on the node.
+pub const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
+/// Prefix of the condition types that say whether the node has some of a resource to allocate.
+pub const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
+
+/// Where a condition type comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The Node's own `status.conditions`.
+    Node,
+    /// A critical component class, by its index in the configuration.
+    Class {
+        /// Index of the class.
+        class: usize,
+        /// Which of its questions.
+        question: Question,
+    },
+    /// The node's `CSINode`: is this driver registered?
+    CsiDriver(String),
+    /// The node's allocatable resources: is there any of this one?
+    Resource(String),
+    /// Nothing makes this type, though its prefix is reserved: it counts as absent, whatever the Node says.
+    Nobody,
+}
+
+impl Source {
+    /// Where conditions of this type come from, given the configured classes.
+    #[must_use]
+    pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
+        if let Some(driver) = kind.strip_prefix(CSI_DRIVER_PREFIX) {
+            return Self::CsiDriver(driver.into());
+        }
+        if let Some(resource) = kind.strip_prefix(RESOURCE_PREFIX) {
+            return Self::Resource(resource.into());
+        }
+        let mut reserved = false;
+        for (
+            class,
+            CriticalComponentClass {
+                condition_prefix, ..
+            },
+        ) in classes.iter().enumerate()
+        {
+            if let Some(name) = kind.strip_prefix(condition_prefix.as_str()) {
+                reserved = true;
+                if let Some(question) = Question::from_name(name) {
+                    return Self::Class { class, question };
+                }
+            }
+        }
+        if reserved { Self::Nobody } else { Self::Node }
+    }
+
+    /// Whether Nodegate makes this condition itself.
+    #[must_use]
+    pub fn is_synthesized(&self) -> bool {
+        !matches!(self, Self::Node | Self::Nobody)
+    }
+}
+
+/// Whether a published condition of this type and reason is one that Nodegate made, now or in an earlier
+/// configuration, and may withdraw.
+#[must_use]
+pub fn is_ours(kind: &str, reason: &str) -> bool {
+    let name = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
+    (kind.starts_with(CSI_DRIVER_PREFIX)
+        || kind.starts_with(RESOURCE_PREFIX)
+        || Question::from_name(name).is_some())
+        && detail::is_synthesized_reason(reason)
+}

@@ -1,0 +1,206 @@
+//! One rule's guard over the nodes of all zones.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::limits::Limits;
+use super::member::Member;
+use super::nodes::ZoneNodes;
+use super::report::{Held, Report, ZoneReport};
+use super::zone::Zone;
+
+/// One rule's guard over all nodes that it counts.
+///
+/// After every change of nodes or limits, and at the time that [`Self::next_grant`] tells, [`Self::grant`] wants to be
+/// called: it is there that time passes. Costs O(log n) in nodes for an observation; what concerns all nodes costs O(n)
+/// in zones.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    limits: Limits,
+    members: HashMap<Arc<str>, (Zone, Member)>,
+    zones: BTreeMap<Zone, ZoneNodes>,
+    /// How many nodes there are that meet their conditions, over all zones.
+    met: usize,
+}
+
+impl Guard {
+    /// A guard that has seen no node.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            members: HashMap::new(),
+            zones: BTreeMap::new(),
+            met: 0,
+        }
+    }
+
+    /// Changes the limits, from the next [`Self::grant`] on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Notes where a node is and how it counts; `None` when it does not: it is still joining, or no longer selected.
+    /// Answers whether that is new.
+    pub fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
+        let Some(member) = member else {
+            return self.forget(node);
+        };
+        match (self.members.get(node).cloned(), member) {
+            (Some((old_zone, old)), _) if old_zone == zone && old == member => return false,
+            (Some((old_zone, Member::Waiting { since: was })), Member::Waiting { since })
+                if old_zone == zone =>
+            {
+                self.nodes_of(&zone).correct(node, was, since);
+            }
+            (old, _) => {
+                if member == Member::Closed {
+                    self.closed(node);
+                }
+                if let Some((old_zone, old)) = old {
+                    self.take_out(node, &old_zone, old);
+                }
+                self.met += usize::from(member == Member::Met);
+                self.nodes_of(&zone).add(node, member);
+            }
+        }
+        self.members.insert(node.clone(), (zone, member));
+        true
+    }
+
+    /// Notes that a node is gone, or does not count any more. Answers whether it did.
+    pub fn forget(&mut self, node: &str) -> bool {
+        let Some((node, (zone, member))) = self.members.remove_entry(node) else {
+            return false;
+        };
+        self.take_out(&node, &zone, member);
+        true
+    }
+
+    /// Notes that a node has been closed, which is what its token was for: whatever it is observed as next, the token is
+    /// spent, and to be closed again it takes another one.
+    pub fn closed(&mut self, node: &str) {
+        if let Some((zone, _)) = self.members.get(node)
+            && let Some(nodes) = self.zones.get_mut(zone)
+        {
+            nodes.spend(node);
+        }
+    }
+
+    /// The nodes that may be closed from now on and might not before, those that have waited longest first. Each has
+    /// taken a token of its zone. It is spent once the node is [`Self::closed`], or observed as [`Member::Closed`]; a node
+    /// that is observed as anything else, and has not been closed in between, gives it back.
+    ///
+    /// A zone has one such node at a time. One that is not closed within half a minute makes way for the others.
+    pub fn grant(&mut self, now: Timestamp) -> Vec<Arc<str>> {
+        let (limits, halted) = (self.limits, self.is_halted());
+        let mut granted: Vec<(Timestamp, Arc<str>)> = self
+            .zones
+            .values_mut()
+            .filter_map(|nodes| nodes.grant(now, nodes.rate(&limits, halted)))
+            .collect();
+        self.zones.retain(|_, nodes| !nodes.is_forgettable());
+        granted.sort();
+        granted.into_iter().map(|(_, node)| node).collect()
+    }
+
+    /// Whether this node has been granted, and nothing has come about since that forbids closing it.
+    #[must_use]
+    pub fn may_close(&self, node: &str) -> bool {
+        self.zone_of(node)
+            .is_some_and(|(_, _, nodes)| nodes.may_close(node, self.rate(nodes)))
+    }
+
+    /// When [`Self::grant`] is worth calling again although nothing has changed since; `None` while nothing waits, or
+    /// nothing that waits may be closed at all.
+    #[must_use]
+    pub fn next_grant(&self, now: Timestamp) -> Option<Timestamp> {
+        self.zones
+            .values()
+            .filter_map(|nodes| nodes.next_grant(now, self.rate(nodes)))
+            .min()
+    }
+
+    /// Why a node that waits is held back; `None` for every other node.
+    #[must_use]
+    pub fn held(&self, node: &str) -> Option<Held<'_>> {
+        let (zone, member, nodes) = self.zone_of(node)?;
+        let rate = self.rate(nodes);
+        if !matches!(member, Member::Waiting { .. }) || nodes.may_close(node, rate) {
+            return None;
+        }
+        Some(if self.is_halted() {
+            Held::AllZones {
+                unmet: self.members.len(),
+            }
+        } else {
+            Held::Zone {
+                zone,
+                state: nodes.state(&self.limits),
+                met: nodes.met,
+                unmet: nodes.unmet,
+                rate,
+            }
+        })
+    }
+
+    /// How every zone does.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let zones: Vec<ZoneReport> = self
+            .zones
+            .iter()
+            .filter(|(_, nodes)| nodes.len() > 0)
+            .map(|(zone, nodes)| {
+                let rate = self.rate(nodes);
+                ZoneReport {
+                    zone: zone.clone(),
+                    state: nodes.state(&self.limits),
+                    met: nodes.met,
+                    unmet: nodes.unmet,
+                    waiting: nodes.held(rate),
+                    rate,
+                }
+            })
+            .collect();
+        Report {
+            met: self.met,
+            unmet: self.members.len() - self.met,
+            waiting: zones.iter().map(|zone| zone.waiting).sum(),
+            all_zones_disrupted: self.is_halted(),
+            zones,
+        }
+    }
+
+    /// Whether every zone is fully disrupted, which is to say that no node anywhere meets its conditions
+    /// (`handleDisruption`).
+    fn is_halted(&self) -> bool {
+        self.met == 0 && !self.members.is_empty()
+    }
+
+    fn rate(&self, nodes: &ZoneNodes) -> f64 {
+        nodes.rate(&self.limits, self.is_halted())
+    }
+
+    fn zone_of(&self, node: &str) -> Option<(&Zone, Member, &ZoneNodes)> {
+        let (zone, member) = self.members.get(node)?;
+        Some((zone, *member, self.zones.get(zone)?))
+    }
+
+    fn nodes_of(&mut self, zone: &Zone) -> &mut ZoneNodes {
+        self.zones
+            .entry(zone.clone())
+            .or_insert_with(ZoneNodes::new)
+    }
+
+    fn take_out(&mut self, node: &Arc<str>, zone: &Zone, member: Member) {
+        self.met -= usize::from(member == Member::Met);
+        let nodes = self.nodes_of(zone);
+        nodes.remove(node, member);
+        if nodes.is_forgettable() {
+            self.zones.remove(zone);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What this process remembers of continuous rules on a node from one evaluation to the next.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::few::Few;
+use super::outcome::Outcome;
+use crate::api::EnforcementMode;
+
+/// What this process remembers of one rule on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// UID of the rule.
+    pub rule: Arc<str>,
+    /// Whether the conditions have been seen to be met.
+    pub was_met: bool,
+    /// Whether the node had never been open, as it was seen last.
+    pub joining: bool,
+    /// Whether the node had the taint when it was seen last.
+    pub tainted: bool,
+    /// Since when the conditions have been unmet; `None` while they are met.
+    pub unmet_since: Option<Timestamp>,
+}
+
+impl Memory {
+    /// What is remembered after these outcomes; `None` where that is nothing new.
+    #[must_use]
+    pub fn after(outcomes: &Few<Outcome<'_>>, memories: &[Self]) -> Option<Vec<Self>> {
+        let remembered = || {
+            outcomes.iter().filter_map(|outcome| {
+                let spec = outcome.rule.active()?;
+                let before = memories
+                    .iter()
+                    .find(|memory| memory.rule == outcome.rule.uid);
+                (spec.mode == EnforcementMode::Continuous).then(|| Self {
+                    rule: outcome.rule.uid.clone(),
+                    was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
+                    joining: outcome.joining,
+                    tainted: outcome.tainted,
+                    unmet_since: outcome.unmet_since,
+                })
+            })
+        };
+        (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
+    }
+}

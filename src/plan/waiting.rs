@@ -1,0 +1,53 @@
+//! What the critical components on a node lack, as far as somebody is told.
+
+use crate::condition::Detail;
+
+/// Which of Gardener's questions about critical components is not answered with yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting<'a> {
+    /// What it is about.
+    pub for_what: Component,
+    /// What is missing.
+    pub detail: Detail<'a>,
+}
+
+/// What kind of thing is missing of a critical component. Gardener's controller has an event reason for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// The pod of a `DaemonSet`.
+    DaemonSet,
+    /// A pod's readiness.
+    Pod,
+    /// A CSI driver's registration.
+    CsiDriver,
+}
+
+impl Component {
+    /// The reason.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "UnscheduledNodeCriticalDaemonSets",
+            Self::Pod => "UnreadyNodeCriticalPods",
+            Self::CsiDriver => "UnreadyRequiredCSIDrivers",
+        }
+    }
+}
+
+impl<'a> Waiting<'a> {
+    /// What a condition with this detail waits for, if that is a component.
+    pub(super) fn of(detail: &Detail<'a>) -> Option<Self> {
+        let for_what = match detail {
+            Detail::DaemonSetPodMissing { .. } => Component::DaemonSet,
+            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => Component::Pod,
+            Detail::CsiDriverMissing { .. } | Detail::CsiDriverWithoutCount { .. } => {
+                Component::CsiDriver
+            }
+            _ => return None,
+        };
+        Some(Self {
+            for_what,
+            detail: detail.clone(),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Settles one taint of a node after another, and makes the plan of what follows.
+
+use jiff::Timestamp;
+use smallvec::SmallVec;
+
+use super::draft::{Claim, Draft, Taints};
+use super::node_plan::NodePlan;
+use super::state::{ClusterState, History, NodeState};
+use crate::api::TaintEffect;
+use crate::condition::{ClassFacts, Facts, Trust};
+use crate::rule::Ownership;
+
+/// Decides for one node at one time. Nothing follows for a node that is being deleted.
+#[must_use]
+pub fn plan<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    history: History<'a>,
+    now: Timestamp,
+) -> NodePlan<'a> {
+    walk(cluster, state, history, now, |_, _| ())
+}
+
+/// Settles one taint after another. `settled` sees the plan as far as it goes after each of them, and once more when
+/// annotations have been added that go with no taint.
+pub(super) fn walk<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    history: History<'a>,
+    now: Timestamp,
+    mut settled: impl FnMut(&mut NodePlan<'a>, Option<(&str, TaintEffect)>),
+) -> NodePlan<'a> {
+    if state.node.deleting {
+        return NodePlan::default();
+    }
+    let claims: SmallVec<[Claim; 8]> = state
+        .selecting
+        .iter()
+        .filter_map(|index| {
+            let rule = &*cluster.rules.rules()[*index];
+            rule.active().map(|spec| Claim { rule, spec })
+        })
+        .collect();
+    let mut draft = Draft {
+        cluster,
+        state,
+        history,
+        node: state.node,
+        now,
+        plan: NodePlan::default(),
+    };
+    draft.plan.outcomes.reserve(claims.len());
+    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
+        .filter(|owner| !cluster.rules.disproves(owner))
+        .collect();
+    let staying = draft.staying(&owned);
+    let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
+        .map(|class| {
+            claims
+                .iter()
+                .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
+                .flat_map(|claim| {
+                    // The kubelet may have registered the taint with another value than the rule's.
+                    let (key, effect) = (&claim.spec.taint.key, claim.spec.effect);
+                    std::iter::once(&claim.spec.taint).chain(draft.taints_of(key, effect))
+                })
+                .collect()
+        })
+        .collect();
+    let classes: SmallVec<[ClassFacts; 1]> = cluster
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(index, class)| ClassFacts {
+            class,
+            daemon_sets: &cluster.daemon_sets[index],
+            pods: state.pods.get(index).map_or(&[], Vec::as_slice),
+            staying: &staying,
+            gates: &gates[index],
+        })
+        .collect();
+    let facts = Facts {
+        node: state.node,
+        csi_node: state.csi_node,
+        classes: &classes,
+        sightings: state.sightings,
+        trust: Trust::default(),
+        now,
+    };
+
+    let claimed = claims
+        .iter()
+        .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
+    let with_owner = owned
+        .iter()
+        .map(|owner| (owner.taint_key, owner.taint_effect));
+    let left_behind = cluster
+        .rules
+        .rules()
+        .iter()
+        .filter_map(|rule| rule.left_behind(&state.node.labels))
+        .map(|reach| (reach.key.as_str(), reach.effect));
+    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
+    concerned.sort_unstable();
+    concerned.dedup();
+    for (key, effect) in concerned {
+        let claims: SmallVec<[Claim; 4]> = claims
+            .iter()
+            .copied()
+            .filter(|claim| claim.spec.taint.is(key, effect))
+            .collect();
+        let owners: SmallVec<[Ownership; 4]> = owned
+            .iter()
+            .copied()
+            .filter(|owner| owner.is_of(key, effect))
+            .collect();
+        draft.settle(key, effect, &claims, &owners, &facts);
+        settled(&mut draft.plan, Some((key, effect)));
+    }
+    // What is left of a rule goes with its taint.
+    if draft.plan.look.is_empty() {
+        draft.forget_deleted_rules();
+    }
+    draft.forget_deadlines();
+    draft.postpone();
+    settled(&mut draft.plan, None);
+    draft.publish();
+    draft.plan
+}

@@ -1,0 +1,48 @@
+//! What Kubernetes takes for a label, and for the name of a namespace.
+
+/// Whether the text is a label key: an optional DNS subdomain and a slash, then a name of 1 to 63 characters.
+#[must_use]
+pub fn is_label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_name(name),
+        None => is_label_name(key),
+    }
+}
+
+/// Whether the text is a label value: empty, or like the name part of a key.
+#[must_use]
+pub fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_name(value)
+}
+
+fn is_label_name(name: &str) -> bool {
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && is_edge(bytes.first())
+        && is_edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Whether this can be the name of a namespace (RFC 1123 label).
+#[must_use]
+pub fn is_namespace(text: &str) -> bool {
+    text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    let is_edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.len() <= 253
+        && text.split('.').all(|label| {
+            let bytes = label.as_bytes();
+            is_edge(bytes.first())
+                && is_edge(bytes.last())
+                && bytes
+                    .iter()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+        })
+}
