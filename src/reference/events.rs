@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{GENERATED, cell};
+use super::markdown::{GENERATED, cell};
 use crate::engine::notice::Topic;
 
 /// The page, from every topic there is.
