@@ -63,6 +63,15 @@ impl Options {
 }
 
 impl Options {
+    /// The same, with an audit log of everybody's requests.
+    #[must_use]
+    pub const fn audited(self) -> Self {
+        Self {
+            audit: true,
+            ..self
+        }
+    }
+
     /// What becomes of the cluster's processes when their owner is gone.
     pub(crate) const fn lifetime(&self) -> Lifetime {
         if self.detachable {

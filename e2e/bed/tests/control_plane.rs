@@ -259,11 +259,7 @@ async fn kubectl_applies_manifests_and_says_why_it_cannot() -> Result<()> {
 
 #[tokio::test]
 async fn data_survives_a_restart_of_the_api_server() -> Result<()> {
-    let cluster = Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     node("kept").create(&client).await?;
     cluster.stop_api_server();

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, ResourceExt};
+use nodegate_suite::SOON;
+use nodegate_suite::network::{CONDITION, TAINT};
 use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
 use nodegate_testbed::sights::{
@@ -13,9 +15,6 @@ use nodegate_testbed::sights::{
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
 
-const SOON: Duration = Duration::from_secs(20);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const UPSTREAM: &str = include_str!("fixtures/upstream-crd.yaml");
 const PERMISSIVE: &str = include_str!("fixtures/permissive-crd.yaml");
 

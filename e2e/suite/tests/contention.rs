@@ -9,31 +9,24 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
+use nodegate_suite::network::{CONDITION, TAINT, create_node, name, network_rule, owners};
+use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::{delete_node, set_node_condition};
-use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::sights::{count_taints, node as read_node, nodes, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually_eq, never};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
-const SOON: Duration = Duration::from_secs(20);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const THEIRS: &str = "example.com/theirs";
-const OWNER: &str = "nodegate.dev/taint-added-by-";
-
-/// Each test has a cluster of its own, which takes its share of memory: not too many at a time.
-static TURNS: Semaphore = Semaphore::const_new(2);
 
 #[tokio::test]
 async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
     const COUNT: usize = 4;
     const FLIPS: usize = 60;
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, _controller) = start().await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
-        create(&client, &name(index), "False").await?;
+        create_node(&client, &name(index), "False").await?;
     }
     let witness = Witness::of_nodes(&client).await?;
     let going = Arc::new(AtomicBool::new(true));
@@ -58,7 +51,13 @@ async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
         let nodes = nodes(&client).await?;
         Ok(nodes.iter().map(|node| count_taints(node, TAINT)).collect())
     };
-    eventually_eq("right in the midst of it", SOON, expected.clone(), gated).await?;
+    eventually_eq(
+        "right in the midst of it",
+        PROMPTLY,
+        expected.clone(),
+        gated,
+    )
+    .await?;
     going.store(false, Ordering::Relaxed);
     for other in others {
         other.await??;
@@ -71,7 +70,7 @@ async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
         writes.load(Ordering::Relaxed) > 5 * COUNT,
         "too little of a competition"
     );
-    eventually_eq("right in the end", SOON, expected, gated).await?;
+    eventually_eq("right in the end", PROMPTLY, expected, gated).await?;
     for index in 0..COUNT {
         let seen = witness.up_to(&client, &name(index)).await?;
         let seen = seen.get(&name(index)).context("a node that was not seen")?;
@@ -84,27 +83,33 @@ async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
 async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_earlier_one()
 -> Result<()> {
     const TURNOVERS: usize = 30;
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, _controller) = start().await?;
     let client = cluster.client().await?;
     let nodes: Api<Node> = Api::all(client.clone());
     let witness = Witness::of_nodes(&client).await?;
     for turn in 0..TURNOVERS {
         // The earlier one is to be gated, or released, and gone before that is done, or just after.
-        create(&client, "phoenix", "False").await?;
+        create_node(&client, "phoenix", "False").await?;
         tokio::time::sleep(Duration::from_millis(turn as u64 % 8)).await;
         if turn % 3 == 0 {
             set_node_condition(&client, "phoenix", CONDITION, "True").await?;
         }
         delete_node(&client, "phoenix").await?;
         let ready = turn % 2 == 0;
-        create(&client, "phoenix", if ready { "True" } else { "False" }).await?;
+        create_node(&client, "phoenix", if ready { "True" } else { "False" }).await?;
         let expected = (usize::from(!ready), usize::from(!ready));
         let state = async || {
             let node = nodes.get("phoenix").await?;
-            Ok((count_taints(&node, TAINT), owners(&node)))
+            Ok((count_taints(&node, TAINT), owners(&node).len()))
         };
-        eventually_eq("the later one is as it should be", SOON, expected, state).await?;
+        eventually_eq(
+            "the later one is as it should be",
+            PROMPTLY,
+            expected,
+            state,
+        )
+        .await?;
         never("it changes", Duration::from_millis(100), async || {
             Ok(state().await? != expected)
         })
@@ -122,7 +127,7 @@ async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_ea
     }
     eventually_eq(
         "the rule forgets it",
-        SOON,
+        PROMPTLY,
         json!([0, 0, Value::Null]),
         async || {
             let status = rule_status(&client, "network").await?;
@@ -140,11 +145,11 @@ async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_ea
 async fn a_burst_of_flips_ends_with_the_last_of_them() -> Result<()> {
     const COUNT: usize = 30;
     const FLIPS: usize = 300;
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, mut controller) = start().await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
-        create(&client, &name(index), "True").await?;
+        create_node(&client, &name(index), "True").await?;
     }
     let mut expected = vec![0; COUNT];
     for flip in 0..FLIPS {
@@ -177,15 +182,18 @@ async fn a_burst_of_flips_ends_with_the_last_of_them() -> Result<()> {
     };
     eventually_eq(
         "every node follows its last flip",
-        SOON,
+        PROMPTLY,
         expected.clone(),
         gated,
     )
     .await?;
     let held: usize = expected.iter().sum();
-    eventually_eq("so does the rule's status", SOON, json!(held), async || {
-        Ok(rule_status(&client, "network").await?["heldNodes"].take())
-    })
+    eventually_eq(
+        "so does the rule's status",
+        PROMPTLY,
+        json!(held),
+        async || Ok(rule_status(&client, "network").await?["heldNodes"].take()),
+    )
     .await?;
     never("a node changes again", Duration::from_secs(1), async || {
         Ok(gated().await? != expected)
@@ -199,28 +207,10 @@ async fn a_burst_of_flips_ends_with_the_last_of_them() -> Result<()> {
 async fn start() -> Result<(Cluster, Controller)> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let controller = Controller::start(&cluster, &[]).await?;
-    rule("network", TAINT)
-        .waits_for(CONDITION)
+    network_rule("network")
         .create(&cluster.client().await?)
         .await?;
     Ok((cluster, controller))
-}
-
-fn name(index: usize) -> String {
-    format!("node-{index:03}")
-}
-
-async fn create(client: &Client, name: &str, status: &str) -> Result<()> {
-    node(name)
-        .condition(CONDITION, status)
-        .create(client)
-        .await?;
-    Ok(())
-}
-
-fn owners(node: &Node) -> usize {
-    let keys = node.annotations().keys();
-    keys.filter(|key| key.starts_with(OWNER)).count()
 }
 
 /// Another controller: adds its taint to the node and takes it off again, each time by writing the whole node with the
@@ -282,7 +272,7 @@ fn check_history(seen: &[Node]) -> Result<()> {
             ensure!(count_taints(&pair[1], key) <= 1, "twice: {:#?}", pair[1]);
         }
         ensure!(
-            owners(&pair[1]) == count_taints(&pair[1], TAINT),
+            owners(&pair[1]).len() == count_taints(&pair[1], TAINT),
             "taint and ownership differ: {:#?}",
             pair[1]
         );

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
+use nodegate_suite::network::{CONDITION, TAINT, name};
+use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::{delete_node, patch_node, set_node_condition};
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::install::config;
@@ -14,20 +16,13 @@ use nodegate_testbed::sights::{
 };
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::json;
-use tokio::sync::Semaphore;
 
-const SOON: Duration = Duration::from_secs(20);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const REFUSED: &str = "readiness.k8s.io/refused";
-
-/// Each test has a cluster of its own, which takes its share of memory: not too many at a time.
-static TURNS: Semaphore = Semaphore::const_new(2);
 
 #[tokio::test]
 async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
-    let cluster = audited().await?;
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     node("disputed").create(&client).await?;
     node("quiet").create(&client).await?;
@@ -63,7 +58,7 @@ async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<(
             .filter(|event| contended(&event.reason))
             .count())
     };
-    eventually_eq("it is told once", SOON, 1, contended).await?;
+    eventually_eq("it is told once", PROMPTLY, 1, contended).await?;
     ensure!(has_taint(&client, "quiet", TAINT).await?);
 
     // The other one has stopped.
@@ -84,7 +79,7 @@ async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<(
 
 #[tokio::test]
 async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     refuse(&cluster, &client).await?;
@@ -94,7 +89,7 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
             .waits_for(CONDITION)
             .create(&client)
             .await?;
-        eventually("the rule is in force", SOON, async || {
+        eventually("the rule is in force", PROMPTLY, async || {
             let accepted = rule_condition(&client, name, "Accepted").await?;
             Ok(accepted["status"] == "True")
         })
@@ -108,7 +103,7 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
             has_taint(&client, "mixed", REFUSED).await?,
         ))
     };
-    eventually_eq("the other taint is on", SOON, (true, false), taints).await?;
+    eventually_eq("the other taint is on", PROMPTLY, (true, false), taints).await?;
     let failed = async || {
         let mut failed = Vec::new();
         for name in ["refused", "network"] {
@@ -117,7 +112,7 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
         }
         Ok(failed)
     };
-    eventually_eq("one rule is blamed", SOON, vec![1, 0], failed).await?;
+    eventually_eq("one rule is blamed", PROMPTLY, vec![1, 0], failed).await?;
     let message = rule_status(&client, "refused").await?["failedNodes"][0]["message"].take();
     ensure!(
         message
@@ -127,25 +122,25 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
     );
 
     set_node_condition(&client, "mixed", CONDITION, "True").await?;
-    eventually_eq("it is open", SOON, (false, false), taints).await?;
-    eventually_eq("nobody is blamed", SOON, vec![0, 0], failed).await?;
+    eventually_eq("it is open", PROMPTLY, (false, false), taints).await?;
+    eventually_eq("nobody is blamed", PROMPTLY, vec![0, 0], failed).await?;
     set_node_condition(&client, "mixed", CONDITION, "False").await?;
-    eventually_eq("it is gated again", SOON, (true, false), taints).await?;
+    eventually_eq("it is gated again", PROMPTLY, (true, false), taints).await?;
     allow(&cluster).await?;
     let patience = Duration::from_secs(45);
     eventually_eq("both taints are on", patience, (true, true), taints).await?;
-    eventually_eq("nobody is blamed", SOON, vec![0, 0], failed).await
+    eventually_eq("nobody is blamed", PROMPTLY, vec![0, 0], failed).await
 }
 
 #[tokio::test]
 async fn what_all_nodes_are_refused_costs_a_few_requests_a_second() -> Result<()> {
     const COUNT: usize = 300;
     const WHILE: Duration = Duration::from_secs(10);
-    let _turn = TURNS.acquire().await?;
-    let cluster = audited().await?;
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
-        node(&format!("node-{index:03}")).create(&client).await?;
+        node(&name(index)).create(&client).await?;
     }
     refuse(&cluster, &client).await?;
     let controller = Controller::start(&cluster, &[]).await?;
@@ -185,7 +180,7 @@ async fn what_all_nodes_are_refused_costs_a_few_requests_a_second() -> Result<()
         let has = |node: &Node| count_taints(node, taint) > 0;
         anyhow::Ok(nodes.iter().filter(|node| has(node)).count())
     };
-    eventually_eq("the other taint is on", SOON, COUNT, async || {
+    eventually_eq("the other taint is on", PROMPTLY, COUNT, async || {
         count(TAINT).await
     })
     .await?;
@@ -201,11 +196,11 @@ async fn what_all_nodes_are_refused_costs_a_few_requests_a_second() -> Result<()
 #[tokio::test]
 async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     const COUNT: usize = 40;
-    let _turn = TURNS.acquire().await?;
-    let cluster = audited().await?;
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
-        node(&format!("node-{index:03}")).create(&client).await?;
+        node(&name(index)).create(&client).await?;
     }
     let limits = ["--kube-api-qps=10", "--kube-api-burst=5", "--leader-elect"];
     let _controller = Controller::start(&cluster, &limits).await?;
@@ -229,7 +224,7 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     })
     .await?;
     ensure!(last.0 > 35, "only {} in {:?}", last.0, last.1);
-    eventually("all nodes are gated", SOON, async || {
+    eventually("all nodes are gated", PROMPTLY, async || {
         let nodes = nodes(&client).await?;
         Ok(nodes.iter().all(|node| count_taints(node, TAINT) == 1))
     })
@@ -238,7 +233,7 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
 
 #[tokio::test]
 async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let folder = config("flowcontrol");
     for file in ["priority_level.yaml", "flow_schemas.yaml"] {
@@ -246,7 +241,7 @@ async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> 
         cluster.apply(&manifest).await?;
     }
     for name in ["nrr-leader-election", "nrr-controller-manager"] {
-        eventually("the flow schema is in force", SOON, async || {
+        eventually("the flow schema is in force", PROMPTLY, async || {
             let path = "jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}";
             let dangling = cluster
                 .kubectl(&["get", "flowschema", name, "-o", path])
@@ -282,7 +277,7 @@ async fn refuse(cluster: &Cluster, client: &Client) -> Result<()> {
     cluster.apply(&binding.to_string()).await?;
     node("probe").create(client).await?;
     let taint = json!({"spec": {"taints": [{"key": REFUSED, "effect": "NoSchedule"}]}});
-    eventually("the policy is in force", SOON, async || {
+    eventually("the policy is in force", PROMPTLY, async || {
         Ok(patch_node(client, "probe", &taint).await.is_err())
     })
     .await?;
@@ -293,12 +288,4 @@ async fn allow(cluster: &Cluster) -> Result<()> {
     let binding = "validatingadmissionpolicybinding/refused";
     cluster.kubectl(&["delete", binding]).await?;
     Ok(())
-}
-
-async fn audited() -> Result<Cluster> {
-    Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await
 }

@@ -7,25 +7,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::changes::{delete_rule, set_node_condition};
+use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
+use nodegate_suite::{SOON, turn};
+use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::controller::binary;
 use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::sights::{has_taint, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
-const SOON: Duration = Duration::from_secs(20);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const ROLE: &str = "nrr-manager-role";
-
-/// Each cluster takes its share of memory: not too many at a time.
-static TURNS: Semaphore = Semaphore::const_new(2);
 
 #[tokio::test]
 async fn without_the_crd_it_says_what_to_install_and_waits_for_it() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install_without_crd().await?;
@@ -44,7 +40,7 @@ async fn without_the_crd_it_says_what_to_install_and_waits_for_it() -> Result<()
 
 #[tokio::test]
 async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let mut controller = Controller::start(&cluster, &[]).await?;
@@ -53,10 +49,7 @@ async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Res
         .waits_for(CONDITION)
         .create(&client)
         .await?;
-    eventually("the node is gated", SOON, async || {
-        has_taint(&client, "closed", TAINT).await
-    })
-    .await?;
+    eventually_gated(&client, "closed", TAINT).await?;
     cluster
         .kubectl(&[
             "delete",
@@ -64,10 +57,7 @@ async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Res
             "nodereadinessrules.readiness.node.x-k8s.io",
         ])
         .await?;
-    eventually("the node is open", SOON, async || {
-        Ok(!has_taint(&client, "closed", TAINT).await?)
-    })
-    .await?;
+    eventually_open(&client, "closed", TAINT).await?;
     eventually("it is said", SOON, async || {
         Ok(controller.log().contains("kubectl apply -k config/crd"))
     })
@@ -80,7 +70,7 @@ async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Res
 
 #[tokio::test]
 async fn without_a_permission_it_says_which_and_waits_for_it() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;
@@ -100,7 +90,7 @@ async fn without_a_permission_it_says_which_and_waits_for_it() -> Result<()> {
 
 #[tokio::test]
 async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_status() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;
@@ -277,7 +267,7 @@ async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
 
 #[tokio::test]
 async fn no_token_gets_into_the_log() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];
@@ -359,30 +349,6 @@ async fn is_ready(controller: &Controller) -> Result<()> {
     .await?;
     println!("ready after {:?}", since.elapsed());
     Ok(())
-}
-
-/// Has a rule gate and release a node of this name, then deletes both.
-async fn gates_and_releases(client: &kube::Client, name: &str) -> Result<()> {
-    node(name).label("test", name).create(client).await?;
-    rule(name, TAINT)
-        .waits_for(CONDITION)
-        .selects("test", name)
-        .create(client)
-        .await?;
-    eventually("the node is gated", SOON, async || {
-        has_taint(client, name, TAINT).await
-    })
-    .await?;
-    set_node_condition(client, name, CONDITION, "True").await?;
-    eventually("the node is released", SOON, async || {
-        Ok(!has_taint(client, name, TAINT).await?)
-    })
-    .await?;
-    delete_rule(client, name).await?;
-    eventually("the rule is gone", SOON, async || {
-        Ok(rules(client).get_opt(name).await?.is_none())
-    })
-    .await
 }
 
 /// Gives the controller these verbs alone on a resource; [`Cluster::install_rbac`] gives it all of them again.

@@ -5,24 +5,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use kube::Client;
+use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule};
+use nodegate_suite::turn;
 use nodegate_testbed::changes::{patch_node, set_node_condition};
-use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
-use nodegate_testbed::sights::{count_taints, has_taint, nodes};
+use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 /// Longer than a lease that nobody releases lives.
 const TAKEOVER: Duration = Duration::from_secs(40);
 /// Much shorter than a lease that nobody releases lives.
 const AT_ONCE: Duration = Duration::from_secs(8);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const COUNT: usize = 200;
 const ELECTED: [&str; 1] = ["--leader-elect"];
-
-static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// A cluster whose nodes are all gated, the instance that gated them, and another one that waits.
 struct Scene {
@@ -34,32 +30,18 @@ struct Scene {
 
 impl Scene {
     async fn set() -> Result<Self> {
-        let cluster = Cluster::start(Options {
-            audit: true,
-            ..Options::api_only()
-        })
-        .await?;
+        let cluster = Cluster::start(Options::api_only().audited()).await?;
         let client = cluster.client().await?;
-        for index in 0..COUNT {
-            node(&name(index))
-                .label("network", "yes")
-                .condition(CONDITION, "False")
-                .create(&client)
-                .await?;
-        }
+        create_nodes(&client, COUNT, "False").await?;
         let leader = Controller::start(&cluster, &ELECTED).await?;
         eventually("the first instance leads", TAKEOVER, async || {
             Ok(leader.log().contains("leading"))
         })
         .await?;
         let follower = Controller::start(&cluster, &ELECTED).await?;
-        rule("network", TAINT)
-            .waits_for(CONDITION)
-            .selects("network", "yes")
-            .create(&client)
-            .await?;
+        network_rule("network").create(&client).await?;
         eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
-            gated(&client).await
+            count_gated(&client).await
         })
         .await?;
         Ok(Self {
@@ -73,7 +55,7 @@ impl Scene {
 
 #[tokio::test]
 async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -91,7 +73,7 @@ async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result
 
 #[tokio::test]
 async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -108,7 +90,7 @@ async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
 
 #[tokio::test]
 async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -143,7 +125,7 @@ async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Re
 
 #[tokio::test]
 async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let Scene {
         cluster, follower, ..
     } = Scene::set().await?;
@@ -161,7 +143,7 @@ async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<
 
 #[tokio::test]
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     relay.doom_next(Asked::List(Kind::PODS), Fate::Swallowed);
@@ -182,7 +164,7 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 #[tokio::test]
 async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
@@ -219,7 +201,7 @@ async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()
 
 #[tokio::test]
 async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
@@ -268,7 +250,7 @@ async fn finish(
         started.elapsed().as_secs_f64()
     );
     eventually_eq("all nodes are open", TAKEOVER, 0, async || {
-        gated(client).await
+        count_gated(client).await
     })
     .await?;
     one_writer_at_a_time(cluster)
@@ -288,13 +270,4 @@ fn one_writer_at_a_time(cluster: &Cluster) -> Result<()> {
         "{instances:?}"
     );
     Ok(())
-}
-
-async fn gated(client: &Client) -> Result<usize> {
-    let nodes = nodes(client).await?;
-    Ok(nodes.iter().map(|node| count_taints(node, TAINT)).sum())
-}
-
-fn name(index: usize) -> String {
-    format!("node-{index:03}")
 }

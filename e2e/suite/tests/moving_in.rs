@@ -13,6 +13,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
+use nodegate_suite::SOON;
 use nodegate_testbed::changes::{patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
 use nodegate_testbed::install::{NAMESPACE, config};
@@ -20,8 +21,6 @@ use nodegate_testbed::sights::{has_taint, nodes, rule_condition, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq};
 use serde_json::{Value, json};
 
-/// Longer than a lease that nobody releases lives, however busy the machine.
-const SOON: Duration = Duration::from_secs(60);
 const COUNT: usize = 300;
 const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";

@@ -1,18 +1,16 @@
 //! Objects of an unexpected form on a real API server: they are nobody else's concern. `kubectl` writes and reads them, since
 //! the test's own client cannot decode them either.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
+use nodegate_suite::SOON;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, node_claim, node_claims, rule};
 use nodegate_testbed::sights::{events_about, has_taint};
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
 use serde_json::{Value, json};
 
-const SOON: Duration = Duration::from_secs(20);
 const READY: &str = "example.com/Ready";
 const TAINT: &str = "readiness.k8s.io/gate";
 

@@ -5,17 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use kube::Client;
+use nodegate_suite::SOON;
+use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
 use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
 
-const SOON: Duration = Duration::from_secs(20);
 /// As long as a silent watch may go unnoticed, and what it takes to see again.
 const NOTICED: Duration = Duration::from_secs(30);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 /// Every kind that is watched with the default class.
 const KINDS: [Kind; 5] = [
     Kind::NODES,
@@ -37,14 +35,8 @@ impl Scene {
         let cluster = Cluster::start(Options::api_only()).await?;
         let client = cluster.client().await?;
         cluster.install().await?;
-        node("node")
-            .condition(CONDITION, "False")
-            .create(&client)
-            .await?;
-        rule("network", TAINT)
-            .waits_for(CONDITION)
-            .create(&client)
-            .await?;
+        create_node(&client, "node", "False").await?;
+        network_rule("network").create(&client).await?;
         let relay = Relay::start(&cluster).await?;
         Ok(Self {
             cluster,

@@ -12,7 +12,7 @@ use nodegate_testbed::{
     Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
 };
 
-use crate::{A_MOMENT, GATE, NO_SCHEDULE, NOT_READY, SAMPLE, SOON};
+use crate::{A_WHILE, GATE, NO_SCHEDULE, NOT_READY, SAMPLE, SOON};
 
 fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
     taints
@@ -122,7 +122,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
         .kubectl(&["taint", "node", "worker-0", &gate])
         .await?;
     eventually_eq("memory pressure alone", SOON, pressure.clone(), now).await?;
-    never("a taint is lost", A_MOMENT, async || {
+    never("a taint is lost", A_WHILE, async || {
         Ok(now().await? != pressure)
     })
     .await?;

@@ -20,16 +20,10 @@ mod single_conditions;
 mod unpublished;
 mod updates;
 
-use std::time::Duration;
-
 use anyhow::Result;
+use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::{Cluster, Options, SharedInstallation};
 use tokio::sync::OnceCell;
-
-/// How long something may take that takes milliseconds on a quiet machine.
-const SOON: Duration = Duration::from_secs(20);
-/// How long is watched that something does not happen.
-const A_MOMENT: Duration = Duration::from_millis(500);
 
 /// Gardener's taint, which its kubelets register their nodes with.
 const GATE: &str = "node.gardener.cloud/critical-components-not-ready";

@@ -9,7 +9,7 @@ use nodegate_testbed::sights::{has_taint, is_ready, node_condition, pods_on};
 use nodegate_testbed::{eventually, never};
 
 use crate::pool::{NAMESPACE, POOL, Pool};
-use crate::{A_MOMENT, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
+use crate::{A_WHILE, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
 
 #[tokio::test]
 async fn a_node_without_critical_components_opens_at_once() -> Result<()> {
@@ -194,7 +194,7 @@ async fn a_node_that_is_open_stays_open() -> Result<()> {
     let pod = pool.pod_of("cni").await?;
     let why = format!("pod {NAMESPACE}/{pod} is not Ready");
     pool.says(COMPONENTS_READY, "False", &why).await?;
-    never("the node is closed again", A_MOMENT, async || {
+    never("the node is closed again", A_WHILE, async || {
         pool.is_gated().await
     })
     .await

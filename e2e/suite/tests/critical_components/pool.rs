@@ -11,7 +11,7 @@ use nodegate_testbed::sights::{has_taint, node_condition, pods_on, rule_status, 
 use nodegate_testbed::{Cluster, eventually, eventually_eq, kwok, never};
 use serde_json::json;
 
-use crate::{A_MOMENT, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
+use crate::{A_WHILE, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
 
 /// The label that tells pools apart.
 pub const POOL: &str = "pool";
@@ -65,7 +65,7 @@ impl Pool {
     /// Lets a node join, after a moment. The controller watches each kind of object by itself: what was created in the
     /// same instant as the node may reach it after the node.
     pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
-        tokio::time::sleep(A_MOMENT).await;
+        tokio::time::sleep(A_WHILE).await;
         node.create(&self.client).await
     }
 
@@ -198,7 +198,7 @@ impl Pool {
     /// Wants the node to stay closed for a moment.
     pub async fn stays_closed(&self) -> Result<()> {
         let what = format!("node {} opens", self.name);
-        never(&what, A_MOMENT, async || Ok(!self.is_gated().await?)).await
+        never(&what, A_WHILE, async || Ok(!self.is_gated().await?)).await
     }
 
     /// Waits until a condition of the node has this status and message.

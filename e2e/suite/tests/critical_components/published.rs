@@ -10,7 +10,7 @@ use nodegate_testbed::{eventually, eventually_eq, never};
 use serde_json::json;
 
 use crate::pool::{NAMESPACE, POOL, Pool};
-use crate::{A_MOMENT, COMPONENTS_READY, GATE, NO_SCHEDULE, SOON};
+use crate::{A_WHILE, COMPONENTS_READY, GATE, NO_SCHEDULE, SOON};
 
 const PODS_READY: &str = "node.gardener.cloud/CriticalPodsReady";
 const DRIVERS_REGISTERED: &str = "node.gardener.cloud/CSIDriversRegistered";
@@ -186,7 +186,7 @@ async fn a_type_under_a_reserved_prefix_that_nothing_makes_counts_as_absent() ->
     open.gets_own_taint(false).await?;
 
     closed.opens().await?;
-    never("the node opens", A_MOMENT, async || {
+    never("the node opens", A_WHILE, async || {
         Ok(!closed.has_own_taint().await?)
     })
     .await?;
@@ -205,7 +205,7 @@ async fn a_node_that_no_rule_with_such_a_condition_selects_gets_none() -> Result
         Ok(state(&pool, "Ready").await?.is_some())
     })
     .await?;
-    never("a condition appears", A_MOMENT, async || {
+    never("a condition appears", A_WHILE, async || {
         state(&pool, COMPONENTS_READY).await
     })
     .await?;

@@ -6,7 +6,7 @@ use nodegate_testbed::fixtures::{node, pod};
 use nodegate_testbed::sights::{has_taint, node_condition};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
-use crate::{A_MOMENT, COMPONENTS_READY, GATE, NO_SCHEDULE, SAMPLE, SOON};
+use crate::{A_WHILE, COMPONENTS_READY, GATE, NO_SCHEDULE, SAMPLE, SOON};
 
 #[tokio::test]
 async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -> Result<()> {
@@ -20,7 +20,7 @@ async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -
         .create(&client)
         .await?;
     // The controller watches pods and nodes apart: it must know the pod before the node joins.
-    tokio::time::sleep(A_MOMENT).await;
+    tokio::time::sleep(A_WHILE).await;
     node("worker")
         .taint(GATE, NO_SCHEDULE)
         .create(&client)
@@ -34,7 +34,7 @@ async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -
     // What somebody else says under this type is neither believed nor touched.
     set_node_condition(&client, "worker", COMPONENTS_READY, "True").await?;
     let gated = async || has_taint(&client, "worker", GATE).await;
-    never("the node opens", A_MOMENT, async || Ok(!gated().await?)).await?;
+    never("the node opens", A_WHILE, async || Ok(!gated().await?)).await?;
     let reason = published().await?.and_then(|condition| condition.reason);
     assert_eq!(reason.as_deref(), Some("SetByTest"));
 
@@ -48,7 +48,7 @@ async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -
         Ok(!has_taint(&client, "second", GATE).await?)
     })
     .await?;
-    never("a condition is published", A_MOMENT, async || {
+    never("a condition is published", A_WHILE, async || {
         node_condition(&client, "second", COMPONENTS_READY).await
     })
     .await?;

@@ -7,21 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Client, ResourceExt};
+pub use nodegate_suite::{A_WHILE, SOON, turn};
 use nodegate_testbed::changes::{patch_node, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never, sights};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{Semaphore, SemaphorePermit};
-
-/// Longer than anything takes, however busy the machine.
-pub const SOON: Duration = Duration::from_secs(60);
-/// Longer than a decision takes.
-const A_MOMENT: Duration = Duration::from_millis(700);
-
-/// Each cluster takes its share of memory: not too many at a time.
-static TURNS: Semaphore = Semaphore::const_new(2);
+use tokio::sync::SemaphorePermit;
 
 /// The folder of all examples.
 pub fn examples() -> PathBuf {
@@ -45,7 +38,7 @@ pub struct Scene {
 impl Scene {
     /// A cluster with the controller in it, started with a configuration file of an example or without one.
     async fn set(configuration: Option<&str>) -> Result<Self> {
-        let turn = TURNS.acquire().await?;
+        let turn = turn().await?;
         let cluster = cluster().await?;
         let configuration =
             configuration.map(|file| format!("--config={}", examples().join(file).display()));
@@ -55,7 +48,7 @@ impl Scene {
 
     /// The same with what Karpenter defines, and a controller that knows it.
     pub async fn with_karpenter() -> Result<Self> {
-        let turn = TURNS.acquire().await?;
+        let turn = turn().await?;
         let cluster = cluster().await?;
         cluster.install_karpenter().await?;
         Self::begin(turn, cluster, &["--enable-karpenter"]).await
@@ -151,7 +144,7 @@ impl Scene {
 
     /// Wants a node to keep a taint for a moment, or to stay without it.
     pub async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
-        self.keeps_taint_for(node, key, expected, A_MOMENT).await
+        self.keeps_taint_for(node, key, expected, A_WHILE).await
     }
 
     /// The same for some time.

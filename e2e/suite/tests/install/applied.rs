@@ -7,13 +7,13 @@ use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
 use crate::{
-    CRD, MANAGER, SOON, TURNS, call_webhook_at, closed_node, folder, gates_and_releases,
+    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, turn,
     until_bound, until_conflicts_are_refused,
 };
 
 #[tokio::test]
 async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     closed_node(&client).await?;
@@ -70,7 +70,7 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
 
 #[tokio::test]
 async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let folder = folder("applied-webhook")?;
     write_kustomization(&folder, &["default"], &["components/webhook"])?;
@@ -84,7 +84,7 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
 
 #[tokio::test]
 async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let labels = json!({
         "control-plane": "controller-manager",

@@ -8,50 +8,19 @@ mod rendered;
 mod values;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
-use nodegate_testbed::changes::{delete_rule, set_node_condition};
-use nodegate_testbed::fixtures::{node, rule, rules};
-use nodegate_testbed::sights::has_taint;
+use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
+use nodegate_suite::{SOON, turn};
+use nodegate_testbed::changes::delete_rule;
+use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::{Cluster, Controller, eventually};
 use serde_json::json;
-use tokio::sync::Semaphore;
 
-const SOON: Duration = Duration::from_secs(60);
-const CONDITION: &str = "example.com/NetworkReady";
-const TAINT: &str = "readiness.k8s.io/network";
 const MANAGER: &str = "deployment/nrr-controller-manager";
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
-
-/// Each cluster takes its share of memory: not too many at a time.
-static TURNS: Semaphore = Semaphore::const_new(2);
-
-/// Has a rule gate and release a node of this name, then deletes the rule.
-async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
-    node(name).label("test", name).create(client).await?;
-    rule(name, TAINT)
-        .waits_for(CONDITION)
-        .selects("test", name)
-        .create(client)
-        .await?;
-    eventually("the node is gated", SOON, async || {
-        has_taint(client, name, TAINT).await
-    })
-    .await?;
-    set_node_condition(client, name, CONDITION, "True").await?;
-    eventually("the node is released", SOON, async || {
-        Ok(!has_taint(client, name, TAINT).await?)
-    })
-    .await?;
-    delete_rule(client, name).await?;
-    eventually("the rule is gone", SOON, async || {
-        Ok(rules(client).get_opt(name).await?.is_none())
-    })
-    .await
-}
 
 /// Creates a node that carries every kind of taint on which the controller must start nevertheless.
 async fn closed_node(client: &Client) -> Result<()> {

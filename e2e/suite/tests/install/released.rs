@@ -9,7 +9,7 @@ use nodegate_testbed::install::chart;
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 
 use crate::{
-    CRD, MANAGER, SOON, TURNS, WEBHOOK, call_webhook_at, closed_node, gates_and_releases,
+    CRD, MANAGER, SOON, WEBHOOK, call_webhook_at, closed_node, gates_and_releases, turn,
     until_bound, until_conflicts_are_refused,
 };
 
@@ -29,7 +29,7 @@ async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) 
 
 #[tokio::test]
 async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     closed_node(&client).await?;
@@ -92,7 +92,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
 
 #[tokio::test]
 async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let values = cluster.folder().join("values.yaml");
     std::fs::write(&values, RULE)?;
@@ -121,7 +121,7 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
 
 #[tokio::test]
 async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/upstream-crd.yaml");
     cluster

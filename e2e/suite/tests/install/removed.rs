@@ -1,12 +1,13 @@
 //! Taking it away, in the documented order and in the wrong one.
 
 use anyhow::{Context, Result};
+use nodegate_suite::gates::eventually_gated;
 use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, deployment, eventually};
 
-use crate::{CONDITION, CRD, SOON, TAINT, TURNS};
+use crate::{CONDITION, CRD, SOON, TAINT, turn};
 
 /// A cluster with everything installed and running, and a node that a rule holds.
 async fn installed() -> Result<(Cluster, Controller)> {
@@ -20,10 +21,7 @@ async fn installed() -> Result<(Cluster, Controller)> {
         .waits_for(CONDITION)
         .create(&client)
         .await?;
-    eventually("the node is gated", SOON, async || {
-        has_taint(&client, "held", TAINT).await
-    })
-    .await?;
+    eventually_gated(&client, "held", TAINT).await?;
     Ok((cluster, controller))
 }
 
@@ -40,7 +38,7 @@ async fn apply(cluster: &Cluster) -> Result<()> {
 
 #[tokio::test]
 async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     cluster
@@ -63,7 +61,7 @@ async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.stop().await?;
@@ -100,7 +98,7 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
 
 #[tokio::test]
 async fn what_is_stuck_for_good_can_be_cleaned_by_hand() -> Result<()> {
-    let _turn = TURNS.acquire().await?;
+    let _turn = turn().await?;
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.kill();

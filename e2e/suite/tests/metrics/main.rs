@@ -16,10 +16,7 @@ mod scene;
 mod scrape;
 mod secure;
 
-use std::time::Duration;
-
-/// Longer than anything takes, however busy the machine.
-const SOON: Duration = Duration::from_secs(60);
+use nodegate_suite::SOON;
 
 /// Flag and URL of metrics on a port of their own.
 struct Endpoint {

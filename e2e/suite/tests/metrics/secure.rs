@@ -62,11 +62,7 @@ fn reviews(cluster: &Cluster, resource: &str) -> usize {
 
 #[tokio::test]
 async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
-    let cluster = Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     let scrapers = Scrapers::create(&cluster).await?;
     let endpoint = Endpoint::new("https")?;
     // Without --metrics-cert-dir: self-signed.

@@ -6,19 +6,17 @@ mod kubelet;
 mod reporter;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use nodegate_suite::SOON;
 use nodegate_testbed::install::{config, example};
 use nodegate_testbed::{Cluster, ControllerManager, Options, SharedCluster, eventually};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-
-const SOON: Duration = Duration::from_secs(20);
 
 // The controller manager type-checks policies.
 static CLUSTER: SharedCluster = SharedCluster::new(Options {

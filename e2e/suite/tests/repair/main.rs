@@ -30,13 +30,12 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
+use nodegate_suite::{SOON, gates};
 use nodegate_testbed::fixtures::{self, NodeBuilder, NodeClaimBuilder, RuleBuilder, node_claims};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, sights};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Longer than anything takes, however busy the machine.
-const SOON: Duration = Duration::from_secs(30);
 /// Longer than a decision takes.
 const A_WHILE: Duration = Duration::from_secs(2);
 /// The shortest readiness TTL there is.
@@ -202,18 +201,12 @@ async fn eventually_says(client: &Client, rule: &str, condition: &str) -> Result
 }
 
 async fn eventually_gated(client: &Client, test: &str, node: &str) -> Result<()> {
-    eventually(&format!("node {node} is gated"), SOON, async || {
-        sights::has_taint(client, node, &key(test)).await
-    })
-    .await
+    gates::eventually_gated(client, node, &key(test)).await
 }
 
 async fn eventually_open(client: &Client, test: &str, node: &str) -> Result<()> {
     // A deadline on record opens no node before its time.
-    eventually(&format!("node {node} is open"), TTL + SOON, async || {
-        Ok(!sights::has_taint(client, node, &key(test)).await?)
-    })
-    .await
+    gates::opened_within(client, node, &key(test), TTL + SOON).await
 }
 
 /// That these claims have not been deleted so far.

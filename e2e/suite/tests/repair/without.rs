@@ -56,11 +56,7 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
 
 #[tokio::test]
 async fn a_controller_that_was_not_told_of_karpenter_says_what_to_tell_it() -> Result<()> {
-    let cluster = Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     cluster.install().await?;
     cluster.install_karpenter_crds().await?;
     let client = cluster.client().await?;

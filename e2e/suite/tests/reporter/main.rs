@@ -8,11 +8,11 @@ mod roles;
 mod writes;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
 use kube::Client;
+use nodegate_suite::SOON;
 use nodegate_testbed::fixtures::{node, pod};
 use nodegate_testbed::install::{config, example};
 use nodegate_testbed::sights::node_condition;
@@ -20,15 +20,11 @@ use nodegate_testbed::{Cluster, Options, Reporter, SharedCluster, eventually, ev
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-const SOON: Duration = Duration::from_secs(20);
 const CONDITION: &str = "cni.example.com/AgentReady";
 const NAMESPACE: &str = "kube-system";
 const SERVICE_ACCOUNT: &str = "example-cni";
 
-static CLUSTER: SharedCluster = SharedCluster::new(Options {
-    audit: true,
-    ..Options::api_only()
-});
+static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only().audited());
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
 /// A node, the pod of a reporter on it, and the way to the API server.

@@ -215,11 +215,7 @@ async fn thresholds_keep_the_condition_from_flapping() -> Result<()> {
 
 #[tokio::test]
 async fn after_an_outage_of_the_api_server_the_latest_state_is_reported_at_once() -> Result<()> {
-    let cluster = Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     install(&cluster).await?;
     let world = World::on(&cluster, "outage").await?;
     let server = Server::http(status("200 OK")).await?;

@@ -15,10 +15,7 @@ use super::{
     READY, SOON, annotation, eventually_gated, eventually_open, is_gated, key, node, requests,
 };
 
-const OPTIONS: Options = Options {
-    audit: true,
-    ..Options::api_only()
-};
+const OPTIONS: Options = Options::api_only().audited();
 
 /// Fault 253 of the Node Readiness Controller.
 #[tokio::test]

@@ -19,11 +19,7 @@ use super::{
 
 /// Starts a cluster in which the API server checks no rule and forgets what upstream does not know.
 async fn lax_cluster() -> Result<Cluster> {
-    let cluster = Cluster::start(Options {
-        audit: true,
-        ..Options::api_only()
-    })
-    .await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
     cluster.install().await?;
     let crd = "crd/nodereadinessrules.readiness.node.x-k8s.io";
     let manifest = cluster.kubectl(&["get", crd, "-o", "json"]).await?;

@@ -42,25 +42,15 @@ mod selecting;
 mod several;
 mod status;
 
-use std::time::Duration;
-
 use anyhow::Result;
 use kube::{Client, ResourceExt};
+use nodegate_suite::{A_WHILE, SOON, gates};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
-use nodegate_testbed::{Cluster, Options, SharedInstallation, eventually, never, sights};
+use nodegate_testbed::{Cluster, Options, SharedInstallation, never, sights};
 
-static INSTALLATION: SharedInstallation = SharedInstallation::new(
-    Options {
-        audit: true,
-        ..Options::api_only()
-    },
-    &[],
-);
+static INSTALLATION: SharedInstallation =
+    SharedInstallation::new(Options::api_only().audited(), &[]);
 
-/// Longer than anything takes, however busy the machine.
-const SOON: Duration = Duration::from_secs(30);
-/// Longer than a decision takes.
-const A_WHILE: Duration = Duration::from_millis(700);
 /// The label by which rules select nodes.
 const TEST: &str = "test";
 /// The condition that rules wait for unless they say something else.
@@ -89,16 +79,11 @@ async fn is_gated(client: &Client, node: &str, rule: &str) -> Result<bool> {
 }
 
 async fn eventually_gated(client: &Client, node: &str, rule: &str) -> Result<()> {
-    let what = format!("{node} is gated by {rule}");
-    eventually(&what, SOON, async || is_gated(client, node, rule).await).await
+    gates::eventually_gated(client, node, &key(rule)).await
 }
 
 async fn eventually_open(client: &Client, node: &str, rule: &str) -> Result<()> {
-    let what = format!("{node} is open under {rule}");
-    eventually(&what, SOON, async || {
-        Ok(!is_gated(client, node, rule).await?)
-    })
-    .await
+    gates::eventually_open(client, node, &key(rule)).await
 }
 
 async fn stays_open(client: &Client, node: &str, rule: &str) -> Result<()> {

@@ -22,16 +22,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kube::Client;
+use nodegate_suite::{A_WHILE, SOON, gates};
 use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
 use nodegate_testbed::{Cluster, Options, SharedInstallation, eventually, never, sights};
 use serde_json::{Value, json};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
 
-/// Longer than anything takes, however busy the machine.
-const SOON: Duration = Duration::from_secs(30);
-/// Longer than a decision takes.
-const A_WHILE: Duration = Duration::from_millis(700);
 /// The label by which rules select nodes.
 const TEST: &str = "test";
 /// The condition that rules wait for.
@@ -83,27 +80,15 @@ async fn is_gated(client: &Client, node: &str, test: &str) -> Result<bool> {
 }
 
 async fn eventually_gated(client: &Client, node: &str, test: &str) -> Result<()> {
-    gated_within(client, node, test, SOON).await
+    gates::eventually_gated(client, node, &key(test)).await
 }
 
 async fn gated_within(client: &Client, node: &str, test: &str, timeout: Duration) -> Result<()> {
-    eventually(&format!("{node} is gated by {test}"), timeout, async || {
-        is_gated(client, node, test).await
-    })
-    .await
+    gates::gated_within(client, node, &key(test), timeout).await
 }
 
 async fn eventually_open(client: &Client, node: &str, test: &str) -> Result<()> {
-    opened_within(client, node, test, SOON).await
-}
-
-async fn opened_within(client: &Client, node: &str, test: &str, timeout: Duration) -> Result<()> {
-    eventually(
-        &format!("{node} is open under {test}"),
-        timeout,
-        async || Ok(!is_gated(client, node, test).await?),
-    )
-    .await
+    gates::eventually_open(client, node, &key(test)).await
 }
 
 async fn stays_open(client: &Client, node: &str, test: &str, time: Duration) -> Result<()> {

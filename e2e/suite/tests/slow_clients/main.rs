@@ -11,13 +11,13 @@ use clients::{Crowd, Stops, Target, swelling_review};
 use k8s_openapi::ByteString;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use nodegate_suite::SOON;
 use nodegate_testbed::fetch::Fetch;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, ports};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-const SOON: Duration = Duration::from_secs(60);
 /// What the controller's container has, in KiB.
 const MEMORY: u64 = 256 * 1024;
 /// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.

@@ -4,17 +4,15 @@ mod cases;
 mod legacy;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use nodegate_suite::SOON;
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{Cluster, Options, install};
 use serde_json::Value;
-
-const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest() -> Result<()> {

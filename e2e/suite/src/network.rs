@@ -1,0 +1,120 @@
+//! A rule that closes nodes until their network is ready, the nodes that it is about, and what becomes of them.
+
+use std::ops::Range;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Client, ResourceExt};
+use nodegate_testbed::changes::{delete_rule, set_node_condition};
+use nodegate_testbed::eventually;
+use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
+use nodegate_testbed::sights::{count_taints, nodes};
+
+use crate::SOON;
+use crate::gates::{eventually_gated, eventually_open};
+
+/// The condition that the rule waits for.
+pub const CONDITION: &str = "example.com/NetworkReady";
+
+/// The key of its taint.
+pub const TAINT: &str = "readiness.k8s.io/network";
+
+/// What the keys of the annotations begin with that say who has added a taint.
+pub const OWNER: &str = "nodegate.dev/taint-added-by-";
+
+/// The rule, about nodes labelled `network`.
+#[must_use]
+pub fn network_rule(name: &str) -> RuleBuilder {
+    rule(name, TAINT)
+        .waits_for(CONDITION)
+        .selects("network", "yes")
+}
+
+/// The name of one of many nodes.
+#[must_use]
+pub fn name(index: usize) -> String {
+    format!("node-{index:03}")
+}
+
+/// Creates so many nodes that the rule is about, with this status of the condition.
+///
+/// # Errors
+///
+/// When the API server refuses one.
+pub async fn create_nodes(client: &Client, count: usize, status: &str) -> Result<()> {
+    create_nodes_from(client, 0..count, status).await
+}
+
+/// As [`create_nodes`], for these of the many nodes.
+///
+/// # Errors
+///
+/// As there.
+pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &str) -> Result<()> {
+    for index in range {
+        create_node(client, &name(index), status).await?;
+    }
+    Ok(())
+}
+
+/// Creates a node that the rule is about, with this status of the condition.
+///
+/// # Errors
+///
+/// When the API server refuses it.
+pub async fn create_node(client: &Client, name: &str, status: &str) -> Result<()> {
+    node(name)
+        .label("network", "yes")
+        .condition(CONDITION, status)
+        .create(client)
+        .await?;
+    Ok(())
+}
+
+/// How many nodes have the taint.
+///
+/// # Errors
+///
+/// When the nodes cannot be listed, or one has the taint twice.
+pub async fn count_gated(client: &Client) -> Result<usize> {
+    let mut gated = 0;
+    for node in nodes(client).await? {
+        let taints = count_taints(&node, TAINT);
+        ensure!(
+            taints <= 1,
+            "{} has the taint {taints} times",
+            node.name_any()
+        );
+        gated += taints;
+    }
+    Ok(gated)
+}
+
+/// The annotations that say who added a taint.
+#[must_use]
+pub fn owners(node: &Node) -> Vec<String> {
+    let keys = node.annotations().keys();
+    keys.filter(|key| key.starts_with(OWNER)).cloned().collect()
+}
+
+/// Has a rule gate and release a node of this name, then deletes the rule: whether the controller works.
+///
+/// # Errors
+///
+/// When one of these does not happen soon.
+pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
+    node(name).label("test", name).create(client).await?;
+    rule(name, TAINT)
+        .waits_for(CONDITION)
+        .selects("test", name)
+        .create(client)
+        .await?;
+    eventually_gated(client, name, TAINT).await?;
+    set_node_condition(client, name, CONDITION, "True").await?;
+    eventually_open(client, name, TAINT).await?;
+    delete_rule(client, name).await?;
+    eventually("the rule is gone", SOON, async || {
+        Ok(rules(client).get_opt(name).await?.is_none())
+    })
+    .await
+}

@@ -1,0 +1,178 @@
+//! The controller ends, in whatever way, and is started again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use nodegate_suite::gates::eventually_open;
+use nodegate_suite::network::{
+    CONDITION, TAINT, count_gated, create_nodes, create_nodes_from, name, network_rule, owners,
+};
+use nodegate_suite::{PROMPTLY, turn};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::sights::{count_taints, events_on, nodes, rule_status};
+use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq, never};
+use serde_json::json;
+
+use super::quiet;
+
+#[tokio::test]
+async fn a_controller_killed_in_the_midst_of_its_work_finishes_it_after_the_restart() -> Result<()>
+{
+    const COUNT: usize = 100;
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, COUNT, "False").await?;
+    // One node at a time, so that there is a midst.
+    let slow = ["--node-concurrent-reconciles=1"];
+
+    let witness = Witness::of_nodes(&client).await?;
+    let controller = Controller::start(&cluster, &slow).await?;
+    network_rule("network").create(&client).await?;
+    eventually("the gating is under way", PROMPTLY, async || {
+        Ok(count_gated(&client).await? > COUNT / 10)
+    })
+    .await?;
+    controller.kill();
+    let gated = count_gated(&client).await?;
+    ensure!(gated < COUNT, "it was too fast to be killed in the midst");
+
+    let controller = Controller::start(&cluster, &slow).await?;
+    eventually_eq("all nodes are gated", PROMPTLY, COUNT, async || {
+        count_gated(&client).await
+    })
+    .await?;
+
+    for index in 0..COUNT / 2 {
+        set_node_condition(&client, &name(index), CONDITION, "True").await?;
+    }
+    controller.kill();
+    let gated = count_gated(&client).await?;
+    ensure!(gated > COUNT / 2 - 1, "{gated} nodes are gated");
+    for index in COUNT / 2..COUNT {
+        set_node_condition(&client, &name(index), CONDITION, "True").await?;
+    }
+    let _controller = Controller::start(&cluster, &slow).await?;
+    eventually_eq("all nodes are open", PROMPTLY, 0, async || {
+        count_gated(&client).await
+    })
+    .await?;
+
+    for node in nodes(&client).await? {
+        ensure!(owners(&node).is_empty(), "{:?}", node.annotations());
+    }
+    for (name, seen) in witness.up_to(&client, &name(COUNT - 1)).await? {
+        let mut taints: Vec<usize> = seen.iter().map(|node| count_taints(node, TAINT)).collect();
+        taints.dedup();
+        assert_eq!(taints, [0, 1, 0], "{name} is gated and released once");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, 10, "False").await?;
+    create_nodes_from(&client, 10..20, "True").await?;
+    node("adopted")
+        .label("network", "yes")
+        .taint(TAINT, "NoSchedule")
+        .create(&client)
+        .await?;
+    let controller = Controller::start(&cluster, &[]).await?;
+    let waits = |name: &str, key: &str| rule(name, key).waits_for(CONDITION);
+    network_rule("network").create(&client).await?;
+    waits("bootstrap", "readiness.k8s.io/bootstrap")
+        .bootstrap_only()
+        .create(&client)
+        .await?;
+    waits("dry", "readiness.k8s.io/dry")
+        .dry_run()
+        .create(&client)
+        .await?;
+    waits("conflicted", "readiness.k8s.io/bootstrap")
+        .create(&client)
+        .await?;
+    let adoptions = async || {
+        let events = events_on(&client, "adopted").await?;
+        let adopted = |reason: &Option<String>| reason.as_deref() == Some("TaintAdopted");
+        Ok(events.iter().filter(|event| adopted(&event.reason)).count())
+    };
+    eventually_eq("the adoption is told", PROMPTLY, 1, adoptions).await?;
+    for (rule, held) in [
+        ("network", 11),
+        ("bootstrap", 11),
+        ("dry", 0),
+        ("conflicted", 11),
+    ] {
+        eventually_eq(rule, PROMPTLY, json!(held), async || {
+            Ok(rule_status(&client, rule).await?["heldNodes"].take())
+        })
+        .await?;
+    }
+    quiet(&cluster).await?;
+    let status = controller.stop().await?;
+    ensure!(status.success(), "it ended with {status}");
+
+    let before = cluster.controllers_writes().len();
+    let controller = Controller::start(&cluster, &[]).await?;
+    never("something is written", Duration::from_secs(3), async || {
+        Ok(cluster.controllers_writes().get(before).cloned())
+    })
+    .await
+    .with_context(|| format!("{:?}", cluster.controllers_writes().split_off(before)))?;
+    assert_eq!(adoptions().await?, 1);
+
+    // It is not that it does nothing at all.
+    set_node_condition(&client, &name(0), CONDITION, "True").await?;
+    eventually_open(&client, &name(0), TAINT).await?;
+    drop(controller);
+    Ok(())
+}
+
+#[tokio::test]
+async fn told_to_end_it_finishes_the_writes_under_way_and_tells_of_them() -> Result<()> {
+    const COUNT: usize = 100;
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, COUNT, "False").await?;
+    let controller = Controller::start(&cluster, &["--node-concurrent-reconciles=4"]).await?;
+    network_rule("network").create(&client).await?;
+    eventually("the gating is under way", PROMPTLY, async || {
+        Ok(count_gated(&client).await? > COUNT / 10)
+    })
+    .await?;
+    let asked = Instant::now();
+    let status = controller.stop().await?;
+    let took = asked.elapsed();
+    assert_eq!(status.code(), Some(0));
+    ensure!(took < Duration::from_secs(4), "it took {took:?} to end");
+    println!("ended {took:?} after SIGTERM");
+
+    let gated = count_gated(&client).await?;
+    ensure!(gated < COUNT, "it was too fast to be stopped in the midst");
+    let mut told = 0;
+    for node in nodes(&client).await? {
+        let is_gated = count_taints(&node, TAINT) == 1;
+        assert_eq!(
+            owners(&node).len(),
+            usize::from(is_gated),
+            "{}",
+            node.name_any()
+        );
+        told += events_on(&client, &node.name_any()).await?.len();
+    }
+    assert_eq!(
+        told, gated,
+        "each change has its event, those at the end too"
+    );
+    let writes = cluster.controllers_writes();
+    let writes = writes.iter().filter(|write| write.changed_a_node());
+    assert_eq!(writes.count(), gated);
+    Ok(())
+}

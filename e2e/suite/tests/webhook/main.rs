@@ -1,0 +1,232 @@
+//! The validation webhook, called over TLS by a real API server.
+//!
+//! ```text
+//! review    what it turns down, and what it warns of
+//! start     what it waits for when it starts, and what ends the start
+//! serving   its certificate, which it makes or is given
+//! ```
+//!
+//! The test cluster has no network of Services, so the manifest's `clientConfig.service` becomes a URL. All else is the
+//! manifest's.
+
+mod review;
+mod serving;
+mod start;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use nodegate_suite::SOON;
+use nodegate_testbed::install::{NAMESPACE, config};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, ports};
+use serde_json::json;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
+const SECRET: &str = "nrr-webhook-server-cert";
+const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
+
+/// A cluster whose rules are reviewed by the controller in it.
+struct Reviewed {
+    cluster: Cluster,
+    _controller: Controller,
+}
+
+/// For the tests that only ask.
+async fn reviewed() -> Result<&'static Reviewed> {
+    static SHARED: OnceCell<Reviewed> = OnceCell::const_new();
+    SHARED
+        .get_or_try_init(async || {
+            let cluster = Cluster::start(Options::api_only()).await?;
+            let port = ports::free()?;
+            install(&cluster, port).await?;
+            let controller = start(&cluster, port, &[]).await?;
+            until_reviewed(&cluster).await?;
+            anyhow::Ok(Reviewed {
+                cluster,
+                _controller: controller,
+            })
+        })
+        .await
+}
+
+/// For the tests that break things: a cluster of their own, one test at a time.
+async fn own_cluster() -> Result<(MutexGuard<'static, ()>, Cluster)> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+    let turn = ONE_AT_A_TIME.lock().await;
+    Ok((turn, Cluster::start(Options::api_only()).await?))
+}
+
+/// Installs CRD, RBAC and webhook, the latter to be called on this port.
+async fn install(cluster: &Cluster, port: u16) -> Result<()> {
+    cluster.install().await?;
+    let folder = config("webhook");
+    cluster
+        .kubectl(&["apply", "-k", &folder.to_string_lossy()])
+        .await?;
+    call_at(cluster, &format!("https://127.0.0.1:{port}{PATH}")).await
+}
+
+/// Puts the empty Secret back.
+async fn apply_secret(cluster: &Cluster) -> Result<()> {
+    let secret = config("webhook").join("secret.yaml");
+    cluster
+        .kubectl(&["apply", "-f", &secret.to_string_lossy()])
+        .await?;
+    Ok(())
+}
+
+/// Has the API server call the webhook at this URL.
+async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
+    let patch = json!({"webhooks": [{
+        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
+        "clientConfig": {"service": null, "url": url},
+    }]});
+    patch_configuration(cluster, &patch).await
+}
+
+/// Has the API server trust this CA.
+async fn trust(cluster: &Cluster, ca: &str) -> Result<()> {
+    let patch = json!({"webhooks": [{
+        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
+        "clientConfig": {"caBundle": ByteString(ca.as_bytes().to_vec())},
+    }]});
+    patch_configuration(cluster, &patch).await
+}
+
+async fn patch_configuration(cluster: &Cluster, patch: &serde_json::Value) -> Result<()> {
+    let (kind, patch) = ("validatingwebhookconfiguration", patch.to_string());
+    cluster
+        .kubectl(&["patch", kind, CONFIGURATION, "-p", &patch])
+        .await?;
+    Ok(())
+}
+
+async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client().await?);
+    let webhooks = api.get(CONFIGURATION).await?.webhooks.unwrap_or_default();
+    let bundle = webhooks.into_iter().next().context("no webhook")?;
+    let bundle = bundle.client_config.ca_bundle;
+    Ok(bundle.map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned()))
+}
+
+/// The certificate in the Secret, and its CAs; nothing while it is empty.
+async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
+    let api: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
+    let Some(secret) = api.get_opt(SECRET).await? else {
+        return Ok(None);
+    };
+    let Some(data) = secret.data else {
+        return Ok(None);
+    };
+    let text = |key: &str| {
+        let bytes = data.get(key).with_context(|| format!("no {key}"))?;
+        anyhow::Ok(String::from_utf8_lossy(&bytes.0).into_owned())
+    };
+    Ok(Some((text("tls.crt")?, text("ca.crt")?)))
+}
+
+async fn start(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
+    let address = address(port);
+    let mut all = vec!["--enable-webhook", &address];
+    all.extend(arguments);
+    Controller::start(cluster, &all).await
+}
+
+async fn spawn(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
+    let address = address(port);
+    let mut all = vec!["--enable-webhook", &address];
+    all.extend(arguments);
+    Controller::spawn(cluster, &all, &[]).await
+}
+
+fn address(port: u16) -> String {
+    format!("--webhook-bind-address=127.0.0.1:{port}")
+}
+
+/// A rule with a taint and a node label of its own, and a further spec in YAML.
+fn rule(name: &str, spec: &str) -> String {
+    format!(
+        "
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata:
+  name: {name}
+spec:
+  enforcementMode: continuous
+  conditions: [{{type: Ready, requiredStatus: 'True'}}]
+  {}",
+        spec.replace('\n', "\n  ")
+    )
+}
+
+/// A taint and a node selector.
+fn about(taint: &str, effect: &str, zone: &str) -> String {
+    format!(
+        "taint: {{key: readiness.k8s.io/{taint}, effect: {effect}}}\nnodeSelector: {{matchLabels: {{zone: {zone}}}}}"
+    )
+}
+
+/// Creates it and answers with the warnings, as kubectl prints them.
+async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
+    static FILES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let file = cluster.folder().join(format!("rule-{number}.yaml"));
+    fs::write(&file, manifest)?;
+    // The only way to see kubectl's standard error when all is well.
+    let created = cluster
+        .kubectl(&[
+            "create",
+            "--warnings-as-errors",
+            "-f",
+            &file.to_string_lossy(),
+        ])
+        .await;
+    match created {
+        Ok(_) => Ok(String::new()),
+        Err(error) => match error.to_string() {
+            text if text.contains("warning received") => Ok(text),
+            text if text.contains("warnings received") => Ok(text),
+            _ => Err(error),
+        },
+    }
+}
+
+/// The error of something that must not work.
+fn refused<T: std::fmt::Debug>(result: Result<T>) -> Result<String> {
+    match result {
+        Err(error) => Ok(format!("{error:#}")),
+        Ok(done) => bail!("not refused: {done:?}"),
+    }
+}
+
+/// A dry run that only the webhook turns down.
+async fn probe(cluster: &Cluster) -> Result<String> {
+    let file = cluster.folder().join("probe.yaml");
+    let selector = "taint: {key: readiness.k8s.io/probe, effect: NoSchedule}\nnodeSelector: {matchLabels: {zone: 'a b'}}";
+    fs::write(&file, rule("probe", selector))?;
+    let file = file.to_string_lossy().into_owned();
+    refused(
+        cluster
+            .kubectl(&["create", "--dry-run=server", "-f", &file])
+            .await,
+    )
+}
+
+/// Whether the API server asks the webhook, and trusts it.
+async fn is_reviewed(cluster: &Cluster) -> Result<bool> {
+    Ok(probe(cluster)
+        .await
+        .is_ok_and(|error| error.contains("not a valid value for label")))
+}
+
+async fn until_reviewed(cluster: &Cluster) -> Result<()> {
+    eventually("the API server asks the webhook", SOON, async || {
+        is_reviewed(cluster).await
+    })
+    .await
+}

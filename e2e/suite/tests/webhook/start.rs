@@ -1,0 +1,171 @@
+//! What the webhook waits for when it starts, and what ends the start.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use nodegate_suite::SOON;
+use nodegate_testbed::controller::binary;
+use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT, config};
+use nodegate_testbed::process::{Lifetime, Process};
+use nodegate_testbed::{Controller, certificate, eventually, ports};
+use rcgen::KeyPair;
+
+use super::{
+    SECRET, about, address, apply_secret, create, install, own_cluster, reviewed, rule, spawn,
+    until_reviewed,
+};
+
+#[tokio::test]
+async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Result<()> {
+    let (_turn, cluster) = own_cluster().await?;
+    let port = ports::free()?;
+    cluster.install().await?;
+    let controller = spawn(&cluster, port, &[]).await?;
+    let said = async |expected: &str| {
+        eventually(expected, SOON, async || {
+            let (status, text) = controller.readiness().await.unwrap_or_default();
+            Ok(status == 503 && text.contains(expected))
+        })
+        .await
+        .with_context(|| controller.log())
+    };
+    said("validatingwebhookconfigurations.admissionregistration.k8s.io \"nrr-validating-webhook-configuration\" is forbidden").await?;
+    said("install config/webhook with `kubectl apply -k config/webhook`").await?;
+    assert!(controller.log().contains("is forbidden"));
+
+    // A Secret that is not its to overwrite.
+    install(&cluster, port).await?;
+    for command in ["delete secret", "create secret generic"] {
+        let mut arguments: Vec<_> = command.split(' ').collect();
+        arguments.extend([SECRET, "-n", NAMESPACE]);
+        cluster.kubectl(&arguments).await?;
+    }
+    said("is somebody else's: serve from it with --webhook-cert-dir, or delete it").await?;
+    let role = ["role", "nrr-webhook-certificate-role", "-n", NAMESPACE];
+    cluster.kubectl(&[&["delete"], &role[..]].concat()).await?;
+    said("cannot read Secret nrr-system/nrr-webhook-server-cert").await?;
+    cluster
+        .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
+        .await?;
+    apply_secret(&cluster).await?;
+    let role = config("webhook").join("role.yaml");
+    cluster
+        .kubectl(&["apply", "-f", &role.to_string_lossy()])
+        .await?;
+    eventually("the controller is ready", SOON, async || {
+        Ok(controller.is_ready().await)
+    })
+    .await?;
+    until_reviewed(&cluster).await?;
+
+    let binding = "clusterrolebinding/nrr-manager-rolebinding";
+    cluster.kubectl(&["delete", binding]).await?;
+    eventually(
+        "a webhook that cannot list rules fails closed",
+        SOON,
+        async || {
+            let manifest = rule("unseen", &about("unseen", "NoSchedule", "a"));
+            let result = create(&cluster, &manifest).await;
+            let is_refused = result.is_err_and(|error| {
+                error
+                    .to_string()
+                    .contains("the webhook has no permission to list rules")
+            });
+            if !is_refused {
+                cluster
+                    .kubectl(&[
+                        "delete",
+                        "nrr",
+                        "unseen",
+                        "--wait=false",
+                        "--ignore-not-found",
+                    ])
+                    .await?;
+            }
+            Ok(is_refused)
+        },
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
+    let (_turn, cluster) = own_cluster().await?;
+    let port = ports::free()?;
+    install(&cluster, port).await?;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+        .await?;
+    cluster.stop_api_server();
+    let mut command = Command::new(binary()?);
+    command
+        .arg("controller")
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .arg("--health-probe-bind-address=0")
+        .args(["--enable-webhook", &address(port)]);
+    let log = cluster.folder().join("early.log");
+    let mut early = Process::start("early", command, log, Lifetime::Owner)?;
+    eventually("it says what it waits for", SOON, async || {
+        early.ensure_running()?;
+        Ok(early
+            .log()
+            .contains("cannot reach the API server to read ValidatingWebhookConfiguration"))
+    })
+    .await?;
+    cluster.start_api_server().await?;
+    until_reviewed(&cluster).await
+}
+
+#[tokio::test]
+async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -> Result<()> {
+    let cluster = &reviewed().await?.cluster;
+    let folder = |name: &str| cluster.folder().join(name);
+    for name in ["mismatched", "unreadable", "keyless"] {
+        certificate::write(&folder(name))?;
+    }
+    fs::write(
+        folder("mismatched").join("tls.key"),
+        KeyPair::generate()?.serialize_pem(),
+    )?;
+    fs::write(folder("unreadable").join("tls.crt"), "nonsense")?;
+    fs::write(folder("keyless").join("tls.key"), "")?;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let taken = taken.local_addr()?.to_string();
+    for (what, argument, expected) in [
+        (
+            "a key of another certificate",
+            format!("--webhook-cert-dir={}", folder("mismatched").display()),
+            "mismatched/tls.key: the private key does not belong to the certificate",
+        ),
+        (
+            "no certificate",
+            format!("--webhook-cert-dir={}", folder("unreadable").display()),
+            "unreadable/tls.crt: the certificate cannot be used: it has no PEM certificate",
+        ),
+        (
+            "no key",
+            format!("--webhook-cert-dir={}", folder("keyless").display()),
+            "keyless/tls.key: the private key cannot be used: it has no PEM private key",
+        ),
+        (
+            "no folder",
+            format!("--webhook-cert-dir={}", folder("nowhere").display()),
+            "nowhere is not a folder",
+        ),
+        (
+            "a port in use",
+            format!("--webhook-bind-address={taken}"),
+            "for the webhook: Address already in use (os error 98) (choose another --webhook-bind-address)",
+        ),
+    ] {
+        let arguments = ["--enable-webhook", argument.as_str()];
+        let mut controller = Controller::spawn(cluster, &arguments, &[]).await?;
+        let status = eventually(what, SOON, async || controller.exited()).await?;
+        assert!(!status.success(), "{what}");
+        let log = controller.log();
+        assert!(log.contains(expected), "{what}: {log}");
+    }
+    Ok(())
+}
