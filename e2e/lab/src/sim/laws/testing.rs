@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::books::Shared;
+use super::books::{Books, Glances, Shared};
+use super::truth::Facts;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::fault::Fault;
 use crate::sim::law::{Law, Moment, Report};
@@ -134,6 +135,19 @@ impl Story {
         }
     }
 
+    /// An object is there as it is, whatever the API server makes of it as it is created.
+    pub fn create_as_is(&mut self, object: Value) {
+        let status = json!({ "status": object["status"] });
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        if object["kind"] == "Node" {
+            return self.create(object);
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap().to_owned();
+        self.create(object);
+        let key = Key::namespaced(Kind::Pod, &namespace, &name);
+        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(status));
+    }
+
     /// A reporter writes a node's condition.
     pub fn report(&mut self, node: &str, kind: &str, status: &str) {
         let now = self.cluster.wall();
@@ -168,6 +182,12 @@ impl Story {
     pub fn patch_node_status(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
+    }
+
+    /// Somebody changes a node's `CSINode` by a merge patch.
+    pub fn patch_csi_node(&mut self, node: &str, patch: &Value) {
+        let key = Key::cluster(Kind::CsiNode, node);
+        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
     /// Somebody changes a rule by a merge patch.
@@ -223,9 +243,25 @@ impl Story {
         self.uid(&Key::cluster(Kind::Node, node))
     }
 
+    /// The UID of an object in a namespace.
+    pub fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {
+        let kind = Kind::ALL.into_iter().find(|it| it.name() == kind).unwrap();
+        self.uid(&Key::namespaced(kind, namespace, name))
+    }
+
     fn uid(&self, key: &Key) -> String {
         let object = self.cluster.get(key).unwrap();
         object["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks something about a node as it is now.
+    pub fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
+        let reports = std::slice::from_ref(&self.report);
+        let moment = self.moment(&self.cluster, reports, (0, 0));
+        let mut books = Books::default();
+        books.read(&moment);
+        let now = Glances::all(self.cluster.revision());
+        books.ask(&moment, node, now, self.cluster.now(), ask)
     }
 
     /// What a law says of the story, page by page.

@@ -18,6 +18,9 @@ use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id};
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
+#[cfg(test)]
+mod tests;
+
 /// How long after a Node was created the word of a pod that is older may not count, with some time to spare for what is seen
 /// late.
 const OLD_PODS: SignedDuration = SignedDuration::from_secs(60 + 30);

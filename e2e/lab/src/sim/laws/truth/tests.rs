@@ -1,0 +1,213 @@
+//! What is true of conditions, case by case, as `docs/conditions.md` has it.
+
+use serde_json::{Value, json};
+
+use super::Answer::{self, Maybe, No, Yes};
+use crate::sim::laws::testing::{Story, node, rule};
+
+const LABEL: &str = "node.gardener.cloud/critical-component";
+const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+
+fn daemon_set(fields: &Value) -> Value {
+    let mut object = json!({
+        "kind": "DaemonSet",
+        "metadata": { "name": "cni", "namespace": "kube-system", "labels": { LABEL: "true" } },
+        "spec": {
+            "selector": { "matchLabels": { "app": "cni" } },
+            "template": {
+                "metadata": { "labels": { LABEL: "true", "app": "cni" } },
+                "spec": { "tolerations": [{ "operator": "Exists" }], "containers": [{ "name": "c", "image": "c" }] },
+            },
+        },
+    });
+    json_patch::merge(&mut object, fields);
+    object
+}
+
+/// A pod of the class on the node, of the `DaemonSet` with this UID.
+fn pod(name: &str, owner: &str, fields: &Value) -> Value {
+    let mut object = json!({
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "kube-system",
+            "labels": { LABEL: "true" },
+            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "cni", "uid": owner, "controller": true }],
+        },
+        "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "c" }] },
+    });
+    json_patch::merge(&mut object, fields);
+    object
+}
+
+fn ready() -> Value {
+    json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:10Z" }] } })
+}
+
+/// A node under a rule that waits for this, and what else there is.
+fn world(kind: &str) -> Story {
+    let mut story = Story::default();
+    let conditions = json!([{ "type": kind, "requiredStatus": "True" }]);
+    story.create(rule(&json!({ "conditions": conditions })));
+    story.create(node("n"));
+    story.at(10);
+    story
+}
+
+/// Is it met, under the rule `r`?
+fn met(story: &Story) -> Answer {
+    story.ask("n", |facts| facts.met(&facts.rules[0])).unwrap()
+}
+
+#[test]
+fn a_daemon_set_of_the_class_is_waited_for_where_it_is_meant_to_be() {
+    let strict = json!({ "spec": { "template": { "spec": { "tolerations": null } } } });
+    let elsewhere =
+        json!({ "spec": { "template": { "spec": { "nodeSelector": { "pool": "b" } } } } });
+    let affine = |value: &str| {
+        let expression = json!({ "key": "pool", "operator": "In", "values": [value] });
+        let terms = json!({ "nodeSelectorTerms": [{ "matchExpressions": [expression] }] });
+        let affinity =
+            json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
+        json!({ "spec": { "template": { "spec": { "affinity": affinity } } } })
+    };
+    for (name, fields, expected) in [
+        ("meant", json!({}), No),
+        ("selected elsewhere", elsewhere, Yes),
+        ("affine", affine("a"), No),
+        ("affine to others", affine("b"), Yes),
+        ("shut out by the rule's own taint", strict, Yes),
+        (
+            "only labelled as a whole",
+            json!({ "spec": { "template": { "metadata": { "labels": { LABEL: null } } } } }),
+            Yes,
+        ),
+        (
+            "elsewhere",
+            json!({ "metadata": { "namespace": "default" } }),
+            Yes,
+        ),
+    ] {
+        let mut story = world(READY);
+        story.create(daemon_set(&fields));
+        assert_eq!(met(&story), expected, "{name}");
+    }
+}
+
+#[test]
+fn taints_that_will_go_shut_nobody_out() {
+    let tolerating = json!({ "spec": { "template": { "spec": { "tolerations": [
+        { "key": "readiness.k8s.io/net", "operator": "Exists" },
+    ] } } } });
+    for (key, expected) in [
+        ("node.kubernetes.io/not-ready", No),
+        ("example.com/gpu", Yes),
+        ("readiness.k8s.io/other", Maybe),
+    ] {
+        let mut story = world(READY);
+        story.create(daemon_set(&tolerating));
+        story.patch_node(
+            "n",
+            &json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } }),
+        );
+        assert_eq!(met(&story), expected, "{key}");
+    }
+}
+
+#[test]
+fn critical_pods_have_to_be_ready() {
+    let gone = json!({ "status": { "phase": "Failed", "conditions": [{ "type": "Ready", "status": "True" }] } });
+    for (name, fields, owner, expected) in [
+        ("ready", ready(), "own", Yes),
+        ("not ready", json!({}), "own", No),
+        ("finished", gone, "own", No),
+        ("another's", ready(), "another", No),
+    ] {
+        let mut story = world(READY);
+        story.create(daemon_set(&json!({})));
+        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        let owner = if owner == "own" { &uid } else { owner };
+        story.create_as_is(pod("p", owner, &fields));
+        assert_eq!(met(&story), expected, "{name}");
+        story.create_as_is(pod("bare", "nobody", &json!({})));
+        assert_eq!(met(&story), No, "{name}, and another one is not");
+    }
+}
+
+#[test]
+fn the_word_of_a_pod_that_is_older_than_its_node_may_not_count() {
+    for (created_at, asked_at, expected) in [(5, 30, Yes), (20, 30, Maybe), (20, 200, Yes)] {
+        let mut story = world(READY);
+        story.create(daemon_set(&json!({})));
+        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        story.create_as_is(pod("p", &uid, &ready()));
+        story.delete_node("n");
+        story.at(created_at);
+        let mut node = node("n");
+        node["metadata"]["creationTimestamp"] = json!(format!("2026-01-01T00:00:{created_at:02}Z"));
+        story.create_as_is(node);
+        story.at(asked_at);
+        assert_eq!(met(&story), expected, "{created_at} {asked_at}");
+    }
+}
+
+#[test]
+fn drivers_that_pods_name_have_to_be_registered_on_this_very_node() {
+    let waits = json!({ "metadata": { "annotations": { "node.gardener.cloud/wait-for-csi-node-ebs": "ebs" } } });
+    let mut pod_fields = ready();
+    json_patch::merge(&mut pod_fields, &waits);
+    let mut story = world("node.gardener.cloud/CSIDriversRegistered");
+    story.create_as_is(pod("p", "nobody", &pod_fields));
+    assert_eq!(met(&story), No);
+    story.register("n", "ebs");
+    assert_eq!(met(&story), Yes);
+    let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "another" }]);
+    story.patch_csi_node("n", &json!({ "metadata": { "ownerReferences": owner } }));
+    assert_eq!(met(&story), No);
+}
+
+#[test]
+fn a_resource_is_there_when_there_is_some_of_it() {
+    for (amount, expected) in [(None, No), (Some("0"), No), (Some("8"), Yes)] {
+        let mut story = world("resource.nodegate.dev/nvidia.com/gpu");
+        if let Some(amount) = amount {
+            story.patch_node_status(
+                "n",
+                &json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
+            );
+        }
+        assert_eq!(met(&story), expected, "{amount:?}");
+    }
+}
+
+#[test]
+fn what_is_from_before_a_reboot_counts_late() {
+    for (asked_at, renewed, expected) in [
+        (60, false, No),
+        (380, false, Maybe),
+        (500, false, Yes),
+        (60, true, Yes),
+    ] {
+        let mut story = Story::default();
+        story.create(rule(
+            &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
+        ));
+        story.create(node("n"));
+        story.at(5);
+        story.report("n", "Net", "True");
+        let annotations =
+            json!({ "readiness.k8s.io/bootstrap-completed-r": r#"{"boot-id":"boot-1"}"# });
+        story.patch_node("n", &json!({ "metadata": { "annotations": annotations } }));
+        story.at(20);
+        story.patch_node_status(
+            "n",
+            &json!({ "status": { "nodeInfo": { "bootID": "boot-2" } } }),
+        );
+        if renewed {
+            story.at(30);
+            story.report("n", "Net", "True");
+        }
+        story.at(asked_at);
+        assert_eq!(met(&story), expected, "{asked_at} {renewed}");
+    }
+}
