@@ -149,15 +149,14 @@ impl Requester {
     /// Makes a request, and answers when it is answered, or when that takes too long.
     pub async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         match request {
-            engine::Request::PatchNode { name, patch } => {
-                let request = self.patch::<NodeObject>(&name, None, &Patch::Json::<()>(patch));
+            engine::Request::PatchNode { name, patch: it } => {
+                let request = patch::<NodeObject>(&name, None, &Patch::Json::<()>(it));
                 let answer = client::write::<MetadataObject>(&self.client, request);
                 let object = self.counted(NODE, answer).await?;
                 Ok(Answer::NodeMetadata(NodeMetadata::try_from(object)?))
             }
-            engine::Request::PatchNodeStatus { name, patch } => {
-                let patch = Patch::Strategic(patch);
-                let request = self.patch::<NodeObject>(&name, Some("status"), &patch);
+            engine::Request::PatchNodeStatus { name, patch: it } => {
+                let request = patch::<NodeObject>(&name, Some("status"), &Patch::Strategic(it));
                 let answer = client::send(&self.client, request);
                 let node = self.counted(CONDITIONS, answer).await?;
                 Ok(Answer::Node(Box::new(node)))
@@ -166,21 +165,21 @@ impl Requester {
                 let node = within(DEADLINE, self.nodes.get(&name)).await?;
                 Ok(Answer::Node(Box::new(node)))
             }
-            engine::Request::PatchRule { name, patch } => {
-                let request = self.patch::<RuleObject>(&name, None, &Patch::Json::<()>(patch));
+            engine::Request::PatchRule { name, patch: it } => {
+                let request = patch::<RuleObject>(&name, None, &Patch::Json::<()>(it));
                 let answer = client::send(&self.client, request);
                 let rule = self.counted(FINALIZERS, answer).await?;
                 Ok(Answer::Rule(Box::new(rule)))
             }
-            engine::Request::PatchRuleStatus { name, patch } => {
-                let patch = Patch::Json::<()>(patch);
-                let request = self.patch::<RuleObject>(&name, Some("status"), &patch);
+            engine::Request::PatchRuleStatus { name, patch: it } => {
+                let it = Patch::Json::<()>(it);
+                let request = patch::<RuleObject>(&name, Some("status"), &it);
                 let answer = client::write::<MetadataObject>(&self.client, request);
                 let object = self.counted(STATUS, answer).await?;
                 Ok(Answer::Version(object.version()))
             }
-            engine::Request::PatchNodeClaim { name, patch } => {
-                let request = self.patch::<NodeClaimObject>(&name, None, &Patch::Merge(patch));
+            engine::Request::PatchNodeClaim { name, patch: it } => {
+                let request = patch::<NodeClaimObject>(&name, None, &Patch::Merge(it));
                 let answer = client::send(&self.client, request);
                 let claim = self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::NodeClaim(Box::new(claim)))
@@ -201,7 +200,7 @@ impl Requester {
             }
             engine::Request::LookAtNode { name, kinds } => {
                 let evidence = self.looker.node(&name, kinds).await?;
-                Ok(Answer::NodeEvidence(evidence))
+                Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
             engine::Request::LookAtCluster => {
                 Ok(Answer::ClusterEvidence(self.looker.cluster().await?))
@@ -211,23 +210,6 @@ impl Requester {
                 within(DEADLINE, events::create(&self.client, &event)).await?;
                 Ok(Answer::Done)
             }
-        }
-    }
-
-    fn patch<K: Resource<DynamicType = ()>>(
-        &self,
-        name: &str,
-        part: Option<&str>,
-        patch: &Patch<impl Serialize + Debug + PartialEq + Clone>,
-    ) -> Result<HttpRequest<Vec<u8>>, request::Error> {
-        let request = Request::new(K::url_path(&(), None));
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.into()),
-            ..PatchParams::default()
-        };
-        match part {
-            Some(part) => request.patch_subresource(part, name, &params, patch),
-            None => request.patch(name, &params, patch),
         }
     }
 
@@ -255,6 +237,23 @@ impl Requester {
             Ok(_) => {}
         }
         result
+    }
+}
+
+/// A patch of an object, or of this part of it.
+fn patch<K: Resource<DynamicType = ()>>(
+    name: &str,
+    part: Option<&str>,
+    patch: &Patch<impl Serialize + Debug + PartialEq + Clone>,
+) -> Result<HttpRequest<Vec<u8>>, request::Error> {
+    let request = Request::new(K::url_path(&(), None));
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    };
+    match part {
+        Some(part) => request.patch_subresource(part, name, &params, patch),
+        None => request.patch(name, &params, patch),
     }
 }
 

@@ -62,6 +62,33 @@ struct Entry {
     selected_at: u64,
 }
 
+/// What is known was worth so much when it was last asked.
+#[derive(Debug)]
+struct Weighed {
+    /// When that was.
+    at: Timestamp,
+    /// What was in doubt.
+    doubts: Doubts,
+    /// Whether nothing at all was.
+    is_certain: bool,
+    /// Until when overdue nodes are left alone.
+    settles_at: Option<Timestamp>,
+    /// How the nodes were doing, once somebody has asked.
+    census: OnceLock<Census>,
+}
+
+impl Default for Weighed {
+    fn default() -> Self {
+        Self {
+            at: Timestamp::MIN,
+            doubts: Doubts::ALL,
+            is_certain: false,
+            settles_at: None,
+            census: OnceLock::new(),
+        }
+    }
+}
+
 /// The state of the cluster, as far as the watches have shown it.
 #[derive(Debug)]
 pub struct Cache {
@@ -88,16 +115,8 @@ pub struct Cache {
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
-    /// What was in doubt when it was last asked.
-    doubts: Doubts,
-    /// Whether anything at all was in doubt then.
-    is_certain: bool,
-    /// Until when overdue nodes are left alone, as of then.
-    settles_at: Option<Timestamp>,
-    /// When that was.
-    weighed_at: Timestamp,
-    /// How the nodes were doing then, once somebody has asked.
-    census: OnceLock<Census>,
+    /// What all this was worth when it was last asked.
+    weighed: Weighed,
     /// The confirmation of the watches that counts; what they confirmed before it was asked for does not.
     confirmation: u64,
     /// The nodes for which something was not done because of a doubt.
@@ -142,11 +161,7 @@ impl Cache {
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
-            doubts: Doubts::ALL,
-            is_certain: false,
-            settles_at: None,
-            weighed_at: Timestamp::MIN,
-            census: OnceLock::new(),
+            weighed: Weighed::default(),
             confirmation: 0,
             withheld: Set::default(),
             settling: Settling::default(),
@@ -166,10 +181,10 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
-            doubts: self.doubts,
+            doubts: self.weighed.doubts,
             repair: Situation {
-                in_doubt: !self.is_certain,
-                settles_at: self.settles_at,
+                in_doubt: !self.weighed.is_certain,
+                settles_at: self.weighed.settles_at,
                 headcount: self,
             },
         }

@@ -43,6 +43,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// The pauses after which to try again what has met this.
+    #[must_use]
     pub fn pauses(&self) -> Pauses {
         match self {
             Self::Unreachable(_) => Pauses::UNREACHABLE,
@@ -52,6 +53,7 @@ impl RequestError {
 
     /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
     /// the object or of the connection.
+    #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,

@@ -260,7 +260,7 @@ pub enum Answer {
     /// A claim as it is now.
     NodeClaim(Box<NodeClaimObject>),
     /// What was read of a node.
-    NodeEvidence(NodeEvidence),
+    NodeEvidence(Box<NodeEvidence>),
     /// What was read of the cluster.
     ClusterEvidence(ClusterEvidence),
     /// It has been done.
@@ -286,7 +286,7 @@ expect! {
     node: Node(it) -> NodeObject = *it;
     rule: Rule(it) -> RuleObject = *it;
     version: Version(it) -> Version = it;
-    node_evidence: NodeEvidence(it) -> NodeEvidence = it;
+    node_evidence: NodeEvidence(it) -> NodeEvidence = *it;
     cluster_evidence: ClusterEvidence(it) -> ClusterEvidence = it;
 }
 

@@ -16,7 +16,7 @@ use super::conditions::ConditionQueue;
 use super::error::RequestError;
 use super::io::{Answer, Count, Effect, Input, Now, RequestId, until};
 use super::looks::{Looked, Looks};
-use super::node_writes::{Ended, NodeWrite};
+use super::node_writes::{Ended, Known, NodeWrite};
 use super::nodes::Nodes;
 use super::outbox::{Outbox, Purpose};
 use super::repairs::deletion;
@@ -365,8 +365,12 @@ impl Engine {
             .publish(node, &plan.conditions, is_busy, queue, &mut self.out);
         let kinds = plan.look;
         let is_in_doubt = !kinds.is_empty() || plan.postponed == Some(Postponed::InDoubt);
-        work.write
-            .write(plan, (cluster, state, history), &mut self.out);
+        let known = Known {
+            cluster,
+            state,
+            history,
+        };
+        work.write.write(plan, &known, &mut self.out);
         let looked = if kinds.is_empty() {
             None
         } else {

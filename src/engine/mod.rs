@@ -7,7 +7,7 @@
 //! | `machine` | [`Engine`]: what is taken in, in which order what follows, when to come back |
 //! | [`io`] | what goes in and comes out |
 //! | [`kind`], [`evidence`], [`broken`] | what is watched, what a last look has read, what cannot be understood |
-//! | [`cache`] | what has been seen, and since when that view is certain |
+//! | `cache` | what has been seen, and since when that view is certain |
 //! | `nodes` | what is under way for each node |
 //! | `node_writes`, `conditions` | the writes of its taints and annotations, and of its published conditions |
 //! | `looks` | last looks: what a decision depends on, read past all watches |
@@ -25,7 +25,7 @@
 
 mod announce;
 pub mod broken;
-pub mod cache;
+mod cache;
 mod certainty;
 mod claims;
 mod clock;

@@ -74,6 +74,17 @@ impl Subject {
     }
 }
 
+/// What a plan is made of.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// What is the same for all nodes.
+    pub cluster: ClusterState<'a>,
+    /// What has been seen of the node.
+    pub state: NodeState<'a>,
+    /// What has been done about it.
+    pub history: History<'a>,
+}
+
 /// What of a node's plan is written now.
 enum Choice<'a> {
     /// This much of it.
@@ -122,14 +133,9 @@ impl WriteWork {
         self.contention.contended(now)
     }
 
-    /// Writes what of a plan can be written now. `known` is what it was made of.
-    pub fn write<'a>(
-        &mut self,
-        plan: NodePlan<'a>,
-        known: (ClusterState<'a>, NodeState<'a>, History<'a>),
-        out: &mut Outbox,
-    ) {
-        let node = known.1.node;
+    /// Writes what of a plan can be written now.
+    pub fn write<'a>(&mut self, plan: NodePlan<'a>, known: &Known<'a>, out: &mut Outbox) {
+        let node = known.state.node;
         match self.choose(plan, known, out) {
             Choice::Write(plan, subject) => {
                 let request = Request::PatchNode {
@@ -154,9 +160,14 @@ impl WriteWork {
     fn choose<'a>(
         &mut self,
         plan: NodePlan<'a>,
-        (cluster, state, history): (ClusterState<'a>, NodeState<'a>, History<'a>),
+        known: &Known<'a>,
         out: &mut Outbox,
     ) -> Choice<'a> {
+        let Known {
+            cluster,
+            state,
+            history,
+        } = *known;
         let (now, retries) = (out.now.monotonic, &mut out.turns.nodes);
         if !self.contention.is_empty() {
             let is_right =

@@ -165,6 +165,7 @@ impl Notice {
     }
 
     /// A taint change that has been made. A second notice tells that the node was not ready for it.
+    #[must_use]
     pub fn of_change(node: &About, change: &TaintChange) -> Vec<Self> {
         let TaintChange {
             rule_name,
@@ -194,6 +195,7 @@ impl Notice {
     }
 
     /// A taint that a rule did not add and manages from now on.
+    #[must_use]
     pub fn of_adoption(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
         let note = format!(
             "Taint '{}:{}' is now managed by rule '{}'",
@@ -203,6 +205,7 @@ impl Notice {
     }
 
     /// Critical components that have been missing for a while.
+    #[must_use]
     pub fn of_waiting(node: About, waiting: &Waiting<'_>) -> Self {
         let topic = match waiting.for_what {
             Component::DaemonSet => &DAEMON_SETS_UNSCHEDULED,
@@ -213,6 +216,7 @@ impl Notice {
     }
 
     /// Somebody who has undone a change so often that it is left undone for a while.
+    #[must_use]
     pub fn of_contention(
         node: About,
         change: &TaintChange,
@@ -237,41 +241,48 @@ impl Notice {
     }
 
     /// A node whose time is up, and for which nothing else is to be done.
+    #[must_use]
     pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
         Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
     }
 
     /// A node that cannot be repaired.
+    #[must_use]
     pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' cannot repair this node: {why}");
         Self::new(node, &REPAIR_IMPOSSIBLE, note)
     }
 
     /// A node that is not repaired, because too many others are unhealthy.
+    #[must_use]
     pub fn of_blocked_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' does not repair this node: {why}");
         Self::new(node, &REPAIR_BLOCKED, note)
     }
 
     /// A claim that has been deleted.
+    #[must_use]
     pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
         let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         Self::new(node, &CLAIM_DELETED, note)
     }
 
     /// A node that is left as it is because something about it cannot be understood.
+    #[must_use]
     pub fn of_unreadable_node(node: About, broken: &Broken) -> Self {
         let note = format!("This node is left as it is: {broken}");
         Self::new(node, &NODE_UNREADABLE, note)
     }
 
     /// A `DaemonSet` that cannot be understood, told on a rule that waits for its class.
+    #[must_use]
     pub fn of_unreadable_daemon_set(rule: &Rule, broken: &Broken) -> Self {
         let note = format!("{broken}; it is taken as it was last, if ever");
         Self::new(About::rule(rule), &RULE_UNREADABLE, note)
     }
 
     /// Another object that cannot be understood, told on itself.
+    #[must_use]
     pub fn of_unreadable(object: About, broken: &Broken) -> Self {
         let topic = if object.kind == KIND {
             &RULE_UNREADABLE
@@ -282,16 +293,19 @@ impl Notice {
     }
 
     /// A rule that cannot be used as it is.
+    #[must_use]
     pub fn of_rejection(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &RULE_REJECTED, why.into())
     }
 
     /// A guard that keeps nodes open.
+    #[must_use]
     pub fn of_guard(rule: &Rule, report: &Report) -> Self {
         Self::new(About::rule(rule), &DISRUPTION_LIMITED, report.to_string())
     }
 
     /// Labelled `DaemonSet`s that a rule does not wait for.
+    #[must_use]
     pub fn of_passed_over(rule: &Rule, why: WhyPassedOver, note: String) -> Self {
         let topic = match why {
             WhyPassedOver::ShutOut => &SHUT_OUT,

@@ -137,7 +137,10 @@ impl RuleSurvey {
             ]),
             shut_out: passed_over(WhyPassedOver::ShutOut),
             outside_namespaces: passed_over(WhyPassedOver::OutsideNamespaces),
-            zones: work.closures.as_ref().map(|closures| closures.report()),
+            zones: work
+                .closures
+                .as_ref()
+                .map(super::closures::Closures::report),
             longest_held: since.map_or(Duration::ZERO, |since| until(now.wall, since)),
             contended: 0,
         }

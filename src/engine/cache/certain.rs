@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tracing::debug;
 
-use super::Cache;
+use super::{Cache, Weighed};
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::plan::Doubts;
@@ -52,16 +52,20 @@ impl Cache {
 
     /// Finds out what is in doubt at this time, and until when nobody is repaired. Nothing is decided before that is known.
     pub fn weigh(&mut self, now: Now) {
-        self.settles_at = self.settling.not_before(now.monotonic).and_then(|at| {
+        let settles_at = self.settling.not_before(now.monotonic).and_then(|at| {
             let pause = at.saturating_duration_since(now.monotonic);
             now.wall.checked_add(pause).ok()
         });
-        self.weighed_at = now.wall;
-        self.census = OnceLock::new();
-        let mut doubts = Doubts::default();
-        self.is_certain = true;
+        let mut weighed = Weighed {
+            at: now.wall,
+            doubts: Doubts::default(),
+            is_certain: true,
+            settles_at,
+            census: OnceLock::new(),
+        };
+        let doubts = &mut weighed.doubts;
         for kind in self.certainty.in_doubt(now.monotonic) {
-            self.is_certain = false;
+            weighed.is_certain = false;
             match kind {
                 Watch::Nodes => doubts.nodes = true,
                 Watch::CsiNodes => doubts.csi_nodes = true,
@@ -70,13 +74,13 @@ impl Cache {
                 Watch::NodeClaims | Watch::NodePools => {}
             }
         }
-        self.doubts = doubts;
+        self.weighed = weighed;
     }
 
     /// Whether nothing was in doubt when it was last asked, Karpenter's objects included.
     #[cfg(test)]
     pub fn is_certain(&self) -> bool {
-        self.is_certain
+        self.weighed.is_certain
     }
 
     /// Doubts everything until the watches give this confirmation.
@@ -113,11 +117,11 @@ impl Cache {
 
 impl Headcount for Cache {
     fn census(&self) -> &Census {
-        self.census.get_or_init(|| {
+        self.weighed.census.get_or_init(|| {
             let nodes = self
                 .nodes()
                 .map(|node| (node, self.karpenter.pool_name(node)));
-            Census::take(nodes, self.rule_set.rules(), |_| false, self.weighed_at)
+            Census::take(nodes, self.rule_set.rules(), |_| false, self.weighed.at)
         })
     }
 }

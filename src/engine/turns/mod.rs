@@ -117,10 +117,9 @@ impl Turns {
             _ => class.usual(),
         };
         match class {
-            Class::Look => usual,
             // Events wait for the end of an outage rather than be lost in it.
             Class::Event if self.outage.is_on() => 0,
-            Class::Event | Class::Rule => usual,
+            Class::Event | Class::Look | Class::Rule => usual,
             Class::Node | Class::Claim | Class::Conditions => self.outage.permits(usual, now),
         }
     }

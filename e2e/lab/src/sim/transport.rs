@@ -102,9 +102,8 @@ pub fn carry(
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::LookAtNode { name, kinds } => {
-            look_at_node(cluster, classes, name, *kinds).map(Answer::NodeEvidence)
-        }
+        Request::LookAtNode { name, kinds } => look_at_node(cluster, classes, name, *kinds)
+            .map(|evidence| Answer::NodeEvidence(Box::new(evidence))),
         Request::LookAtCluster => {
             let daemon_sets = classes.iter().map(|class| {
                 let labels = class.selector.to_string();
