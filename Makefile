@@ -18,7 +18,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install lab demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image docs book lint clean
 
 help: ## List the targets
@@ -65,6 +65,9 @@ test-safety: controlplane build ## Run the tests of grace periods, silent report
 
 test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
 	$(CARGO) test --package nodegate-suite --test install --test permissions
+
+lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
+	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(CARGO) run --quiet --package nodegate-demo --bin demo -- $(if $(KEEP),--keep)

@@ -23,3 +23,30 @@ pub trait Machine {
 
 /// Makes what a process runs as it starts.
 pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
+
+/// Starts the engine.
+#[must_use]
+pub fn engine(_settings: &Settings, _now: Now) -> Box<dyn Machine> {
+    Box::new(Nothing)
+}
+
+/// Does nothing.
+struct Nothing;
+
+impl Machine for Nothing {
+    fn take(&mut self, _inputs: Vec<Input>, _now: Now) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        None
+    }
+
+    fn has_synced(&self) -> bool {
+        true
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+}

@@ -9,6 +9,7 @@
 //! actor       those who act in the cluster beside Nodegate: what they have in common
 //! actors      the actors
 //! machine     what a process runs: the engine
+//! defect      what no machine may do
 //! process     one instance of Nodegate: the engine, its watches, its requests under way, its part in the election
 //! election    who leads
 //! watches     what the watches of one process show, and when
@@ -19,13 +20,17 @@
 //! law         what must never happen, and what must come to be: what laws have in common
 //! laws        the laws
 //! run         one schedule from its beginning to its end
+//! script      a schedule as a value: run, and printed as a test
+//! trace       what has happened in a schedule, for people to read
 //! explore     many schedules: every single fault, then several by chance; and what breaks a law made small
 //! ```
 
 pub mod actor;
 pub mod actors;
 pub mod cluster;
+pub mod defect;
 mod election;
+pub mod explore;
 pub mod fault;
 pub mod law;
 pub mod laws;
@@ -35,10 +40,12 @@ pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod scenarios;
+pub mod script;
 pub mod settings;
 #[cfg(test)]
 mod tests;
 pub mod time;
+pub mod trace;
 mod transport;
 mod watches;
 

@@ -1,7 +1,6 @@
 //! One instance of Nodegate: what it runs, its watches, its requests under way, its clocks and its part in the election. It
 //! can be killed and started anew, told to stop, frozen, suspended and cut off.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use jiff::SignedDuration;
@@ -11,6 +10,7 @@ use nodegate::engine::io::{Answer, Effect, Input, Now, Request, RequestId};
 use nodegate::engine::kind::Watch;
 
 use super::cluster::{Change, Cluster, Who};
+use super::defect::{Defect, guarded};
 use super::election::{Lease, Life, RETRY_PERIOD, Standing};
 use super::fault::{Fault, Side, Trouble};
 use super::law::Report;
@@ -47,6 +47,10 @@ pub struct World<'a> {
     pub instances: usize,
     /// When the last fault that has come about ends.
     pub troubled_until: Time,
+    /// What has become of the processes.
+    pub notes: Vec<(Time, String)>,
+    /// Whether all that they are told and do is noted too.
+    pub trace: bool,
 }
 
 impl World<'_> {
@@ -59,6 +63,12 @@ impl World<'_> {
             }
             _ => None,
         })
+    }
+
+    fn note(&mut self, life: Life, what: impl FnOnce() -> String) {
+        let (instance, life) = life;
+        let note = format!("instance {instance}, life {life}: {}", what());
+        self.notes.push((self.cluster.now(), note));
     }
 
     fn trouble_until(&mut self, until: Time) {
@@ -135,10 +145,6 @@ enum Fate {
         done: bool,
     },
 }
-
-/// The machine does what none may do, such as to panic.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defect(pub String);
 
 impl<'a> Process<'a> {
     /// An instance that starts soon.
@@ -280,6 +286,7 @@ impl<'a> Process<'a> {
             return;
         }
         let life = self.life;
+        world.note(self.id(), || "ends".into());
         self.life += 1;
         self.starts_at = now + down;
         world.trouble_until(self.starts_at);
@@ -378,7 +385,7 @@ impl<'a> Process<'a> {
         self.machine.is_some() && self.asleep.is_none()
     }
 
-    fn begin(&mut self, world: &World<'_>) -> Result<(), Defect> {
+    fn begin(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
         let start = self.start;
@@ -387,6 +394,7 @@ impl<'a> Process<'a> {
             feed.restart(now);
         }
         self.report.runs_since = Some(now);
+        world.note(self.id(), || "starts".into());
         self.asked_at = now;
         self.idle_turns = 0;
         self.attempt_at = now + self.rng.between(ms(0), RETRY_PERIOD);
@@ -544,7 +552,17 @@ impl<'a> Process<'a> {
         self.asked_at = now;
         let inputs = std::mem::take(&mut self.inputs);
         self.was_told_to_stop |= inputs.iter().any(|input| matches!(input, Input::Stop));
+        if world.trace {
+            for input in &inputs {
+                world.note((self.instance, self.life), || format!("<- {input:?}"));
+            }
+        }
         let effects = guarded(|| machine.take(inputs, clocks))?;
+        if world.trace {
+            for effect in &effects {
+                world.note((self.instance, self.life), || format!("-> {effect:?}"));
+            }
+        }
         if machine.has_synced() && self.report.synced_since.is_none() {
             self.report.synced_since = Some(now);
         }
@@ -667,6 +685,7 @@ impl<'a> Process<'a> {
                 *term = Some(Term::new(asked));
                 self.inputs.push(Input::Leads);
                 self.report.leads_since = Some(now);
+                world.note(self.id(), || "leads".into());
                 for seen in self.report.nodes_seen.values_mut() {
                     *seen = now;
                 }
@@ -705,13 +724,4 @@ impl<'a> Process<'a> {
             _ => self.rng.between(ms(1), ms(15)),
         }
     }
-}
-
-/// Runs a part of the machine; a panic there is a defect like others.
-fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, Defect> {
-    catch_unwind(AssertUnwindSafe(part)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Defect(format!("panics: {}", text.unwrap_or("(no text)")))
-    })
 }

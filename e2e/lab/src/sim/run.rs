@@ -28,7 +28,7 @@ const RECOVERY: Time = s(25);
 const ACTS: usize = 1000;
 
 /// What has come of a schedule.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     /// The first law that was broken.
     pub violation: Option<Violation>,
@@ -36,12 +36,26 @@ pub struct Outcome {
     pub writes: Vec<usize>,
     /// How many events each watch of each instance has shown.
     pub events: BTreeMap<(usize, Watch), usize>,
-    /// How long the schedule was.
-    pub lasted: Time,
-    /// How many changes there were.
-    pub changes: usize,
+    /// The cluster with all that has happened to it.
+    pub cluster: Cluster,
+    /// What has become of the processes, and where it was wanted all that they were told and did.
+    pub notes: Vec<(Time, String)>,
+}
+
+impl Outcome {
     /// All that has happened, in one number.
-    pub digest: u64,
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        for change in self.cluster.changes() {
+            let _ = write!(digest, "{change:?}");
+        }
+        for write in self.cluster.writes() {
+            let _ = write!(digest, "{:?} {:?} {}", write.at, write.who, write.code);
+        }
+        let _ = write!(digest, "{:?}", self.notes);
+        digest.0
+    }
 }
 
 /// Something that goes wrong at a time.
@@ -73,10 +87,10 @@ struct Run<'a> {
 /// Runs a schedule to its end, or until a law is broken.
 #[must_use]
 pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], start: Start<'_>) -> Outcome {
-    judged_run(scenario, seed, faults, start, laws::all())
+    judged_run(scenario, seed, faults, start, laws::all(), false)
 }
 
-/// The same with these laws.
+/// The same with these laws; `trace` notes all that processes are told and do.
 #[must_use]
 pub fn judged_run(
     scenario: &Scenario,
@@ -84,9 +98,11 @@ pub fn judged_run(
     faults: &[Fault],
     start: Start<'_>,
     laws: Vec<Box<dyn Law>>,
+    trace: bool,
 ) -> Outcome {
     let settings = (scenario.settings)();
     let mut run = Run::new(scenario, &settings, seed, faults, start, laws);
+    run.world.trace = trace;
     let violation = run.go().err();
     run.outcome(violation)
 }
@@ -118,6 +134,8 @@ impl<'a> Run<'a> {
                 settings,
                 instances: scenario.instances,
                 troubled_until: Time::ZERO,
+                notes: Vec::new(),
+                trace: false,
             },
             actors: actors
                 .into_iter()
@@ -334,31 +352,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn outcome(&self, violation: Option<Violation>) -> Outcome {
+    fn outcome(self, violation: Option<Violation>) -> Outcome {
         let events = self.processes.iter().enumerate();
         let events = events.flat_map(|(instance, process)| {
             let events = process.events();
             events.map(move |(watch, count)| ((instance, watch), count))
         });
-        let cluster = &self.world.cluster;
-        let mut digest = Digest::default();
-        for change in cluster.changes() {
-            let _ = write!(
-                digest,
-                "{} {:?} {:?} {} {:?}",
-                change.revision, change.at, change.who, change.key, change.after
-            );
-        }
-        for write in cluster.writes() {
-            let _ = write!(digest, "{:?} {:?} {}", write.at, write.who, write.code);
-        }
         Outcome {
             violation,
             writes: self.processes.iter().map(Process::writes).collect(),
             events: events.collect(),
-            lasted: cluster.now(),
-            changes: cluster.changes().len(),
-            digest: digest.0,
+            cluster: self.world.cluster,
+            notes: self.world.notes,
         }
     }
 }

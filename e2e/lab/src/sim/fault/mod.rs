@@ -1,7 +1,8 @@
 //! What goes wrong, as values that are printed as code.
 
-use std::fmt;
+mod code;
 
+pub use code::Unreadable;
 use nodegate::engine::election::LEASE_DURATION;
 pub use nodegate::engine::kind::Watch;
 
@@ -29,6 +30,17 @@ pub enum Trouble {
     Unavailable,
     /// Nothing. Some of the requests are carried out.
     Timeout,
+}
+
+impl Trouble {
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::Conflict,
+        Self::TooManyRequests,
+        Self::InternalError,
+        Self::Unavailable,
+        Self::Timeout,
+    ];
 }
 
 /// Something that goes wrong. Instances, and the writes and the events of each, are counted from 0, over all lives of an
@@ -173,6 +185,28 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kill { .. } => "Kill",
+            Self::Stop { .. } => "Stop",
+            Self::Unobserved { .. } => "Unobserved",
+            Self::Stale { .. } => "Stale",
+            Self::StaleStart { .. } => "StaleStart",
+            Self::AnswerLost { .. } => "AnswerLost",
+            Self::ClockStep { .. } => "ClockStep",
+            Self::Suspend { .. } => "Suspend",
+            Self::Freeze { .. } => "Freeze",
+            Self::TwoLeaders { .. } => "TwoLeaders",
+            Self::Partition { .. } => "Partition",
+            Self::Storm { .. } => "Storm",
+            Self::WatchDelay { .. } => "WatchDelay",
+            Self::Expired { .. } => "Expired",
+            Self::SilentDeath { .. } => "SilentDeath",
+        }
+    }
+
     /// When it ends, where that is known beforehand.
     #[must_use]
     pub fn ends(&self) -> Option<Time> {
@@ -190,124 +224,6 @@ impl Fault {
             Self::ClockStep { at, .. }
             | Self::Expired { at, .. }
             | Self::SilentDeath { at, .. } => Some(*at),
-        }
-    }
-}
-
-/// As Rust code, in the words of this module.
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |time: &Time| format!("ms({})", time.as_millis());
-        write!(f, "Fault::")?;
-        match self {
-            Self::Kill {
-                instance,
-                write,
-                side,
-                down,
-            } => write!(
-                f,
-                "Kill {{ instance: {instance}, write: {write}, side: Side::{side:?}, down: {} }}",
-                ms(down)
-            ),
-            Self::Stop { instance, at, down } => write!(
-                f,
-                "Stop {{ instance: {instance}, at: {}, down: {} }}",
-                ms(at),
-                ms(down)
-            ),
-            Self::Unobserved {
-                instance,
-                watch,
-                event,
-            } => write!(
-                f,
-                "Unobserved {{ instance: {instance}, watch: Watch::{watch:?}, event: {event} }}"
-            ),
-            Self::Stale { watch, at, lasts } => write!(
-                f,
-                "Stale {{ watch: Watch::{watch:?}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::StaleStart { watch, at, lasts } => write!(
-                f,
-                "StaleStart {{ watch: Watch::{watch:?}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::AnswerLost {
-                instance,
-                write,
-                done,
-            } => write!(
-                f,
-                "AnswerLost {{ instance: {instance}, write: {write}, done: {done} }}"
-            ),
-            Self::ClockStep { instance, at, by } => write!(
-                f,
-                "ClockStep {{ instance: {instance}, at: {}, by: {by} }}",
-                ms(at)
-            ),
-            Self::Suspend {
-                instance,
-                at,
-                lasts,
-            } => write!(
-                f,
-                "Suspend {{ instance: {instance}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::Freeze {
-                instance,
-                at,
-                lasts,
-            } => write!(
-                f,
-                "Freeze {{ instance: {instance}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::TwoLeaders { at, lasts } => {
-                write!(f, "TwoLeaders {{ at: {}, lasts: {} }}", ms(at), ms(lasts))
-            }
-            Self::Partition {
-                instance,
-                at,
-                lasts,
-            } => write!(
-                f,
-                "Partition {{ instance: {instance}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::Storm { trouble, at, lasts } => write!(
-                f,
-                "Storm {{ trouble: Trouble::{trouble:?}, at: {}, lasts: {} }}",
-                ms(at),
-                ms(lasts)
-            ),
-            Self::WatchDelay {
-                watch,
-                at,
-                lasts,
-                by,
-            } => write!(
-                f,
-                "WatchDelay {{ watch: Watch::{watch:?}, at: {}, lasts: {}, by: {} }}",
-                ms(at),
-                ms(lasts),
-                ms(by)
-            ),
-            Self::Expired { watch, at } => {
-                write!(f, "Expired {{ watch: Watch::{watch:?}, at: {} }}", ms(at))
-            }
-            Self::SilentDeath { watch, at } => write!(
-                f,
-                "SilentDeath {{ watch: Watch::{watch:?}, at: {} }}",
-                ms(at)
-            ),
         }
     }
 }

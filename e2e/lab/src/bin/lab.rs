@@ -1,0 +1,141 @@
+//! Runs the laboratory: `lab --help`.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use nodegate_lab::sim::defect::quiet_panics;
+use nodegate_lab::sim::explore::{Explorer, Tally, pace};
+use nodegate_lab::sim::machine::engine;
+use nodegate_lab::sim::script::Script;
+use nodegate_lab::sim::trace::Trace;
+use nodegate_lab::sim::{Fault, Scenario, scenarios};
+
+/// Runs Nodegate's engine in simulated clusters in which things go wrong, and tells which laws that breaks.
+///
+/// First every scenario runs with nothing going wrong, then with several faults by chance until the time is up.
+#[derive(Debug, Parser)]
+struct Args {
+    /// For how long schedules are tried
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+
+    /// The seed of all chance; another one each time unless it is given
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Only scenarios whose names contain this
+    #[arg(long, default_value = "")]
+    scenario: String,
+
+    /// Tries every single fault of every scenario first, however long it takes
+    #[arg(long)]
+    exhaustive: bool,
+
+    /// Lists the scenarios
+    #[arg(long)]
+    list: bool,
+
+    /// Runs one schedule and tells what happens in it: the scenario of just this name, with --seed and --fault
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["exhaustive", "list"])]
+    replay: Option<String>,
+
+    /// A fault of the schedule that is replayed, as it is printed in a script
+    #[arg(long, value_name = "FAULT", requires = "replay")]
+    fault: Vec<Fault>,
+
+    /// Tells of a schedule that is replayed also what the instances are told and do
+    #[arg(long, requires = "replay")]
+    trace: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    quiet_panics();
+    let seed = args.seed.unwrap_or_else(new_seed);
+    if let Some(name) = &args.replay {
+        return replay(name, seed, &args);
+    }
+    let mut chosen = scenarios::all();
+    chosen.retain(|scenario| scenario.name.contains(&args.scenario));
+    if chosen.is_empty() {
+        eprintln!("no scenario's name contains {:?}", args.scenario);
+        return ExitCode::FAILURE;
+    }
+    if args.list {
+        for scenario in chosen {
+            println!("{}: {}", scenario.name, scenario.about);
+        }
+        return ExitCode::SUCCESS;
+    }
+    explore(&args, chosen, seed)
+}
+
+fn new_seed() -> u64 {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
+}
+
+fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
+    println!("seed {seed}");
+    let began = Instant::now();
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut told = began;
+    let progress = |tally: &Tally, findings: usize, in_it: &Scenario| {
+        if shows_progress && told.elapsed() >= Duration::from_secs(1) {
+            told = Instant::now();
+            let pace = pace(tally.schedules(), began.elapsed());
+            eprint!("\r{pace}, {findings} findings, in {:40}", in_it.name);
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let until = (!args.exhaustive).then(|| began + Duration::from_secs(args.seconds));
+    let mut explorer = Explorer::new(chosen, &engine, until, progress);
+    explorer.quiet(seed);
+    if args.exhaustive {
+        explorer.singles(seed);
+        explorer.stop_at(Instant::now() + Duration::from_secs(args.seconds));
+    }
+    explorer.chance(seed);
+    let tally = explorer.tally();
+    println!("\n{tally}\n{}", pace(tally.schedules(), began.elapsed()));
+    let mut is_good = true;
+    for finding in explorer.findings() {
+        is_good = false;
+        println!("\n{finding}");
+    }
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn replay(name: &str, seed: u64, args: &Args) -> ExitCode {
+    let Some(scenario) = scenarios::all().into_iter().find(|it| it.name == name) else {
+        eprintln!("there is no scenario {name:?}; --list tells which there are");
+        return ExitCode::FAILURE;
+    };
+    let script = Script {
+        scenario,
+        seed,
+        faults: args.fault.clone(),
+    };
+    let outcome = if args.trace {
+        script.trace(&engine)
+    } else {
+        script.run(&engine)
+    };
+    print!("{}", Trace(&outcome));
+    match outcome.violation {
+        Some(violation) => {
+            println!(
+                "{}, after {:?}: {}",
+                violation.law, violation.at, violation.what
+            );
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
+}

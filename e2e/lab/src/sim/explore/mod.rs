@@ -1,0 +1,190 @@
+//! Many schedules: every single fault of every scenario, then several faults by chance. What breaks a law is made small and
+//! told as a script.
+
+mod chance;
+mod shrink;
+pub mod singles;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::law::Violation;
+use super::machine::Start;
+use super::rng::Rng;
+use super::run::Outcome;
+use super::scenario::Scenario;
+use super::script::Script;
+pub use tally::Tally;
+
+/// A law that was broken, and how, in the shortest way that was found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// How.
+    pub script: Script,
+    /// What happened.
+    pub violation: Violation,
+    /// How often the same law was broken in the same scenario.
+    pub count: usize,
+}
+
+/// Explores schedules of these scenarios.
+pub struct Explorer<'a> {
+    scenarios: Vec<Scenario>,
+    start: Start<'a>,
+    /// What came of each scenario where nothing went wrong, by its index.
+    quiet: BTreeMap<usize, Outcome>,
+    tally: Tally,
+    /// By scenario and law.
+    findings: BTreeMap<(&'static str, &'static str), Finding>,
+    /// Is told now and then how it goes.
+    progress: Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>,
+    /// When to stop.
+    until: Option<Instant>,
+}
+
+impl<'a> Explorer<'a> {
+    /// Explores schedules of these scenarios with what `start` makes, until then at the latest, and tells `progress` how it
+    /// goes after each: what was tried, how many findings there are, and in which scenario it is.
+    pub fn new(
+        scenarios: Vec<Scenario>,
+        start: Start<'a>,
+        until: Option<Instant>,
+        progress: impl FnMut(&Tally, usize, &Scenario) + 'a,
+    ) -> Self {
+        Self {
+            scenarios,
+            start,
+            quiet: BTreeMap::new(),
+            tally: Tally::default(),
+            findings: BTreeMap::new(),
+            progress: Box::new(progress),
+            until,
+        }
+    }
+
+    /// What was tried.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What was found.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.values()
+    }
+
+    /// Runs every scenario with nothing going wrong.
+    pub fn quiet(&mut self, seed: u64) {
+        for index in 0..self.scenarios.len() {
+            if self.is_over() {
+                return;
+            }
+            self.quiet_run(index, seed);
+        }
+    }
+
+    /// Runs every scenario with every single fault.
+    pub fn singles(&mut self, seed: u64) {
+        for index in 0..self.scenarios.len() {
+            self.quiet.remove(&index);
+            self.quiet_run(index, seed);
+            let scenario = self.scenarios[index];
+            for fault in singles::all(&scenario, &self.quiet[&index]) {
+                if self.is_over() {
+                    return;
+                }
+                self.try_out(Script {
+                    scenario,
+                    seed,
+                    faults: vec![fault],
+                });
+            }
+        }
+    }
+
+    /// Runs scenarios with one fault up to five, by chance, until its time is up.
+    pub fn chance(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        while !self.is_over() && !self.scenarios.is_empty() {
+            let index = rng.below(self.scenarios.len());
+            let scenario = self.scenarios[index];
+            let seed = rng.next();
+            if !self.quiet.contains_key(&index) {
+                self.quiet_run(index, seed);
+            }
+            let quiet = &self.quiet[&index];
+            let faults = chance::faults(&scenario, quiet, &mut Rng::new(seed));
+            self.try_out(Script {
+                scenario,
+                seed,
+                faults,
+            });
+        }
+    }
+
+    /// Has it stop then.
+    pub fn stop_at(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    fn quiet_run(&mut self, index: usize, seed: u64) {
+        if self.quiet.contains_key(&index) {
+            return;
+        }
+        let script = Script {
+            scenario: self.scenarios[index],
+            seed,
+            faults: Vec::new(),
+        };
+        let outcome = self.try_out(script);
+        self.quiet.insert(index, outcome);
+    }
+
+    fn try_out(&mut self, script: Script) -> Outcome {
+        let mut outcome = script.run(self.start);
+        self.tally.add(&script, &outcome);
+        let scenario = script.scenario;
+        if let Some(violation) = outcome.violation.take() {
+            let key = (scenario.name, violation.law);
+            if let Some(known) = self.findings.get_mut(&key) {
+                known.count += 1;
+            } else {
+                let (script, violation) = shrink::shrink(script, violation, self.start);
+                let finding = Finding {
+                    script,
+                    violation,
+                    count: 1,
+                };
+                self.findings.insert(key, finding);
+            }
+        }
+        (self.progress)(&self.tally, self.findings.len(), &scenario);
+        outcome
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { law, at, what } = &self.violation;
+        writeln!(f, "// {law}, after {at:?}: {what}")?;
+        writeln!(f, "// {} times in this scenario", self.count)?;
+        write!(f, "{}", self.script)
+    }
+}
+
+/// How long has been explored, and how fast, in words.
+#[must_use]
+pub fn pace(schedules: usize, took: Duration) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "it is told in words")]
+    let a_minute = schedules as f64 * 60.0 / took.as_secs_f64().max(0.001);
+    format!(
+        "{schedules} schedules in {} s, {a_minute:.0} a minute",
+        took.as_secs()
+    )
+}

@@ -1,0 +1,74 @@
+//! A schedule as a value: it can be run, and printed as a test.
+
+use std::fmt;
+
+use super::fault::Fault;
+use super::laws;
+use super::machine::Start;
+use super::run::{Outcome, judged_run};
+use super::scenario::Scenario;
+
+/// A schedule: everything that happens follows from it.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// What happens.
+    pub scenario: Scenario,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl Script {
+    /// Runs it to its end, or until a law is broken.
+    #[must_use]
+    pub fn run(&self, start: Start<'_>) -> Outcome {
+        judged_run(
+            &self.scenario,
+            self.seed,
+            &self.faults,
+            start,
+            laws::all(),
+            false,
+        )
+    }
+
+    /// The same, with notes of all that processes are told and do.
+    #[must_use]
+    pub fn trace(&self, start: Start<'_>) -> Outcome {
+        judged_run(
+            &self.scenario,
+            self.seed,
+            &self.faults,
+            start,
+            laws::all(),
+            true,
+        )
+    }
+}
+
+/// As a test.
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.scenario.name;
+        let function: String = name
+            .chars()
+            .map(|letter| {
+                if letter.is_alphanumeric() {
+                    letter
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        writeln!(f, "#[test]")?;
+        writeln!(f, "fn {function}_{}() {{", self.seed)?;
+        writeln!(f, "    let faults = [")?;
+        for fault in &self.faults {
+            writeln!(f, "        {fault},")?;
+        }
+        writeln!(f, "    ];")?;
+        writeln!(f, "    holds({name:?}, {}, &faults);", self.seed)?;
+        write!(f, "}}")
+    }
+}
