@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use nodegate::engine::Engine;
 use nodegate::engine::io::{Effect, Input, Now};
 
 use super::settings::Settings;
@@ -26,27 +27,24 @@ pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
 
 /// Starts the engine.
 #[must_use]
-pub fn engine(_settings: &Settings, _now: Now) -> Box<dyn Machine> {
-    Box::new(Nothing)
+pub fn engine(settings: &Settings, now: Now) -> Box<dyn Machine> {
+    Box::new(Engine::new(settings.into(), now))
 }
 
-/// Does nothing.
-struct Nothing;
-
-impl Machine for Nothing {
-    fn take(&mut self, _inputs: Vec<Input>, _now: Now) -> Vec<Effect> {
-        Vec::new()
+impl Machine for Engine {
+    fn take(&mut self, inputs: Vec<Input>, now: Now) -> Vec<Effect> {
+        Engine::take(self, inputs, now)
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        None
+        Engine::next_wake(self)
     }
 
     fn has_synced(&self) -> bool {
-        true
+        Engine::has_synced(self)
     }
 
     fn is_idle(&self) -> bool {
-        true
+        Engine::is_idle(self)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use nodegate::engine::RequestError;
 use nodegate::engine::election::{Attempt, Loss, Term, may_stand};
-use nodegate::engine::io::{Answer, Effect, Input, Now, Request, RequestId};
+use nodegate::engine::io::{Answer, Effect, Input, Request, RequestId};
 use nodegate::engine::kind::Watch;
 
 use super::cluster::{Change, Cluster, Who};
@@ -120,7 +120,6 @@ struct Flight {
     id: RequestId,
     life: u32,
     request: Request,
-    asked: Now,
     sent: Time,
     stage: Stage,
     fate: Fate,
@@ -490,13 +489,7 @@ impl<'a> Process<'a> {
     fn answer(&self, flight: &Flight, world: &mut World<'_>) -> Result<Answer, RequestError> {
         let who = Who::Nodegate(self.instance);
         let classes = &world.settings.classes;
-        carry(
-            &mut world.cluster,
-            who,
-            classes,
-            &flight.request,
-            flight.asked,
-        )
+        carry(&mut world.cluster, who, classes, &flight.request)
     }
 
     /// Gathers what the machine is to be told.
@@ -570,7 +563,7 @@ impl<'a> Process<'a> {
         for effect in effects {
             match effect {
                 Effect::Request(id, request) => {
-                    if !self.send(id, request, clocks, world) {
+                    if !self.send(id, request, world) {
                         break;
                     }
                 }
@@ -586,7 +579,7 @@ impl<'a> Process<'a> {
     }
 
     /// Sends a request; answers whether the process is still alive.
-    fn send(&mut self, id: RequestId, request: Request, asked: Now, world: &mut World<'_>) -> bool {
+    fn send(&mut self, id: RequestId, request: Request, world: &mut World<'_>) -> bool {
         let now = world.cluster.now();
         let mut fate = Fate::Usual;
         if is_write(&request) {
@@ -632,7 +625,6 @@ impl<'a> Process<'a> {
             id,
             life: self.life,
             request,
-            asked,
             sent: now,
             stage: Stage::Sent(arrives),
             fate,

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Instant;
 
 use jiff::SignedDuration;
 use nodegate::engine::election::LEASE_DURATION;
@@ -20,7 +19,7 @@ use super::process::{Process, World};
 use super::rng::Rng;
 use super::scenario::Scenario;
 use super::settings::Settings;
-use super::time::{Time, ms, s};
+use super::time::{self, Time, ms, s};
 
 /// How long after a fault everything is as usual again: a lease has run out, the watches have been begun anew.
 const RECOVERY: Time = s(25);
@@ -120,7 +119,7 @@ impl<'a> Run<'a> {
         let mut cluster = Cluster::new(rng.next());
         let mut build = rng.fork();
         let actors = (scenario.build)(&mut cluster, &mut build);
-        let base = Instant::now();
+        let base = time::beginning();
         let process = |instance| Process::new(instance, start, settings, faults, base, rng.fork());
         let processes: Vec<_> = (0..scenario.instances).map(process).collect();
         let mut mishaps: Vec<_> = faults.iter().flat_map(mishaps).collect();

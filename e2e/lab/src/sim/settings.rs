@@ -2,7 +2,7 @@
 
 use nodegate::condition::CriticalComponentClass;
 use nodegate::config::Config;
-use nodegate::engine::Rate;
+use nodegate::engine::{self, Rate};
 use nodegate::guard::Limits;
 
 /// What the instances of Nodegate are set to. The default is the product's.
@@ -38,6 +38,22 @@ impl Default for Settings {
             rate: None,
             status_node_limit: 100,
             disruption_limits: Limits::default(),
+        }
+    }
+}
+
+impl From<&Settings> for engine::Settings {
+    fn from(settings: &Settings) -> Self {
+        let settings = settings.clone();
+        Self {
+            classes: settings.classes,
+            passing_taints: settings.passing_taints,
+            publish_conditions: settings.publish_conditions,
+            enable_karpenter: settings.enable_karpenter,
+            concurrency: settings.concurrency,
+            rate: settings.rate,
+            status_node_limit: settings.status_node_limit,
+            disruption_limits: settings.disruption_limits,
         }
     }
 }

@@ -30,6 +30,28 @@ pub fn wall(time: Time) -> Timestamp {
     beginning.checked_add(since).unwrap_or(Timestamp::MAX)
 }
 
+/// What monotonic clocks show at the beginning: the same in every run where that can be had, since what depends on the time
+/// by chance, such as how long is paused, depends on all of it.
+#[must_use]
+pub fn beginning() -> Instant {
+    const BEGINNING: Duration = Duration::from_secs(1_000_000);
+    let now = Instant::now();
+    // An instant is printed as the seconds and nanoseconds of the system's clock; there is no other way to learn them.
+    let printed = format!("{now:?}");
+    let number = |field: &str| {
+        let (_, rest) = printed.split_once(field)?;
+        let end = rest.find(|it: char| !it.is_ascii_digit())?;
+        rest[..end].parse().ok()
+    };
+    let parts = (number("tv_sec: "), number("tv_nsec: "));
+    let (Some(seconds), Some(nanoseconds)) = parts else {
+        return now;
+    };
+    let since = Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds);
+    let zero = now.checked_sub(since);
+    zero.map_or(now, |zero| zero + BEGINNING)
+}
+
 /// The two clocks of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
@@ -81,6 +103,13 @@ impl Clocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_run_begins_at_the_same_time() {
+        let first = beginning();
+        std::thread::sleep(ms(2));
+        assert_eq!(first, beginning());
+    }
 
     #[test]
     fn the_two_clocks_of_a_process_can_part_from_the_clusters() {

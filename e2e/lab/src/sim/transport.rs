@@ -3,7 +3,7 @@
 use nodegate::condition::CriticalComponentClass;
 use nodegate::engine::RequestError;
 use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
-use nodegate::engine::io::{Answer, Now, Request};
+use nodegate::engine::io::{Answer, Request};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::Doubts;
 use serde::de::DeserializeOwned;
@@ -42,7 +42,7 @@ pub fn target(request: &Request) -> Option<Key> {
     Some(Key::cluster(kind, name))
 }
 
-/// Carries a request out that was made at `asked` by the clocks of who made it.
+/// Carries a request out.
 ///
 /// # Errors
 /// When the API server refuses it.
@@ -51,7 +51,6 @@ pub fn carry(
     who: Who,
     classes: &[CriticalComponentClass],
     request: &Request,
-    asked: Now,
 ) -> Result<Answer, RequestError> {
     let mut patch = |kind, name: &str, part, patch| {
         let request = request::Request::Patch {
