@@ -19,7 +19,9 @@ use crate::object::{
     CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey,
     Pod, PodObject, RuleObject,
 };
-use crate::plan::{ClusterState, Doubts, History, Memory, NodePlan, NodeState, Part, parts, plan};
+use crate::plan::{
+    ClusterState, Doubts, Memory, NodeHistory, NodePlan, NodeState, Part, parts, plan,
+};
 use crate::repair::{Census, Karpenter, Situation, pool_name};
 use crate::rule::{Rule, RuleSet};
 
@@ -677,8 +679,8 @@ impl World {
         }
     }
 
-    fn history(&self) -> History<'_> {
-        History {
+    fn history(&self) -> NodeHistory<'_> {
+        NodeHistory {
             is_known: self.is_known,
             looked: self.looked,
             memories: &self.memories,

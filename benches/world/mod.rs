@@ -10,7 +10,7 @@ use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::plan::{ClusterState, Doubts, History, NodePlan, NodeState, plan};
+use nodegate::plan::{ClusterState, Doubts, NodeHistory, NodePlan, NodeState, plan};
 use nodegate::repair::{Census, Karpenter, Situation};
 use nodegate::rule::{Rule, RuleSet};
 use serde::de::DeserializeOwned;
@@ -117,7 +117,7 @@ impl World {
             joined: None,
             karpenter: Karpenter::Disabled,
         };
-        let history = History {
+        let history = NodeHistory {
             is_known: true,
             looked: Doubts::default(),
             memories: &[],

@@ -10,7 +10,7 @@ use super::notice::Notice;
 use super::outbox::Outbox;
 use crate::guard::{Guard, Limits, Member, Report, Zone, ZoneState};
 use crate::object::Node;
-use crate::plan::{Decision, Held, Outcome, Standing};
+use crate::plan::{Decision, Outcome, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 
 /// One rule's disruption guard, and what has been told of it.
@@ -113,9 +113,11 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::GiveUp => None,
         Decision::Open { .. } => outcome.evaluation.met.then_some(Member::Met),
         // Within its grace period it is unmet like any other, but does not ask yet.
-        Decision::Hold | Decision::Wait(Held::Grace { .. }) => Some(Member::Closed),
-        Decision::Gate | Decision::Wait(Held::Disruption | Held::Doubt) => Some(Member::Waiting {
-            since: outcome.unmet_since?,
-        }),
+        Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Closed),
+        Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Doubt) => {
+            Some(Member::Waiting {
+                since: outcome.unmet_since?,
+            })
+        }
     }
 }

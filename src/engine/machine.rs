@@ -28,7 +28,7 @@ use super::unreadable::tell_unreadable;
 use crate::condition::CriticalComponentClass;
 use crate::guard;
 use crate::object::{NodeMetadata, NodeObject};
-use crate::plan::{self, ChangeKind, History, Memory};
+use crate::plan::{self, ChangeKind, Memory, NodeHistory};
 use crate::repair::Postponed;
 
 /// How often the clock is read at least: by that it shows whether the process stood still.
@@ -329,7 +329,7 @@ impl Engine {
         }
         work.is_about(state.node);
         let memories = work.memories.clone();
-        let history = History {
+        let history = NodeHistory {
             is_known: work.is_known,
             looked: work.look.fresh(self.doubted, now.monotonic),
             memories: &memories,

@@ -15,7 +15,7 @@ use super::patch;
 use super::turns::{Backoff, Contention, Pauses, Refusals};
 use crate::object::{Node, NodeMetadata, Taint};
 use crate::plan::{
-    self, ChangeKind, ClusterState, Decision, History, NodePlan, NodeState, Outcome, Part,
+    self, ChangeKind, ClusterState, Decision, NodeHistory, NodePlan, NodeState, Outcome, Part,
     Standing, TaintChange, TaintId,
 };
 
@@ -82,7 +82,7 @@ pub struct Known<'a> {
     /// What has been seen of the node.
     pub state: NodeState<'a>,
     /// What has been done about it.
-    pub history: History<'a>,
+    pub history: NodeHistory<'a>,
 }
 
 /// What of a node's plan is written now.

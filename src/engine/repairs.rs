@@ -130,7 +130,7 @@ fn late(outcome: &Outcome<'_>) -> String {
     let lacks: Vec<_> = outcome
         .evaluation
         .unmet()
-        .map(crate::plan::ConditionResult::why)
+        .map(crate::plan::Finding::why)
         .collect();
     let lacks = lacks.join("; ");
     match outcome.deadline {

@@ -19,7 +19,7 @@ use crate::api::{
     NodeReadinessRuleStatus, TaintStatus,
 };
 use crate::guard::Report;
-use crate::plan::{Decision, Held, PassedOver};
+use crate::plan::{Decision, PassedOver, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 use crate::wording::cut;
 use conditions::conditions;
@@ -221,9 +221,14 @@ fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
             .filter(|(record, _)| matches(record))
             .count()
     };
-    let adds =
-        counting(|decision| matches!(decision, Decision::Gate | Decision::Wait(Held::Disruption)));
-    let in_grace = counting(|decision| matches!(decision, Decision::Wait(Held::Grace { .. })));
+    let adds = counting(|decision| {
+        matches!(
+            decision,
+            Decision::Gate | Decision::Wait(WaitReason::Disruption)
+        )
+    });
+    let in_grace =
+        counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = disruption.filter(|report| report.waiting > 0);
     let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
     let risky = tally

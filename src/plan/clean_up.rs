@@ -1,7 +1,7 @@
 //! What becomes of taints and annotations whose rule is going, gone, or about other nodes now.
 
 use super::change::{ChangeKind, TaintChange};
-use super::draft::{Claim, Draft, Taints};
+use super::draft::{Contender, Draft, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};
@@ -28,24 +28,24 @@ impl<'a> Draft<'a> {
         &mut self,
         key: &str,
         effect: TaintEffect,
-        claims: &[Claim<'a>],
+        contenders: &[Contender<'a>],
         owners: &[Ownership<'_>],
     ) {
         if self.has_heir(key, effect) {
             return;
         }
-        let deleted_governor = claims
+        let deleted_governor = contenders
             .iter()
-            .find(|claim| !claim.spec.dry_run)
-            .filter(|claim| {
-                claim.rule.deleting && claim.spec.taint_policy == TaintPolicy::AddAndRemove
+            .find(|contender| !contender.spec.dry_run)
+            .filter(|contender| {
+                contender.rule.deleting && contender.spec.taint_policy == TaintPolicy::AddAndRemove
             });
         let mut rules = self.cluster.rules.rules().iter();
         let left_it_behind = rules.find(|rule| {
             rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
         });
         let deleted = deleted_governor
-            .map(|claim| claim.rule)
+            .map(|contender| contender.rule)
             .or(left_it_behind.map(|rule| &**rule));
         let orphan = owners.iter().find(|owner| self.is_orphan(owner));
         let cause = deleted

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::decision::Decision;
-use super::draft::{Claim, Draft, earliest};
+use super::draft::{Contender, Draft, earliest};
 use super::outcome::Standing;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{
@@ -15,7 +15,7 @@ impl<'a> Draft<'a> {
     /// When the time of a node is up that the rule gates and has never opened: what is on record, or what is to be.
     pub(super) fn deadline(
         &self,
-        Claim { rule, spec }: Claim<'a>,
+        Contender { rule, spec }: Contender<'a>,
         decision: Decision,
         now: Timestamp,
     ) -> Option<Result<Deadline, NoTtl>> {
@@ -52,7 +52,7 @@ impl<'a> Draft<'a> {
     /// What is to be done about a node whose time may be up under a rule that governs, or would were it no dry run.
     pub(super) fn verdict(
         &mut self,
-        Claim { rule, spec }: Claim<'a>,
+        Contender { rule, spec }: Contender<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
         governs: bool,
         tainted: bool,

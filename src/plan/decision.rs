@@ -14,7 +14,7 @@ pub enum Decision {
     /// The conditions are not met and the taint is missing: put it on.
     Gate,
     /// The conditions are not met and the taint is missing, and it is not time yet to put it on.
-    Wait(Held),
+    Wait(WaitReason),
     /// The conditions are met and the taint is there: lift it.
     Release {
         /// Whether this completes the node's bootstrap under the rule.
@@ -32,7 +32,7 @@ pub enum Decision {
 
 /// What holds a taint back that would close an open node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum WaitReason {
     /// The conditions have not been unmet for long enough.
     Grace {
         /// When the grace period ends.
@@ -44,7 +44,7 @@ pub enum Held {
     Doubt,
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Grace { until } => write!(f, "the grace period lasts until {until:.0}"),
@@ -83,7 +83,7 @@ impl Decision {
     #[must_use]
     pub fn in_doubt(self, is_new: bool) -> Option<Self> {
         match self {
-            Self::Gate => (!is_new).then_some(Self::Wait(Held::Doubt)),
+            Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Doubt)),
             Self::Release { .. } | Self::GiveUp => Some(Self::Hold),
             Self::Open {
                 completes_bootstrap,
@@ -131,7 +131,7 @@ pub fn decide(
     met: bool,
     tainted: bool,
     completed: bool,
-    held: Option<Held>,
+    held: Option<WaitReason>,
 ) -> Decision {
     let bootstrap = mode == EnforcementMode::BootstrapOnly;
     match (met, tainted) {
@@ -198,10 +198,10 @@ mod tests {
                 met,
                 tainted,
                 completed,
-                Some(Held::Disruption),
+                Some(WaitReason::Disruption),
             );
             let expected = match expected {
-                Gate => Wait(Held::Disruption),
+                Gate => Wait(WaitReason::Disruption),
                 other => other,
             };
             assert_eq!(held, expected, "{case}, held back");

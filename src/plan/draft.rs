@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::doubts::Doubts;
 use super::node_plan::NodePlan;
 use super::outcome::Outcome;
-use super::state::{ClusterState, History, NodeState};
+use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
@@ -16,7 +16,7 @@ pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 
 /// A rule with a spec that can be evaluated and a selector that matches.
 #[derive(Clone, Copy)]
-pub(super) struct Claim<'a> {
+pub(super) struct Contender<'a> {
     pub(super) rule: &'a Rule,
     pub(super) spec: &'a CompiledSpec,
 }
@@ -25,7 +25,7 @@ pub(super) struct Claim<'a> {
 pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
-    pub(super) history: History<'a>,
+    pub(super) history: NodeHistory<'a>,
     pub(super) node: &'a Node,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::few::Few;
 use crate::api::{ConditionPolicy, ConditionStatus};
 use crate::condition::{Condition, Facts};
-use crate::rule::{CompiledSpec, Requirement};
+use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// A rule's conditions on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,21 +13,21 @@ pub struct Evaluation<'a> {
     /// Whether the conditions, taken together, are met.
     pub met: bool,
     /// Each condition, in the rule's order.
-    pub results: Few<ConditionResult<'a>>,
+    pub results: Few<Finding<'a>>,
 }
 
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConditionResult<'a> {
+pub struct Finding<'a> {
     /// What the rule asks for.
-    pub requirement: &'a Requirement,
+    pub requirement: &'a RequiredCondition,
     /// The status that counts: the node's, else the rule's default, else `Unknown`.
     pub current: ConditionStatus,
     /// The condition, where the node has one.
     pub condition: Option<Condition<'a>>,
 }
 
-impl ConditionResult<'_> {
+impl Finding<'_> {
     /// Whether the status is the one that the rule asks for.
     #[must_use]
     pub fn is_met(&self) -> bool {
@@ -69,7 +69,7 @@ impl ConditionResult<'_> {
 
 impl<'a> Evaluation<'a> {
     /// The conditions that are not as the rule asks.
-    pub fn unmet(&self) -> impl Iterator<Item = &ConditionResult<'a>> {
+    pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
         self.results.iter().filter(|result| !result.is_met())
     }
 
@@ -106,7 +106,7 @@ pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation
         .iter()
         .map(|requirement| {
             let condition = facts.condition(&requirement.kind, &requirement.source);
-            ConditionResult {
+            Finding {
                 requirement,
                 current: condition
                     .as_ref()
@@ -119,8 +119,8 @@ pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation
         .collect();
     Evaluation {
         met: match spec.policy {
-            ConditionPolicy::AllOf => results.iter().all(ConditionResult::is_met),
-            ConditionPolicy::AnyOf => results.iter().any(ConditionResult::is_met),
+            ConditionPolicy::AllOf => results.iter().all(Finding::is_met),
+            ConditionPolicy::AnyOf => results.iter().any(Finding::is_met),
         },
         results,
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::change::TaintId;
 use super::node_plan::NodePlan;
-use super::state::{ClusterState, History, NodeState};
+use super::state::{ClusterState, NodeHistory, NodeState};
 use super::walk::walk;
 
 /// A part of a node's plan that can be carried out without the others.
@@ -22,7 +22,7 @@ pub struct Part<'a> {
 pub fn parts<'a>(
     cluster: ClusterState<'a>,
     state: NodeState<'a>,
-    history: History<'a>,
+    history: NodeHistory<'a>,
     now: Timestamp,
 ) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();

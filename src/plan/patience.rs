@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::decision::Held;
+use super::decision::WaitReason;
 use super::evaluate::Evaluation;
 use super::memory::Memory;
 use crate::api::ConditionPolicy;
@@ -119,13 +119,13 @@ pub fn held_back(
     unmet_since: Timestamp,
     may_close: bool,
     now: Timestamp,
-) -> Option<Held> {
+) -> Option<WaitReason> {
     let grace = spec
         .grace_period
         .and_then(|period| unmet_since.checked_add(period.as_std()).ok());
     match grace {
-        Some(until) if now < until => Some(Held::Grace { until }),
-        _ if spec.disruption.is_some() && !may_close => Some(Held::Disruption),
+        Some(until) if now < until => Some(WaitReason::Grace { until }),
+        _ if spec.disruption.is_some() && !may_close => Some(WaitReason::Disruption),
         _ => None,
     }
 }

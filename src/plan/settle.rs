@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
 use super::change::{ChangeKind, TaintChange};
-use super::decision::{Decision, Held, decide};
+use super::decision::{Decision, WaitReason, decide};
 use super::doubts::Doubts;
-use super::draft::{Claim, Draft, earliest};
-use super::evaluate::{ConditionResult, Evaluation, evaluate};
+use super::draft::{Contender, Draft, earliest};
+use super::evaluate::{Evaluation, Finding, evaluate};
 use super::outcome::{Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
@@ -16,7 +16,7 @@ use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, Remedy, Verdict, has_been_open};
 use crate::rule::ownership::{
-    Completion, Ownership, completion_keys, completion_value, owner_key, owner_value,
+    BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
 use crate::rule::{CompiledSpec, Rule};
 
@@ -29,28 +29,31 @@ const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 struct Patience {
     joining: bool,
     unmet_since: Option<Timestamp>,
-    held: Option<Held>,
+    held: Option<WaitReason>,
 }
 
 impl<'a> Draft<'a> {
-    /// Settles one taint: which of the claims governs it, what that one decides, and whose the taint then is.
+    /// Settles one taint: which of the contenders governs it, what that one decides, and whose the taint then is.
     pub(super) fn settle(
         &mut self,
         key: &str,
         effect: TaintEffect,
-        claims: &[Claim<'a>],
+        contenders: &[Contender<'a>],
         owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) {
         let tainted = self.taints_of(key, effect).next().is_some();
-        let governing = claims
+        let governing = contenders
             .iter()
-            .find(|claim| claim.rule.live().is_some())
+            .find(|contender| contender.rule.live().is_some())
             .copied();
         let mut decided = None;
-        for claim in claims.iter().filter(|claim| !claim.rule.deleting) {
-            let Claim { rule, spec } = *claim;
-            let completion = Completion::of(self.node, rule, spec);
+        for contender in contenders
+            .iter()
+            .filter(|contender| !contender.rule.deleting)
+        {
+            let Contender { rule, spec } = *contender;
+            let completion = BootstrapRecord::of(self.node, rule, spec);
             let rebooted = self
                 .state
                 .sightings
@@ -62,7 +65,7 @@ impl<'a> Draft<'a> {
                 rebooted,
             };
             let evaluation = evaluate(spec, &Facts { trust, ..*facts });
-            let patience = self.patience(*claim, &evaluation, tainted, owners, facts.now);
+            let patience = self.patience(*contender, &evaluation, tainted, owners, facts.now);
             let decision = decide(
                 spec.mode,
                 spec.taint_policy,
@@ -79,8 +82,8 @@ impl<'a> Draft<'a> {
                     decision
                 };
             let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
-            let deadline = self.deadline(*claim, decision, facts.now);
-            let verdict = self.verdict(*claim, deadline.as_ref(), governs, tainted);
+            let deadline = self.deadline(*contender, decision, facts.now);
+            let verdict = self.verdict(*contender, deadline.as_ref(), governs, tainted);
             let is_given_up = governs && verdict == Some(Verdict::Repair(Remedy::Release));
             let decision = if is_given_up {
                 decision.given_up()
@@ -103,7 +106,7 @@ impl<'a> Draft<'a> {
                 _ => Standing::Governs(decision),
             };
             self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
-            if let Decision::Wait(Held::Grace { until }) = decision {
+            if let Decision::Wait(WaitReason::Grace { until }) = decision {
                 self.plan.recheck = earliest(self.plan.recheck, Some(until));
             }
             if let Some(Ok(Deadline::At(at))) = deadline
@@ -121,8 +124,8 @@ impl<'a> Draft<'a> {
                     // has no time to keep.
                     self.forget_deadline(&rule.uid);
                 }
-                decided = Some((*claim, decision, patience.joining));
-                if completion == Completion::Unstamped {
+                decided = Some((*contender, decision, patience.joining));
+                if completion == BootstrapRecord::Unstamped {
                     let [key, _] = completion_keys(rule);
                     self.set_annotation(key, completion_value(self.node, rule, spec));
                 }
@@ -144,8 +147,10 @@ impl<'a> Draft<'a> {
             });
         }
         match decided {
-            Some((claim, decision, joining)) => self.carry_out(claim, decision, joining, owners),
-            None => self.clean_up(key, effect, claims, owners),
+            Some((contender, decision, joining)) => {
+                self.carry_out(contender, decision, joining, owners)
+            }
+            None => self.clean_up(key, effect, contenders, owners),
         }
     }
 
@@ -157,7 +162,7 @@ impl<'a> Draft<'a> {
         evaluation: &Evaluation<'_>,
         decision: Decision,
     ) -> Option<(Decision, Doubts)> {
-        let is_silent = |result: &ConditionResult<'_>| {
+        let is_silent = |result: &Finding<'_>| {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
@@ -171,7 +176,7 @@ impl<'a> Draft<'a> {
     /// Whether and why a continuous rule has to wait before it closes the node.
     fn patience(
         &self,
-        Claim { rule, spec }: Claim<'a>,
+        Contender { rule, spec }: Contender<'a>,
         evaluation: &Evaluation<'_>,
         tainted: bool,
         owners: &[Ownership<'_>],
@@ -210,12 +215,12 @@ impl<'a> Draft<'a> {
     /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
     fn carry_out(
         &mut self,
-        claim: Claim<'a>,
+        contender: Contender<'a>,
         decision: Decision,
         joining: bool,
         owners: &[Ownership<'_>],
     ) {
-        let Claim { rule, spec } = claim;
+        let Contender { rule, spec } = contender;
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
             self.set_annotation(key, completion_value(self.node, rule, spec));
@@ -227,7 +232,7 @@ impl<'a> Draft<'a> {
                 }
                 let taint = spec.taint.clone().added_at(self.now);
                 self.taints().push(taint);
-                self.record(ChangeKind::Added, claim, spec.effect);
+                self.record(ChangeKind::Added, contender, spec.effect);
             }
             Decision::Release { .. } | Decision::GiveUp => {
                 let lifted: SmallVec<[&Taint; 2]> =
@@ -235,14 +240,14 @@ impl<'a> Draft<'a> {
                 self.taints().retain(|taint| !lifted.contains(&taint));
                 for taint in lifted {
                     let effect = taint.effect.parse().unwrap_or(spec.effect);
-                    self.record(ChangeKind::Removed, claim, effect);
+                    self.record(ChangeKind::Removed, contender, effect);
                 }
             }
             Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
         }
         let owns = match decision {
             Decision::Gate => true,
-            Decision::Hold => !owners.is_empty() || self.is_to_own(claim),
+            Decision::Hold => !owners.is_empty() || self.is_to_own(contender),
             _ => false,
         };
         for owner in owners {
@@ -260,7 +265,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether it is time to put on record that the rule owns a taint that somebody else has put there.
-    fn is_to_own(&mut self, Claim { rule, spec }: Claim<'a>) -> bool {
+    fn is_to_own(&mut self, Contender { rule, spec }: Contender<'a>) -> bool {
         let adopts = self.outcome(rule).is_some_and(|outcome| outcome.adopts);
         if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
             return false;
@@ -275,20 +280,23 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn record(&mut self, kind: ChangeKind, claim: Claim<'a>, effect: TaintEffect) {
-        let Some(evaluation) = self.outcome(claim.rule).map(|outcome| &outcome.evaluation) else {
+    fn record(&mut self, kind: ChangeKind, contender: Contender<'a>, effect: TaintEffect) {
+        let Some(evaluation) = self
+            .outcome(contender.rule)
+            .map(|outcome| &outcome.evaluation)
+        else {
             return;
         };
         let unmet = || {
-            let whys = evaluation.unmet().map(ConditionResult::why);
+            let whys = evaluation.unmet().map(Finding::why);
             whys.collect::<Vec<_>>().join("; ")
         };
         let gave_up = kind == ChangeKind::Removed && !evaluation.met;
         let change = TaintChange {
             kind,
-            rule_name: claim.rule.name.to_string(),
-            rule_uid: claim.rule.uid.to_string(),
-            key: claim.spec.taint.key.clone(),
+            rule_name: contender.rule.name.to_string(),
+            rule_uid: contender.rule.uid.to_string(),
+            key: contender.spec.taint.key.clone(),
             effect,
             transition: evaluation.latest_transition().filter(|_| !gave_up),
             why: match kind {
@@ -298,7 +306,7 @@ impl<'a> Draft<'a> {
             },
             components_ready: kind == ChangeKind::Removed
                 && !gave_up
-                && claim.spec.waits_for_components(),
+                && contender.spec.waits_for_components(),
             gave_up,
         };
         self.plan.changes.push(change);

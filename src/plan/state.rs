@@ -50,7 +50,7 @@ pub struct NodeState<'a> {
 
 /// What has been done about one node so far, and what may be done.
 #[derive(Debug, Clone, Copy)]
-pub struct History<'a> {
+pub struct NodeHistory<'a> {
     /// Whether the node has been evaluated before, by this process while it was in charge.
     pub is_known: bool,
     /// What was read for this node only just now, so that there is no doubt about it.

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::draft::{Claim, Draft, Taints};
+use super::draft::{Contender, Draft, Taints};
 use super::node_plan::NodePlan;
-use super::state::{ClusterState, History, NodeState};
+use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
 use crate::condition::{ClassFacts, Facts, Trust};
 use crate::rule::Ownership;
@@ -15,7 +15,7 @@ use crate::rule::Ownership;
 pub fn plan<'a>(
     cluster: ClusterState<'a>,
     state: NodeState<'a>,
-    history: History<'a>,
+    history: NodeHistory<'a>,
     now: Timestamp,
 ) -> NodePlan<'a> {
     walk(cluster, state, history, now, |_, _| ())
@@ -26,19 +26,19 @@ pub fn plan<'a>(
 pub(super) fn walk<'a>(
     cluster: ClusterState<'a>,
     state: NodeState<'a>,
-    history: History<'a>,
+    history: NodeHistory<'a>,
     now: Timestamp,
     mut settled: impl FnMut(&mut NodePlan<'a>, Option<(&str, TaintEffect)>),
 ) -> NodePlan<'a> {
     if state.node.deleting {
         return NodePlan::default();
     }
-    let claims: SmallVec<[Claim; 8]> = state
+    let contenders: SmallVec<[Contender; 8]> = state
         .selecting
         .iter()
         .filter_map(|index| {
             let rule = &*cluster.rules.rules()[*index];
-            rule.active().map(|spec| Claim { rule, spec })
+            rule.active().map(|spec| Contender { rule, spec })
         })
         .collect();
     let mut draft = Draft {
@@ -49,20 +49,22 @@ pub(super) fn walk<'a>(
         now,
         plan: NodePlan::default(),
     };
-    draft.plan.outcomes.reserve(claims.len());
+    draft.plan.outcomes.reserve(contenders.len());
     let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
         .filter(|owner| !cluster.rules.disproves(owner))
         .collect();
     let staying = draft.staying(&owned);
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
         .map(|class| {
-            claims
+            contenders
                 .iter()
-                .filter(|claim| claim.rule.live().is_some() && claim.spec.waits_for_class(class))
-                .flat_map(|claim| {
+                .filter(|contender| {
+                    contender.rule.live().is_some() && contender.spec.waits_for_class(class)
+                })
+                .flat_map(|contender| {
                     // The kubelet may have registered the taint with another value than the rule's.
-                    let (key, effect) = (&claim.spec.taint.key, claim.spec.effect);
-                    std::iter::once(&claim.spec.taint).chain(draft.taints_of(key, effect))
+                    let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
+                    std::iter::once(&contender.spec.taint).chain(draft.taints_of(key, effect))
                 })
                 .collect()
         })
@@ -88,9 +90,9 @@ pub(super) fn walk<'a>(
         now,
     };
 
-    let claimed = claims
+    let claimed = contenders
         .iter()
-        .map(|claim| (claim.spec.taint.key.as_str(), claim.spec.effect));
+        .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
     let with_owner = owned
         .iter()
         .map(|owner| (owner.taint_key, owner.taint_effect));
@@ -104,17 +106,17 @@ pub(super) fn walk<'a>(
     concerned.sort_unstable();
     concerned.dedup();
     for (key, effect) in concerned {
-        let claims: SmallVec<[Claim; 4]> = claims
+        let contenders: SmallVec<[Contender; 4]> = contenders
             .iter()
             .copied()
-            .filter(|claim| claim.spec.taint.is(key, effect))
+            .filter(|contender| contender.spec.taint.is(key, effect))
             .collect();
         let owners: SmallVec<[Ownership; 4]> = owned
             .iter()
             .copied()
             .filter(|owner| owner.is_of(key, effect))
             .collect();
-        draft.settle(key, effect, &claims, &owners, &facts);
+        draft.settle(key, effect, &contenders, &owners, &facts);
         settled(&mut draft.plan, Some((key, effect)));
     }
     // What is left of a rule goes with its taint.

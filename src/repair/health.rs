@@ -42,14 +42,14 @@ impl fmt::Display for Group<'_> {
 
 /// How many nodes of a group there are, and how many of them are unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
+pub struct GroupHealth {
     /// Nodes past their deadline, or not Ready after they have been open.
     pub unhealthy: usize,
     /// All nodes.
     pub total: usize,
 }
 
-impl Count {
+impl GroupHealth {
     fn add(&mut self, is_unhealthy: bool) {
         self.total += 1;
         self.unhealthy += usize::from(is_unhealthy);
@@ -65,8 +65,8 @@ impl Count {
 /// The nodes of the cluster, counted at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Census {
-    pools: HashMap<String, Count>,
-    rules: HashMap<Arc<str>, Count>,
+    pools: HashMap<String, GroupHealth>,
+    rules: HashMap<Arc<str>, GroupHealth>,
 }
 
 impl Census {
@@ -119,7 +119,7 @@ impl Census {
 
     /// How the nodes of a group are doing.
     #[must_use]
-    pub fn of(&self, group: Group<'_>) -> Count {
+    pub fn of(&self, group: Group<'_>) -> GroupHealth {
         let count = match group {
             Group::Pool(name) => self.pools.get(name),
             Group::Rule(rule) => self.rules.get(&rule.uid),

@@ -88,13 +88,13 @@ pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a
 
 /// All `NodeClaim`s, and which of them name a node.
 #[derive(Debug, Default)]
-pub struct Claims {
+pub struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
     by_node: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
     by_provider: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
 }
 
-impl Claims {
+impl NodeClaims {
     /// Takes in a claim; answers the state that it replaces.
     pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
         let known = self.remove(&claim.name);
@@ -234,7 +234,7 @@ mod tests {
                 Err(NoClaim::OtherInstance("c")),
             ),
         ] {
-            let mut all = Claims::default();
+            let mut all = NodeClaims::default();
             for claim in claims {
                 all.put(claim);
             }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_node_without_an_instance_is_found_by_name_only() {
-        let mut claims = Claims::default();
+        let mut claims = NodeClaims::default();
         claims.put(claim("c", "n", "p"));
         claims.put(claim("d", "", ""));
         assert_eq!(claims.find(&node("n", "")).unwrap().name, "c".into());
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_a_claim_said_before_is_forgotten() {
-        let mut claims = Claims::default();
+        let mut claims = NodeClaims::default();
         claims.put(claim("c", "n", "p"));
         assert_eq!(claims.put(claim("c", "m", "q")), Some(claim("c", "n", "p")));
         assert_eq!(claims.find(&node("n", "p")), Err(NoClaim::NotFound));

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::deadline::Deadline;
-use super::health::{Census, Count, Group, is_initialized};
+use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use crate::api::{MaxUnhealthy, Repair, RepairAction};
@@ -80,7 +80,7 @@ pub struct Blocked<'a> {
     /// The nodes that were counted.
     pub group: Group<'a>,
     /// How they are doing.
-    pub count: Count,
+    pub count: GroupHealth,
     /// The rule's limit.
     pub limit: MaxUnhealthy,
 }

@@ -62,7 +62,7 @@ pub struct Reach {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledSpec {
     /// What is asked of a node's conditions.
-    pub conditions: Vec<Requirement>,
+    pub conditions: Vec<RequiredCondition>,
     /// How the conditions are combined.
     pub policy: ConditionPolicy,
     /// Whether the rule ends for a node once its conditions were met.
@@ -91,7 +91,7 @@ pub struct CompiledSpec {
 
 /// One condition that a rule asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
+pub struct RequiredCondition {
     /// The condition type.
     pub kind: Arc<str>,
     /// Where conditions of this type come from.
@@ -102,7 +102,7 @@ pub struct Requirement {
     pub default: Option<ConditionStatus>,
 }
 
-impl Requirement {
+impl RequiredCondition {
     /// The status that counts where the node has no such condition.
     #[must_use]
     pub fn status_if_missing(&self) -> ConditionStatus {
@@ -215,7 +215,7 @@ impl CompiledSpec {
             conditions: spec
                 .conditions
                 .into_iter()
-                .map(|condition| Requirement {
+                .map(|condition| RequiredCondition {
                     source: Source::of(&condition.type_, classes),
                     kind: condition.type_.into(),
                     required: condition.required_status,

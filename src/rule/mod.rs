@@ -10,7 +10,7 @@ mod taint_key;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{CompiledSpec, Reach, Requirement, Rule};
+pub use compile::{CompiledSpec, Reach, RequiredCondition, Rule};
 pub use conflict::Conflict;
 pub use ownership::Ownership;
 pub use rejection::Rejection;

@@ -98,7 +98,7 @@ pub(crate) fn completion_keys(rule: &Rule) -> [String; 2] {
 
 /// Whether a node's bootstrap under a rule is on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Completion<'a> {
+pub(crate) enum BootstrapRecord<'a> {
     /// It is not.
     No,
     /// It is, and counts.
@@ -121,7 +121,7 @@ struct CompletionValue<'a> {
     boot_id: &'a str,
 }
 
-impl<'a> Completion<'a> {
+impl<'a> BootstrapRecord<'a> {
     /// What is on record about this node's bootstrap under the rule.
     pub(crate) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
         let mut on_record = [&rule.uid, &rule.name]

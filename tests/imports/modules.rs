@@ -252,31 +252,15 @@ impl<'ast> Visit<'ast> for Module {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_macro(&mut self, invoked: &'ast syn::Macro) {
-        let text = invoked.tokens.to_string();
-        let mut path = Names::new();
-        let mut is_joined = false;
-        let flat = text.replace("::", " :: ");
-        let separated = flat.replace(
-            |c: char| !(c.is_alphanumeric() || c == '_' || c == ':'),
-            " ; ",
-        );
-        for word in separated.split_whitespace() {
-            if word == "::" {
-                is_joined = true;
-            } else if word.chars().all(|c| c.is_alphanumeric() || c == '_')
-                && (is_joined || path.is_empty())
-            {
-                path.push(word.to_owned());
-                is_joined = false;
-            } else {
-                self.mentioned.insert(std::mem::take(&mut path));
-                is_joined = false;
-                if word.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                    path.push(word.to_owned());
-                }
+        let text = invoked.tokens.to_string().replace(" :: ", "::");
+        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        for path in text.split(|c| !is_name(c)) {
+            let names: Names = path.split("::").map(str::to_owned).collect();
+            // A name alone may be anything.
+            if names.len() > 1 && names.iter().all(|name| !name.is_empty()) {
+                self.mentioned.insert(names);
             }
         }
-        self.mentioned.insert(path);
         visit::visit_macro(self, invoked);
     }
 }

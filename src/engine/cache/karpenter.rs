@@ -10,14 +10,14 @@ use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::engine::map::Map;
 use crate::object::{Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
-use crate::repair::{Claims, Group, Karpenter, NoClaim, pool_name};
+use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};
 use crate::rule::Rule;
 
 /// Karpenter's objects, as far as the watches have shown them.
 #[derive(Debug)]
 pub struct KarpenterCache {
     is_watched: bool,
-    claims: Claims,
+    claims: NodeClaims,
     pools: Map<Arc<str>, NodePool>,
     claims_known: Extent,
     pools_known: Extent,
@@ -61,7 +61,7 @@ impl KarpenterCache {
     pub fn new(is_watched: bool) -> Self {
         Self {
             is_watched,
-            claims: Claims::default(),
+            claims: NodeClaims::default(),
             pools: Map::default(),
             claims_known: Extent::Nothing,
             pools_known: Extent::Nothing,

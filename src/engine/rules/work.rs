@@ -8,7 +8,7 @@ use crate::engine::map::Set;
 use crate::engine::status::{Tally, Written};
 use crate::engine::turns::Backoff;
 use crate::plan::PassedOver;
-use crate::rule::{Requirement, Rule};
+use crate::rule::{RequiredCondition, Rule};
 
 /// What is under way for one rule.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct Write {
 impl RuleWork {
     /// Nothing is under way yet.
     pub fn new(rule: &Rule) -> Self {
-        let types = |requirement: &Requirement| requirement.kind.clone();
+        let types = |requirement: &RequiredCondition| requirement.kind.clone();
         let spec = rule.spec.iter();
         Self {
             name: rule.name.clone(),

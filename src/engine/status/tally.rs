@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::{ConditionStatus, EnforcementMode};
-use crate::plan::{ConditionResult, Decision, Outcome, Standing};
+use crate::plan::{Decision, Finding, Outcome, Standing};
 
 /// What a rule was found to do on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Record {
                 .evaluation
                 .results
                 .iter()
-                .map(ConditionResult::observed)
+                .map(Finding::observed)
                 .collect(),
             tainted: outcome.tainted,
             misses_a_condition: outcome.evaluation.misses_a_condition(),

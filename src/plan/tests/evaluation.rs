@@ -1,7 +1,7 @@
 //! A rule's conditions held against a node.
 
 use crate::api::ConditionStatus;
-use crate::plan::ConditionResult;
+use crate::plan::Finding;
 use crate::testing::{at, daemon_set, node, rule, world};
 
 #[test]
@@ -160,7 +160,7 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
         let why: Vec<_> = plan.outcomes[0]
             .evaluation
             .unmet()
-            .map(ConditionResult::why)
+            .map(Finding::why)
             .collect();
         assert_eq!(why, [expected]);
         assert_eq!(plan.changes[0].why, expected, "the change says the same");

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
-use crate::plan::{Decision, Held, Standing};
+use crate::plan::{Decision, Standing, WaitReason};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
 
 fn careful() -> RuleBuilder {
@@ -19,7 +19,7 @@ fn waits_until(world: &World, seconds: i64) -> bool {
     let Standing::Governs(decision) = plan.outcomes[0].standing else {
         panic!("there is one rule");
     };
-    decision == Decision::Wait(Held::Grace { until: at(seconds) })
+    decision == Decision::Wait(WaitReason::Grace { until: at(seconds) })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, writes};
-use crate::plan::{ConditionResult, Decision, Doubts, Held, Standing};
+use crate::plan::{Decision, Doubts, Finding, Standing, WaitReason};
 use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
@@ -27,10 +27,7 @@ fn watched(node: &NodeBuilder, rule: &RuleBuilder) -> World {
 fn why(world: &World) -> String {
     let plan = world.plan();
     let unmet = plan.outcomes[0].evaluation.unmet();
-    unmet
-        .map(ConditionResult::why)
-        .collect::<Vec<_>>()
-        .join("; ")
+    unmet.map(Finding::why).collect::<Vec<_>>().join("; ")
 }
 
 fn decision(world: &World) -> Decision {
@@ -279,7 +276,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
     let until = at(320);
     assert_eq!(
         decision(&unmet),
-        Decision::Wait(Held::Grace { until }),
+        Decision::Wait(WaitReason::Grace { until }),
         "from when it was seen to turn"
     );
     assert_eq!(unmet.plan().recheck, Some(until));
@@ -290,7 +287,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
     let restarted = unmet
         .clone()
         .restarted(&network("False", 195, 195), at(250));
-    let by_the_node = Decision::Wait(Held::Grace { until: at(315) });
+    let by_the_node = Decision::Wait(WaitReason::Grace { until: at(315) });
     assert_eq!(
         decision(&restarted.now(at(250))),
         by_the_node,
@@ -305,7 +302,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
     let until = at(430);
     assert_eq!(
         decision(&met_between.now(at(400))),
-        Decision::Wait(Held::Grace { until }),
+        Decision::Wait(WaitReason::Grace { until }),
         "a node that flaps starts anew"
     );
 }
@@ -345,11 +342,11 @@ fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
     let world = world(&network("False", 0, 0)).rule(&careful);
     assert!(matches!(
         decision(&world.clone().may_close("r").now(at(119))),
-        Decision::Wait(Held::Grace { .. })
+        Decision::Wait(WaitReason::Grace { .. })
     ));
     assert_eq!(
         decision(&world.clone().now(at(120))),
-        Decision::Wait(Held::Disruption)
+        Decision::Wait(WaitReason::Disruption)
     );
     assert_eq!(decision(&world.may_close("r").now(at(120))), Decision::Gate);
 }

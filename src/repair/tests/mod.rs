@@ -51,13 +51,13 @@ fn claim(json: serde_json::Value) -> NodeClaim {
 struct Cluster {
     rule: Arc<Rule>,
     nodes: Vec<Node>,
-    claims: Claims,
+    claims: NodeClaims,
 }
 
 impl Cluster {
     fn new(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Self {
         let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
-        let mut claims = Claims::default();
+        let mut claims = NodeClaims::default();
         for node in &nodes {
             claims.put(claim(claim_of(&node.name)));
         }
@@ -355,7 +355,7 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
     let windows = |n| node(n).label("kubernetes.io/os", "windows");
     nodes.extend(["w0", "w1", "w2", "w3"].map(windows));
     let mut cluster = Cluster::new(&repairing("Release"), &nodes);
-    cluster.claims = Claims::default();
+    cluster.claims = NodeClaims::default();
     let verdict = cluster.verdict(0, at(900));
     let Verdict::Blocked(blocked) = verdict else {
         panic!("{verdict:?}");
@@ -363,7 +363,7 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
     assert_eq!(blocked.group.to_string(), "rule 'gate'");
     assert_eq!(
         blocked.count,
-        Count {
+        GroupHealth {
             unhealthy: 2,
             total: 2
         }
@@ -399,7 +399,7 @@ fn a_record_of_a_rule_that_is_gone_or_does_not_repair_counts_for_nothing() {
         let census = Census::take(counted, &[rule], |_| false, at(900));
         assert_eq!(
             census.of(Group::Pool("a")),
-            Count {
+            GroupHealth {
                 unhealthy: 0,
                 total: 1
             }

@@ -14,7 +14,7 @@ use super::*;
 use crate::config::Config;
 use crate::engine::io::{Object, Seen};
 use crate::object::{MetadataObject, NodeObject};
-use crate::plan::{Decision, History, NodePlan, Outcome, Standing, plan};
+use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
 
 /// The time at `at(0)` by the clock that durations are measured by.
@@ -56,7 +56,7 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
 fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     cache.select_rules("n", now);
     let state = cache.node("n").unwrap();
-    let history = History {
+    let history = NodeHistory {
         is_known: false,
         looked: Doubts::default(),
         memories: &[],
