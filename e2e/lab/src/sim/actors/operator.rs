@@ -34,6 +34,14 @@ impl Operator {
         self.asks(at, Request::Patch { key, part, patch })
     }
 
+    /// Has a merge patch laid over an object's status then.
+    #[must_use]
+    pub fn edits_status(self, at: Time, key: Key, status: Value) -> Self {
+        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        let part = Part::Status;
+        self.asks(at, Request::Patch { key, part, patch })
+    }
+
     /// Has a node given these labels then.
     #[must_use]
     pub fn labels(self, at: Time, node: &str, labels: &Value) -> Self {

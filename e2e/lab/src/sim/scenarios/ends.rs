@@ -1,0 +1,98 @@
+//! How scenarios end where nothing goes wrong: which nodes are closed, and how often any was.
+
+use std::collections::BTreeSet;
+
+use crate::sim::actors::ask::{has_taint, name, uid};
+use crate::sim::cluster::{Change, Cluster, Who};
+use crate::{Key, Kind};
+
+/// What is not as it should be at the end, if anything is.
+pub type Checked = Result<(), String>;
+
+/// This many nodes, by their UIDs, have been closed by this key at some time, whoever closed them.
+///
+/// # Errors
+/// When it is another number.
+pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
+    let states = cluster.changes().iter().filter(|it| is_node(it));
+    let states = states.filter_map(|change| change.after.as_ref());
+    let gated: BTreeSet<&str> = states
+        .filter(|node| has_taint(node, key))
+        .map(|node| uid(node))
+        .collect();
+    same("nodes that have been closed", &gated.len(), &nodes)
+}
+
+/// Nodegate has put this taint on so many times.
+///
+/// # Errors
+/// When it is another number.
+pub fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
+    same(
+        "times that the taint was put on",
+        &times_put_on(cluster, key),
+        &times,
+    )
+}
+
+/// How often Nodegate has put this taint on.
+#[must_use]
+pub fn times_put_on(cluster: &Cluster, key: &str) -> usize {
+    let had = |change: &Change| change.before.as_ref().is_some_and(|it| has_taint(it, key));
+    let has = |change: &Change| change.after.as_ref().is_some_and(|it| has_taint(it, key));
+    let ours = cluster.changes().iter().filter(|it| is_node(it));
+    let ours = ours.filter(|change| matches!(change.who, Who::Nodegate(_)));
+    ours.filter(|change| has(change) && !had(change)).count()
+}
+
+/// Just these nodes are closed by this key now.
+///
+/// # Errors
+/// When they are others.
+pub fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
+    let nodes = cluster.objects(Kind::Node).map(|(_, node)| node);
+    let closed: Vec<&str> = nodes
+        .filter(|node| has_taint(node, key))
+        .map(|node| name(node))
+        .collect();
+    same("nodes that are closed", &closed.as_slice(), &names)
+}
+
+/// All these nodes are there and no others.
+///
+/// # Errors
+/// When they are others.
+pub fn there(cluster: &Cluster, names: &[&str]) -> Checked {
+    let nodes: Vec<&str> = cluster
+        .objects(Kind::Node)
+        .map(|(_, node)| name(node))
+        .collect();
+    same("nodes that are there", &nodes.as_slice(), &names)
+}
+
+/// This object is gone.
+///
+/// # Errors
+/// When it is there.
+pub fn gone(cluster: &Cluster, key: &Key) -> Checked {
+    match cluster.get(key) {
+        Some(_) => Err(format!("{key} is still there")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a number is as it should be.
+///
+/// # Errors
+/// When it is not.
+pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, should: &T) -> Checked {
+    if is == should {
+        Ok(())
+    } else {
+        Err(format!("{what}: {is:?} instead of {should:?}"))
+    }
+}
+
+fn is_node(change: &Change) -> bool {
+    change.key.kind == Kind::Node
+}

@@ -1,0 +1,94 @@
+//! Many nodes turn bad at once under a guarded rule.
+
+use serde_json::json;
+
+use super::ends::{Checked, closed, put_on, times_put_on};
+use super::objects::{GATE, READY, Rule, daemon_set, daemon_set_key, place, rule};
+use super::{Base, joining, with};
+use crate::sim::Cluster;
+use crate::sim::actors::{Operator, Order, Reporter, Which};
+use crate::sim::time::s;
+
+fn guarded() -> Rule {
+    rule("guarded").continuous().with("disruption", json!({}))
+}
+
+/// After so many nodes have joined, at most so many have been closed.
+fn at_most(cluster: &Cluster, joined: usize, most: usize) -> Checked {
+    let closed = times_put_on(cluster, GATE).saturating_sub(joined);
+    if closed <= most {
+        Ok(())
+    } else {
+        Err(format!(
+            "{closed} open nodes were closed, instead of at most {most}"
+        ))
+    }
+}
+
+pub(super) const ALL: &[Base] = &[
+    Base::new(
+        "lie",
+        "a reporter lies about all nodes for a while",
+        s(90),
+        |cluster, _| {
+            place(cluster, guarded().object());
+            let reporter = Reporter::new(READY)
+                .then(s(40), Which::All, Order::Say("False"))
+                .then(s(70), Which::All, Order::SayGood);
+            with(joining(9), [Box::new(reporter)])
+        },
+        |cluster| {
+            at_most(cluster, 9, 3)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "daemon-set-deleted",
+        "a DaemonSet that all nodes wait for is deleted by mistake",
+        s(90),
+        |cluster, _| {
+            let agent = guarded().waits_for("daemonset.nodegate.dev/kube-system.agent", "True");
+            place(cluster, agent.object());
+            place(cluster, daemon_set("agent").critical().object());
+            let operator = Operator::default()
+                .deletes(s(40), daemon_set_key("agent"))
+                .creates(s(70), daemon_set("agent").critical().object());
+            with(joining(9), [Box::new(operator)])
+        },
+        |cluster| {
+            at_most(cluster, 9, 3)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "zone-outage",
+        "all nodes of one zone turn bad: they are closed one after the other",
+        s(100),
+        |cluster, _| {
+            place(cluster, guarded().object());
+            let reporter = Reporter::new(READY).then(s(40), Which::Zone("a"), Order::Say("False"));
+            with(joining(9), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 12)?;
+            closed(cluster, GATE, &["n-0", "n-3", "n-6"])
+        },
+    ),
+    Base::new(
+        "some-bad-nodes",
+        "a few nodes in different zones turn bad: each is closed",
+        s(80),
+        |cluster, _| {
+            place(cluster, guarded().object());
+            let reporter = Reporter::new(READY)
+                .then(s(40), Which::Node("n-0"), Order::Say("False"))
+                .then(s(41), Which::Node("n-4"), Order::Say("False"))
+                .then(s(60), Which::Node("n-0"), Order::SayGood);
+            with(joining(9), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 11)?;
+            closed(cluster, GATE, &["n-4"])
+        },
+    ),
+];

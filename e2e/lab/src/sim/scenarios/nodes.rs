@@ -1,0 +1,168 @@
+//! Nodes reboot, come back under their names, go, are labelled anew, and come in crowds.
+
+use serde_json::json;
+
+use super::ends::{closed, gated, put_on, there};
+use super::objects::{COMPONENTS_READY, GATE, READY, daemon_set, place, rule};
+use super::{Base, booting, joining, with, workload};
+use crate::sim::actors::{Deed, Kubelets, Operator, Reporter};
+use crate::sim::time::{ms, s};
+
+pub(super) const ALL: &[Base] = &[
+    Base::new(
+        "reboot",
+        "a node whose bootstrap is completed reboots and stays open",
+        s(80),
+        |cluster, _| {
+            place(cluster, rule("network").object());
+            let kubelets = joining(3).then(s(30), "n-1", Deed::Reboot(s(10)));
+            with(kubelets, [Box::new(Reporter::new(READY))])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 3)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "regate",
+        "a node that reboots is closed again, until its condition is written anew",
+        s(80),
+        |cluster, _| {
+            place(
+                cluster,
+                rule("network").with("regateOnReboot", json!(true)).object(),
+            );
+            let kubelets = joining(3).then(s(30), "n-1", Deed::Reboot(s(10)));
+            with(kubelets, [Box::new(Reporter::new(READY))])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "regate-components",
+        "a node that reboots waits for its critical pods again",
+        s(100),
+        |cluster, _| {
+            let again = rule("agent").waits_for(COMPONENTS_READY, "True");
+            place(cluster, again.with("regateOnReboot", json!(true)).object());
+            place(
+                cluster,
+                daemon_set("agent").critical().ready_after(s(6)).object(),
+            );
+            super::kubernetes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "re-registration",
+        "a node is deleted and registers again under its name: it is another one",
+        s(80),
+        |cluster, _| {
+            place(cluster, rule("network").object());
+            let kubelets = joining(3).then(s(30), "n-1", Deed::Replace(s(10))).then(
+                s(30),
+                "n-2",
+                Deed::Replace(s(1)),
+            );
+            with(kubelets, [Box::new(Reporter::new(READY))])
+        },
+        |cluster| {
+            gated(cluster, GATE, 5)?;
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "re-registration-components",
+        "a node registers again under its name while the pods and the drivers of the old one are still there",
+        s(100),
+        |cluster, _| {
+            place(
+                cluster,
+                rule("agent").waits_for(COMPONENTS_READY, "True").object(),
+            );
+            place(
+                cluster,
+                daemon_set("agent").critical().ready_after(s(4)).object(),
+            );
+            super::kubernetes(joining(3).then(s(30), "n-1", Deed::Replace(s(2))))
+        },
+        |cluster| {
+            gated(cluster, GATE, 4)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "deleted-while-closed",
+        "a node goes while it is closed",
+        s(40),
+        |cluster, _| {
+            place(cluster, rule("network").object());
+            let kubelets = joining(3).then(s(20), "n-1", Deed::Leave);
+            let reporter = Reporter::new(READY).ails("n-1");
+            with(kubelets, [Box::new(reporter)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 3)?;
+            there(cluster, &["n-0", "n-2"])?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "labels",
+        "labels change, and with them which rules select a node",
+        s(60),
+        |cluster, _| {
+            place(
+                cluster,
+                rule("network").on("pool", "a").continuous().object(),
+            );
+            let pool = |name: &str| json!({"pool": name});
+            let operator = Operator::default()
+                .labels(s(9), "n-0", &pool("a"))
+                .labels(s(9), "n-1", &pool("a"))
+                .labels(s(30), "n-1", &pool("b"))
+                .labels(s(30), "n-2", &pool("a"));
+            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
+            with(joining(4), [Box::new(operator), Box::new(reporter)])
+        },
+        |cluster| closed(cluster, GATE, &["n-2"]),
+    ),
+    Base::new(
+        "burst",
+        "fifty nodes join at once, and somebody's pods wait for them",
+        s(60),
+        |cluster, _| {
+            place(cluster, rule("network").object());
+            let [scheduler, workload] = workload(20);
+            let reporter = Reporter::new(READY).first(s(3), s(15));
+            let kubelets = Kubelets::new(booting(50, s(5), ms(50)));
+            with(kubelets, [scheduler, workload, Box::new(reporter)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 50)?;
+            put_on(cluster, GATE, 50)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "two-instances",
+        "of two instances one leads",
+        s(40),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let reporter = Reporter::new(READY).ails("n-4");
+            with(joining(5), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &["n-4"])
+        },
+    )
+    .instances(2),
+];
