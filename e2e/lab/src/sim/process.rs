@@ -18,7 +18,7 @@ use super::machine::{Machine, Start};
 use super::rng::Rng;
 use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
-use super::transport::{carry, is_write, target};
+use super::transport::{carry, is_of_status, is_write, target};
 use super::watches::Feed;
 
 /// How long a request may take.
@@ -613,7 +613,10 @@ impl<'a> Process<'a> {
         if let Some(key) = target(&request) {
             let life = self.life;
             let mut others = self.flights.iter().filter(|other| other.life == life);
-            if others.any(|other| target(&other.request).as_ref() == Some(&key)) {
+            if others.any(|other| {
+                target(&other.request).as_ref() == Some(&key)
+                    && is_of_status(&other.request) == is_of_status(&request)
+            }) {
                 self.report.doubled.push((now, key.clone()));
             }
             if self.report.leads_since.is_none() || self.was_told_to_stop {

@@ -42,6 +42,15 @@ pub fn target(request: &Request) -> Option<Key> {
     Some(Key::cluster(kind, name))
 }
 
+/// Whether a request changes a status, which is written apart from all else.
+#[must_use]
+pub fn is_of_status(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::PatchNodeStatus { .. } | Request::PatchRuleStatus { .. }
+    )
+}
+
 /// Carries a request out.
 ///
 /// # Errors

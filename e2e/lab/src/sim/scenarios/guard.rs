@@ -3,9 +3,12 @@
 use serde_json::json;
 
 use super::ends::{Checked, closed, put_on, times_put_on};
-use super::objects::{GATE, READY, Rule, daemon_set, daemon_set_key, place, rule};
+use super::objects::{
+    COMPONENTS_READY, GATE, READY, Rule, daemon_set, daemon_set_key, place, rule,
+};
 use super::{Base, joining, with};
 use crate::sim::Cluster;
+use crate::sim::actors::kubelet::READY_AFTER;
 use crate::sim::actors::{Operator, Order, Reporter, Which};
 use crate::sim::time::s;
 
@@ -43,16 +46,20 @@ pub(super) const ALL: &[Base] = &[
         },
     ),
     Base::new(
-        "daemon-set-deleted",
-        "a DaemonSet that all nodes wait for is deleted by mistake",
+        "bad-version",
+        "a new version of a critical component comes up nowhere, and is taken back",
         s(90),
         |cluster, _| {
-            let agent = guarded().waits_for("daemonset.nodegate.dev/kube-system.agent", "True");
+            place(
+                cluster,
+                guarded().waits_for(COMPONENTS_READY, "True").object(),
+            );
+            let agent = daemon_set("agent").critical().updates_at_once(9);
             place(cluster, agent.object());
-            place(cluster, daemon_set("agent").critical().object());
+            let of = |after: &str| json!({"spec": {"template": {"metadata": {"annotations": {READY_AFTER: after}}}}});
             let operator = Operator::default()
-                .deletes(s(40), daemon_set_key("agent"))
-                .creates(s(70), daemon_set("agent").critical().object());
+                .edits(s(40), daemon_set_key("agent"), of("never"))
+                .edits(s(70), daemon_set_key("agent"), of("1000"));
             with(joining(9), [Box::new(operator)])
         },
         |cluster| {

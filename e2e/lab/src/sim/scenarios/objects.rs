@@ -143,6 +143,13 @@ impl DaemonSet {
         self
     }
 
+    /// A rolling update takes so many pods at a time.
+    #[must_use]
+    pub fn updates_at_once(mut self, pods: usize) -> Self {
+        self.object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"maxUnavailable": pods}});
+        self
+    }
+
     fn annotation(mut self, key: &str, value: &str) -> Self {
         self.template()["metadata"]["annotations"][key] = json!(value);
         self

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ends::{closed, gone, put_on, there};
 use super::objects::{GATE, READY, Rule, place, rule};
 use super::{Actors, Base, joining, with};
-use crate::sim::actors::{Karpenter, Kubelets, Pool, Reporter};
+use crate::sim::actors::{Karpenter, Kubelets, Operator, Pool, Reporter};
 use crate::sim::time::s;
 use crate::sim::{Cluster, Settings};
 use crate::{Key, Kind};
@@ -85,12 +85,15 @@ pub(super) const ALL: &[Base] = &[
     .settings(karpenter),
     Base::new(
         "replace-blocked",
-        "too many nodes are not ready in time: none is replaced",
+        "too many nodes are not ready in time, as the time of all begins with the rule: none is replaced",
         s(180),
         |cluster, _| {
-            place(cluster, repairing("DeleteNodeClaim", json!("20%")).object());
+            let rule = repairing("DeleteNodeClaim", json!("20%")).object();
+            let operator = Operator::default().creates(s(25), rule);
             let reporter = Reporter::new(READY).ails("pool-2").ails("pool-3");
-            pool(cluster, reporter.ails("pool-4"))
+            let mut actors = pool(cluster, reporter.ails("pool-4"));
+            actors.push(Box::new(operator));
+            actors
         },
         |cluster| {
             there(cluster, &["pool-1", "pool-2", "pool-3", "pool-4", "pool-5"])?;
