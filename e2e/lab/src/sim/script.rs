@@ -3,10 +3,12 @@
 use std::fmt;
 
 use super::fault::Fault;
+use super::law::Violation;
 use super::laws;
-use super::machine::Start;
+use super::machine::{Start, engine};
 use super::run::{Outcome, judged_run};
 use super::scenario::Scenario;
+use super::scenarios;
 
 /// A schedule: everything that happens follows from it.
 #[derive(Debug, Clone)]
@@ -44,6 +46,22 @@ impl Script {
             laws::all(),
             true,
         )
+    }
+}
+
+/// Runs a schedule of the scenario of this name with the engine.
+///
+/// # Panics
+/// When there is no such scenario, or a law is broken.
+pub fn holds(scenario: &str, seed: u64, faults: &[Fault]) {
+    let found = scenarios::all().into_iter().find(|it| it.name == scenario);
+    let script = Script {
+        scenario: found.unwrap_or_else(|| panic!("there is no scenario {scenario:?}")),
+        seed,
+        faults: faults.to_vec(),
+    };
+    if let Some(Violation { law, at, what }) = script.run(&engine).violation {
+        panic!("{law}, after {at:?}: {what}\n{script}");
     }
 }
 
