@@ -1,7 +1,12 @@
 # Everything is reachable from here; `make` lists it.
 
 CARGO ?= cargo
-CLUSTER = $(CARGO) run --package kube-testbed --bin cluster --
+# Always the whole workspace: what its packages depend on is then built with the same features, and so once.
+DEBUG = $(or $(CARGO_TARGET_DIR),target)/debug
+CLUSTER = $(CARGO) build --quiet --workspace --bin cluster && $(DEBUG)/cluster
+TEST = $(CARGO) test --workspace
+# The tests in the files and folders of a folder.
+tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsubst %/main.rs,%,$(wildcard $(1)/*/main.rs)))))
 ALERTS = config/prometheus
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
@@ -37,43 +42,44 @@ build: ## Build everything
 	$(CARGO) build --workspace
 
 test: controlplane prometheus helm build ## Run every test, against a real control plane
-	$(CARGO) test --package nodegate --package nodegate-lab
+	$(TEST) --lib --bins $(call tests-in,tests) $(call tests-in,e2e/lab/tests)
+	$(TEST) --doc
 	hack/test-e2e
 
 test-unit: ## Run the tests that need no control plane
-	$(CARGO) test --package nodegate
-	$(CARGO) test --workspace --exclude nodegate --lib
+	$(TEST) --lib --bins $(call tests-in,tests)
+	$(TEST) --doc
 
 test-e2e: controlplane prometheus helm build ## Run the tests against a real control plane
-	$(CARGO) test --package nodegate-lab
+	$(TEST) $(call tests-in,e2e/lab/tests)
 	hack/test-e2e
 
 test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
-	$(CARGO) test --package nodegate-suite --test metrics
+	$(TEST) --test metrics
 
 test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
-	$(CARGO) test --package nodegate-suite --test reporter --test policy
+	$(TEST) --test reporter --test policy
 
 test-webhook: controlplane build ## Run the tests of the webhook, of what the API server validates, and of slow clients
-	$(CARGO) test --package nodegate-suite --test webhook --test validation --test slow_clients
+	$(TEST) --test webhook --test validation --test slow_clients
 
 test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
-	$(CARGO) test --package nodegate-suite --test leadership --test outages
+	$(TEST) --test leadership --test outages
 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
-	$(CARGO) test --package nodegate-suite --test safety --test repair
+	$(TEST) --test safety --test repair
 
 test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
-	$(CARGO) test --package nodegate-suite --test install --test permissions
+	$(TEST) --test install --test permissions
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
-	$(CARGO) run --quiet --package nodegate-demo --bin demo -- $(if $(KEEP),--keep)
+	$(DEBUG)/demo $(if $(KEEP),--keep)
 
 demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
-	$(CARGO) run --quiet --package nodegate-demo --bin demo-outage -- $(if $(KEEP),--keep)
+	$(DEBUG)/demo-outage $(if $(KEEP),--keep)
 
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane

@@ -39,7 +39,8 @@
 //! ports        ports of the loopback interface that nobody else uses
 //! folder       its folder: data, certificates, logs; swept when its owner is gone
 //! credentials  its CA, serving certificate, token signing key and admin token
-//! kubeconfig   how clients reach it, as admin or as a service account
+//! kubeconfig   how clients reach it
+//! accounts     its service accounts, and how a process is one of them
 //! ```
 //!
 //! What it is made of:
@@ -73,6 +74,7 @@
 //! fetch        what a process serves over HTTP and HTTPS
 //! ```
 
+mod accounts;
 pub mod audit;
 pub mod binaries;
 pub mod certificate;

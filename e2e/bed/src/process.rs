@@ -103,6 +103,17 @@ impl Process {
         read(&self.log)
     }
 
+    /// What the kernel says about its memory, in KiB: `VmRSS` for what is resident now, `VmHWM` for the most that ever was.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone, or the system has no such `/proc`.
+    pub fn memory(&self, field: &str) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        kibibytes(&status, field).with_context(|| format!("no {field} in {path}"))
+    }
+
     /// How it ended, if it has.
     ///
     /// # Errors
@@ -224,6 +235,13 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     i32::try_from(pid).is_ok_and(|pid| kill(Pid::from_raw(pid), None).is_ok())
 }
 
+/// The value of a field of `/proc/PID/status`.
+fn kibibytes(status: &str, field: &str) -> Option<u64> {
+    let mut fields = status.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(name, _)| *name == field)?;
+    value.trim().strip_suffix(" kB")?.parse().ok()
+}
+
 /// The last lines of a text.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -251,4 +269,17 @@ fn guard(pid: u32) -> Result<Child> {
         .process_group(0)
         .spawn()
         .context("starting the guard of a process")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_what_is_resident() {
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n";
+        assert_eq!(kibibytes(status, "VmHWM"), Some(2048));
+        assert_eq!(kibibytes(status, "VmRSS"), Some(1));
+        assert_eq!(kibibytes(status, "Vm"), None);
+    }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::measure::number;
 use nodegate_testbed::Cluster;
 use nodegate_testbed::controller;
 use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
@@ -152,11 +151,10 @@ impl Subject {
                 .and_then(|text| run_time(&text))
                 .unwrap_or_default();
         }
-        let status = fs::read_to_string(folder.join("status"));
-        let status = status.context("reading the controller's memory")?;
+        let peak = u32::try_from(self.process.memory("VmHWM")?)?;
         Ok(Usage {
             cpu,
-            peak_memory: peak(&status).context("no VmHWM in /proc/PID/status")?,
+            peak_memory: f64::from(peak) / 1024.0,
         })
     }
 
@@ -177,15 +175,6 @@ fn run_time(schedstat: &str) -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds.parse().ok()?))
 }
 
-/// The most that was resident, in MiB, of a process's `status`, which has it in KiB.
-fn peak(status: &str) -> Option<f64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(number(kibibytes) / 1024.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +186,5 @@ mod tests {
             Some(Duration::from_micros(1500))
         );
         assert_eq!(run_time(""), None);
-        assert_eq!(peak("Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2.0));
     }
 }

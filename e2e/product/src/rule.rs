@@ -117,7 +117,12 @@ pub fn rule(name: &str, taint_key: &str) -> RuleBuilder {
 /// The rules of the cluster.
 #[must_use]
 pub fn rules(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &resource())
+}
+
+/// What rules are to the API server.
+#[must_use]
+pub fn resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "nodereadinessrules");
-    Api::all_with(client.clone(), &resource)
+    ApiResource::from_gvk_with_plural(&kind, "nodereadinessrules")
 }

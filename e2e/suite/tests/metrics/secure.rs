@@ -23,22 +23,15 @@ struct Scrapers {
 impl Scrapers {
     async fn create(cluster: &Cluster) -> Result<Self> {
         cluster.install().await?;
-        for name in ["reader", "stranger"] {
-            cluster
-                .kubectl(&["create", "serviceaccount", name, "--namespace=default"])
-                .await?;
-        }
-        cluster
-            .kubectl(&[
-                "create",
-                "clusterrolebinding",
-                "reader",
-                "--clusterrole=nrr-metrics-reader",
-                "--serviceaccount=default:reader",
-            ])
-            .await?;
+        let stranger = [
+            "create",
+            "serviceaccount",
+            "stranger",
+            "--namespace=default",
+        ];
+        cluster.kubectl(&stranger).await?;
         Ok(Self {
-            reader: cluster.service_account_token("default", "reader").await?,
+            reader: cluster.account("reader", "nrr-metrics-reader").await?,
             stranger: cluster.service_account_token("default", "stranger").await?,
         })
     }

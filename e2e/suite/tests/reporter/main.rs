@@ -57,6 +57,36 @@ impl<'c> World<'c> {
         })
     }
 
+    /// The token of a pod on the node, with an account in a namespace of its own that has this `ClusterRole`.
+    async fn token_in(&self, namespace: &str, account: &str, role: &str) -> Result<PathBuf> {
+        let manifests = format!(
+            "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {namespace}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: {account}, namespace: {namespace}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}
+subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
+"
+        );
+        self.cluster.apply(&manifests).await?;
+        pod(&format!("{namespace}/reporter"))
+            .service_account(account)
+            .on(&self.node)
+            .create(&self.client)
+            .await?;
+        self.cluster
+            .kubeconfig_for_pod(namespace, account, "reporter")
+            .await
+    }
+
     /// Starts a reporter that checks often, with what else the environment says.
     fn report(&self, endpoint: &str, environment: &[(&str, &str)]) -> Result<Reporter> {
         let mut variables = vec![

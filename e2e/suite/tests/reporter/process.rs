@@ -62,33 +62,9 @@ async fn it_can_end_with_the_first_success() -> Result<()> {
 async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
     let world = World::new("impersonated").await?;
     let other = World::new("impersonated-other").await?;
-    let namespace = "nrr-impersonation";
-    let manifests = format!(
-        "
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {namespace}}}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {{name: {SERVICE_ACCOUNT}, namespace: {namespace}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {{name: {namespace}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nrr-reporter-impersonation-role}}
-subjects: [{{kind: ServiceAccount, name: {SERVICE_ACCOUNT}, namespace: {namespace}}}]
-"
-    );
-    world.cluster.apply(&manifests).await?;
-    nodegate_testbed::fixtures::pod(&format!("{namespace}/reporter"))
-        .service_account(SERVICE_ACCOUNT)
-        .on(&world.node)
-        .create(&world.client)
-        .await?;
+    let role = "nrr-reporter-impersonation-role";
     let token = world
-        .cluster
-        .kubeconfig_for_pod(namespace, SERVICE_ACCOUNT, "reporter")
+        .token_in("nrr-impersonation", SERVICE_ACCOUNT, role)
         .await?;
     let server = Server::http(status("200 OK")).await?;
     let endpoint = server.url("/");
@@ -200,6 +176,15 @@ async fn an_address_that_is_taken_costs_the_metrics_and_not_the_report() -> Resu
     Ok(())
 }
 
+/// Waits until there have been a few checks.
+async fn has_checked(reporter: &Reporter) -> Result<()> {
+    eventually("there have been a few checks", SOON, async || {
+        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
+        Ok(reporter.metric(checks).await? > 10.0)
+    })
+    .await
+}
+
 #[tokio::test]
 async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
     let world = World::new("orphans").await?;
@@ -208,11 +193,7 @@ async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
     let endpoint = format!("exec:{}", path.display());
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
     world.reports("True", "EndpointOK").await?;
-    eventually("there have been a few checks", SOON, async || {
-        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
-        Ok(reporter.metric(checks).await? > 10.0)
-    })
-    .await?;
+    has_checked(&reporter).await?;
     let children = children(reporter.pid())?;
     // The latest check's may still be ending.
     ensure!(children.len() <= 3, "{children:#?}");
@@ -243,15 +224,8 @@ async fn it_stays_small() -> Result<()> {
     let endpoint = format!("exec:{}", path.display());
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
     world.reports("True", "EndpointOK").await?;
-    eventually("there have been a few checks", SOON, async || {
-        let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
-        Ok(reporter.metric(checks).await? > 10.0)
-    })
-    .await?;
-    let status = std::fs::read_to_string(format!("/proc/{}/status", reporter.pid()))?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident = resident.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
-    let resident: u64 = resident.context("no resident size")?;
+    has_checked(&reporter).await?;
+    let resident = reporter.memory("VmRSS")?;
     println!("resident: {resident} KiB");
     ensure!(resident < MEMORY, "{resident} KiB");
     Ok(())

@@ -4,38 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::fixtures::pod;
 use nodegate_testbed::sights::node_condition;
 use nodegate_testbed::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, status};
 use crate::{CONDITION, World, says};
-
-/// An account in a namespace of its own, and what it may do with Nodes.
-fn account(namespace: &str, rules: &str) -> String {
-    format!(
-        "
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {namespace}}}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {{name: reporter, namespace: {namespace}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {{name: {namespace}}}
-rules: {rules}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {{name: {namespace}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}
-subjects: [{{kind: ServiceAccount, name: reporter, namespace: {namespace}}}]
-"
-    )
-}
 
 const CONSTRAINED: &str = r#"
 - {apiGroups: [authentication.k8s.io], resources: [nodes], verbs: ["impersonate:associated-node"]}
@@ -46,18 +19,18 @@ const PLAIN: &str = r#"
 - {apiGroups: [""], resources: [nodes], verbs: [get]}
 - {apiGroups: [""], resources: [nodes/status], verbs: [update]}"#;
 
-/// A kubeconfig with the token of a pod on the world's node.
+/// The token of an account that may do this with Nodes.
 async fn token(world: &World<'_>, namespace: &str, rules: &str) -> Result<PathBuf> {
-    world.cluster.apply(&account(namespace, rules)).await?;
-    pod(&format!("{namespace}/reporter"))
-        .service_account("reporter")
-        .on(&world.node)
-        .create(&world.client)
-        .await?;
-    world
-        .cluster
-        .kubeconfig_for_pod(namespace, "reporter", "reporter")
-        .await
+    let role = format!(
+        "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {namespace}}}
+rules: {rules}
+"
+    );
+    world.cluster.apply(&role).await?;
+    world.token_in(namespace, "reporter", namespace).await
 }
 
 fn start(

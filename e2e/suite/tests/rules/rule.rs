@@ -1,10 +1,10 @@
 //! Rules, as a test makes, changes and reads them.
 
 use anyhow::{Context, Result};
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use nodegate_testbed::rule::resource;
+pub use nodegate_testbed::rule::rules;
 use nodegate_testbed::{eventually, eventually_eq};
 use serde_json::{Value, json};
 
@@ -62,19 +62,6 @@ impl RuleBuilder {
             .await
             .with_context(|| format!("creating rule {}", self.name))
     }
-}
-
-fn resource() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "readiness.node.x-k8s.io",
-        "v1alpha1",
-        "NodeReadinessRule",
-    ))
-}
-
-/// Every rule.
-pub fn rules(client: &Client) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &resource())
 }
 
 /// Changes a rule's spec: a JSON merge patch.

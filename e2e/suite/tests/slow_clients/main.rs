@@ -70,7 +70,7 @@ impl Scene {
             ],
         )
         .await?;
-        let reader = reader(&cluster, "reader").await?;
+        let reader = cluster.account("reader", "nrr-metrics-reader").await?;
         Ok(Self {
             webhook: Target::new(webhook, WEBHOOK, &ca)?,
             metrics: Target::new(metrics, "/metrics", &ca)?,
@@ -107,32 +107,10 @@ spec:
         Ok(())
     }
 
-    /// The most memory that the controller has ever had at a time, in KiB: `VmHWM`, which the kernel keeps.
+    /// The most memory that the controller has ever had at a time, in KiB.
     fn peak(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.controller.pid());
-        let status = std::fs::read_to_string(path)?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
-        peak.context("no VmHWM")
+        self.controller.memory("VmHWM")
     }
-}
-
-/// The token of a new service account that may read metrics.
-async fn reader(cluster: &Cluster, name: &str) -> Result<String> {
-    let account = format!("--serviceaccount=default:{name}");
-    cluster
-        .kubectl(&["create", "serviceaccount", name, "--namespace=default"])
-        .await?;
-    cluster
-        .kubectl(&[
-            "create",
-            "clusterrolebinding",
-            name,
-            "--clusterrole=nrr-metrics-reader",
-            &account,
-        ])
-        .await?;
-    cluster.service_account_token("default", name).await
 }
 
 /// Runs it, and says how long it took; more than a client's patience is an error.
@@ -238,7 +216,10 @@ async fn strangers_with_made_up_tokens_keep_no_reader_waiting() -> Result<()> {
     })
     .await?;
     let known = in_time("a known reader", scene.is_scraped()).await?;
-    let token = reader(&scene.cluster, "newcomer").await?;
+    let token = scene
+        .cluster
+        .account("newcomer", "nrr-metrics-reader")
+        .await?;
     let newcomer = Fetch::with_token(&token);
     let new = in_time("a new reader", async {
         let answer = newcomer.get(&scene.url).await?;

@@ -8,7 +8,7 @@ use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
 
 use super::cases::{BOOTSTRAP, CONTINUOUS};
-use super::{SOON, create, message, resource, spec};
+use super::{SOON, create, message, rules, spec};
 
 /// The Node Readiness Controller's definition.
 const UPSTREAM: &str = include_str!("../fixtures/upstream-crd.yaml");
@@ -50,7 +50,7 @@ async fn a_rule_made_under_upstreams_definition_can_be_changed_where_it_does_no_
 {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.apply(UPSTREAM).await?;
-    let rules: Api<DynamicObject> = Api::all_with(cluster.client().await?, &resource());
+    let rules = rules(&cluster.client().await?);
     for (name, base, legacy, _, _) in LEGACY {
         eventually(name, SOON, async || {
             Ok(create(&rules, name, spec(base, legacy)?).await.is_ok())

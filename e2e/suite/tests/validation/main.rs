@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use nodegate_suite::SOON;
 use nodegate_testbed::install::repository;
+use nodegate_testbed::rule::{resource, rules};
 use nodegate_testbed::{Cluster, Options, install};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use serde_json::Value;
 async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
-    let rules = Api::all_with(cluster.client().await?, &resource());
+    let rules = rules(&cluster.client().await?);
     let mut failures = Vec::new();
     for (number, case) in CASES.iter().enumerate() {
         if let Err(error) = run(&rules, &format!("case-{number}"), case).await {
@@ -72,14 +73,6 @@ fn examples() -> Result<Vec<PathBuf>> {
         }
     }
     Ok(rules)
-}
-
-fn resource() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "readiness.node.x-k8s.io",
-        "v1alpha1",
-        "NodeReadinessRule",
-    ))
 }
 
 async fn run(rules: &Api<DynamicObject>, name: &str, case: &Case) -> Result<()> {
