@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{info, warn};
 
+use super::counts::Counter;
 use super::health::Readiness;
 use super::metrics::Metrics;
 use super::requests::Requester;
@@ -73,6 +74,7 @@ pub struct Driver {
     requester: Requester,
     signals: Signals,
     metrics: Metrics,
+    counter: Counter,
     under_way: JoinSet<Answered>,
     /// What the engine has not been told yet.
     inputs: Vec<Input>,
@@ -85,6 +87,7 @@ impl Driver {
             engine,
             requester,
             signals,
+            counter: Counter::new(metrics.clone()),
             metrics,
             under_way: JoinSet::new(),
             inputs: Vec::new(),
@@ -151,7 +154,7 @@ impl Driver {
                 is_news
             });
         }
-        self.metrics.count(&effects, started.elapsed());
+        self.counter.count(&effects, started.elapsed());
         for effect in effects {
             match effect {
                 Effect::Request(id, request) => {

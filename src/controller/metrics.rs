@@ -4,22 +4,12 @@
 //! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
 //! for, so that keeping them costs nothing in between.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::response::Response;
-use jiff::Timestamp;
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
 };
 
-use crate::api::RepairAction;
-use crate::engine::io::{Count, EVALUATION_ERROR, Effect};
-use crate::engine::{RuleSurvey, Survey};
-use crate::guard::Report;
 use crate::metric::{Description, Registry};
-use crate::plan::{ChangeKind, TaintChange};
 use crate::process::ProcessMetrics;
 
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
@@ -40,8 +30,6 @@ const WRITE_BUCKETS: &[f64] = &[
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Registry,
-    /// The rules there are, by name.
-    known: HashSet<Arc<str>>,
     /// Rules there are.
     pub rules: IntGauge,
     /// Taints put on and lifted, by rule and operation (`add`, `remove`).
@@ -169,7 +157,6 @@ impl Metrics {
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
         Self {
-            known: HashSet::new(),
             rules: to.add(IntGauge::new(
                 "node_readiness_rules_total",
                 "Rules there are.",
@@ -356,253 +343,6 @@ impl Metrics {
         }
     }
 
-    /// Counts what has happened in one turn of the engine, which took so long. Of rules that are gone nothing is counted:
-    /// nothing would take their series away again.
-    pub fn count(&mut self, effects: &[Effect], took: Duration) {
-        let counts = || {
-            effects.iter().filter_map(|effect| match effect {
-                Effect::Count(count) => Some(count),
-                _ => None,
-            })
-        };
-        let is_evaluation = |count: &&Count| matches!(count, Count::Evaluated { .. });
-        let evaluations = u32::try_from(counts().filter(is_evaluation).count()).unwrap_or(u32::MAX);
-        let each = took / evaluations.max(1);
-        let now = Timestamp::now();
-        for count in counts() {
-            self.count_one(count, each, now);
-        }
-    }
-
-    fn count_one(&mut self, count: &Count, took: Duration, now: Timestamp) {
-        match count {
-            Count::RuleCame { rule } => self.know_rule(rule),
-            Count::RuleWent { rule, conditions } => self.forget_rule(rule, conditions),
-            Count::Looked { answered } => {
-                let result = if *answered {
-                    LOOK_ANSWERED
-                } else {
-                    LOOK_FAILED
-                };
-                self.last_looks.with_label_values(&[result]).inc();
-            }
-            Count::StatusSpared => self.status_unchanged.inc(),
-            Count::StatusCoalesced => self.status_coalesced.inc(),
-            Count::EventDropped => self.events_dropped.inc(),
-            Count::Evaluated { rule }
-            | Count::TurnedUnmet { rule, .. }
-            | Count::Failed { rule, .. }
-            | Count::Undone { rule }
-            | Count::BootstrapCompleted { rule, .. }
-            | Count::Repaired { rule, .. }
-            | Count::RepairBlocked { rule }
-            | Count::RepairFailed { rule } => {
-                if self.known.contains(rule) {
-                    self.count_of_rule(rule, count, took, now);
-                }
-            }
-            Count::Changed(change) => {
-                if self.known.contains(&*change.rule_name) {
-                    self.count_change(change, now);
-                }
-            }
-        }
-    }
-
-    fn count_of_rule(&self, rule: &str, count: &Count, took: Duration, now: Timestamp) {
-        match count {
-            Count::Evaluated { .. } => {
-                let durations = &self.evaluation_duration;
-                durations
-                    .with_label_values(&[rule])
-                    .observe(took.as_secs_f64());
-                let last = self.last_reconciliation.with_label_values(&[rule]);
-                last.set(now.as_duration().as_secs_f64());
-            }
-            Count::TurnedUnmet { condition, .. } => {
-                let labels = [rule, condition];
-                self.condition_failures.with_label_values(&labels).inc();
-            }
-            Count::Failed { reason, .. } => {
-                self.failures.with_label_values(&[rule, reason]).inc();
-            }
-            Count::Undone { .. } => self.taints_undone.with_label_values(&[rule]).inc(),
-            Count::BootstrapCompleted { since, .. } => {
-                self.bootstrap_completed.with_label_values(&[rule]).inc();
-                if let Some(since) = since {
-                    let duration = self.bootstrap_duration.with_label_values(&[rule]);
-                    duration.observe(seconds_between(*since, now));
-                }
-            }
-            Count::Repaired { action, .. } => {
-                self.repairs.with_label_values(&[rule, action]).inc();
-            }
-            Count::RepairBlocked { .. } => self.repairs_blocked.with_label_values(&[rule]).inc(),
-            Count::RepairFailed { .. } => self.repair_failures.with_label_values(&[rule]).inc(),
-            _ => {}
-        }
-    }
-
-    /// Brings the gauges up to date.
-    pub fn survey(&self, survey: &Survey) {
-        self.reset_gauges();
-        self.leader.set(survey.leads.into());
-        self.rules.set(gauge(survey.rules.len()));
-        self.queue_depth.set(gauge(survey.queue_depth));
-        self.writes_in_flight.set(gauge(survey.under_way));
-        self.write_limit.set(gauge(survey.write_limit));
-        for (kind, number) in &survey.objects {
-            let gauges = &self.cache_objects;
-            gauges.with_label_values(&[kind]).set(gauge(*number));
-        }
-        for (kind, number) in &survey.unreadable {
-            let gauges = &self.unreadable_objects;
-            gauges.with_label_values(&[kind]).set(gauge(*number));
-        }
-        for rule in &survey.rules {
-            self.survey_rule(rule);
-        }
-        for ((class, kind, status), number) in &survey.synthesized {
-            let gauges = &self.synthesized_conditions;
-            gauges
-                .with_label_values(&[&**class, &**kind, status])
-                .set(gauge(*number));
-        }
-    }
-
-    fn survey_rule(&self, survey: &RuleSurvey) {
-        let rule = &*survey.rule;
-        for (state, number) in [("held", survey.held), ("released", survey.released)] {
-            if let Some(number) = number {
-                let gauges = &self.rule_nodes;
-                gauges.with_label_values(&[rule, state]).set(gauge(number));
-            }
-        }
-        let Some(states) = survey.states else {
-            return;
-        };
-        for (state, number) in states {
-            let gauges = &self.nodes_by_state;
-            gauges.with_label_values(&[rule, state]).set(gauge(number));
-        }
-        for (gauges, number) in [
-            (&self.shut_out, survey.shut_out),
-            (&self.outside_namespaces, survey.outside_namespaces),
-            (&self.taints_contended, survey.contended),
-        ] {
-            gauges.with_label_values(&[rule]).set(gauge(number));
-        }
-        if let Some(report) = &survey.zones {
-            self.survey_zones(rule, report);
-        }
-        let longest_held = self.longest_held.with_label_values(&[rule]);
-        longest_held.set(survey.longest_held.as_secs_f64());
-    }
-
-    /// Has the counters of a rule start at zero: an increase from nothing is none to Prometheus.
-    fn know_rule(&mut self, rule: &Arc<str>) {
-        self.known.insert(rule.clone());
-        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            self.taint_operations.with_label_values(&[rule, operation]);
-        }
-        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
-            self.failures.with_label_values(&[rule, reason]);
-        }
-        self.bootstrap_completed.with_label_values(&[rule]);
-        self.taints_undone.with_label_values(&[rule]);
-        for action in RepairAction::WORDS {
-            self.repairs.with_label_values(&[&**rule, action]);
-        }
-        self.repairs_blocked.with_label_values(&[rule]);
-        self.repair_failures.with_label_values(&[rule]);
-    }
-
-    /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
-    fn forget_rule(&mut self, rule: &str, conditions: &[Arc<str>]) {
-        self.known.remove(rule);
-        // A series that was never there cannot be removed, which is as good.
-        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            let _ = self
-                .taint_operations
-                .remove_label_values(&[rule, operation]);
-            let _ = self
-                .reconciliation_latency
-                .remove_label_values(&[rule, &latency_operation(operation)]);
-        }
-        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
-            let _ = self.failures.remove_label_values(&[rule, reason]);
-        }
-        for condition in conditions {
-            let _ = self
-                .condition_failures
-                .remove_label_values(&[rule, condition.as_ref()]);
-        }
-        for action in RepairAction::WORDS {
-            let _ = self.repairs.remove_label_values(&[rule, action]);
-        }
-        let _ = self.repairs_blocked.remove_label_values(&[rule]);
-        let _ = self.repair_failures.remove_label_values(&[rule]);
-        let _ = self.taints_undone.remove_label_values(&[rule]);
-        let _ = self.bootstrap_completed.remove_label_values(&[rule]);
-        let _ = self.bootstrap_duration.remove_label_values(&[rule]);
-        let _ = self.evaluation_duration.remove_label_values(&[rule]);
-        let _ = self.last_reconciliation.remove_label_values(&[rule]);
-    }
-
-    /// Empties the gauges that are worked out anew, so that nothing stays of what is gone.
-    fn reset_gauges(&self) {
-        let gauges = [
-            &self.nodes_by_state,
-            &self.rule_nodes,
-            &self.taints_contended,
-            &self.synthesized_conditions,
-            &self.shut_out,
-            &self.outside_namespaces,
-            &self.disruption_waiting,
-            &self.disruption_zone_state,
-            &self.cache_objects,
-            &self.unreadable_objects,
-        ];
-        for gauge in gauges {
-            gauge.reset();
-        }
-        self.longest_held.reset();
-    }
-
-    /// Brings the gauges about the zones of a rule's disruption guard up to date.
-    fn survey_zones(&self, rule: &str, report: &Report) {
-        for zone in &report.zones {
-            let name = zone.zone.to_string();
-            self.disruption_waiting
-                .with_label_values(&[rule, &name])
-                .set(gauge(zone.waiting));
-            self.disruption_zone_state
-                .with_label_values(&[rule, &name, zone.state.as_str()])
-                .set(1);
-        }
-    }
-
-    /// Counts a taint change that has been made.
-    fn count_change(&self, change: &TaintChange, now: Timestamp) {
-        let rule = change.rule_name.as_str();
-        let operation = match change.kind {
-            ChangeKind::Added => OPERATION_ADD,
-            ChangeKind::Removed => OPERATION_REMOVE,
-        };
-        self.taint_operations
-            .with_label_values(&[rule, operation])
-            .inc();
-        if change.gave_up {
-            let action = RepairAction::Release.as_str();
-            self.repairs.with_label_values(&[rule, action]).inc();
-        }
-        if let Some(transition) = change.transition {
-            self.reconciliation_latency
-                .with_label_values(&[rule, &latency_operation(operation)])
-                .observe(seconds_between(transition, now));
-        }
-    }
-
     /// What metrics there are.
     pub fn descriptions(&self) -> Vec<Description> {
         self.registry.descriptions()
@@ -612,32 +352,4 @@ impl Metrics {
     pub fn exposition(&self) -> Response {
         self.registry.exposition()
     }
-}
-
-/// Label of a taint that is put on.
-const OPERATION_ADD: &str = "add";
-/// Label of a taint that is lifted.
-const OPERATION_REMOVE: &str = "remove";
-/// Reason of a taint that could not be put on.
-const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// Reason of a taint that could not be lifted.
-const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
-
-/// What became of a look.
-const LOOK_ANSWERED: &str = "answered";
-const LOOK_FAILED: &str = "failed";
-
-/// The same operation as the latency histogram's label has it.
-fn latency_operation(operation: &str) -> String {
-    format!("{operation}_taint")
-}
-
-/// A number of things as a gauge takes it.
-fn gauge(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Seconds from one time to a later one; 0 where clocks disagree about which is later.
-fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
-    to.duration_since(from).as_secs_f64().max(0.0)
 }

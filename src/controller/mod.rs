@@ -9,12 +9,14 @@
 //! | `events` | notices as Kubernetes Events |
 //! | `lease` | leader election |
 //! | `health` | `/healthz` and `/readyz` |
-//! | `metrics` | Prometheus metrics |
+//! | `metrics`, `counts`, `gauges` | Prometheus metrics: which there are, what happened, how things are |
 //! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
+mod counts;
 mod driver;
 mod events;
+mod gauges;
 mod health;
 mod lease;
 mod limiter;

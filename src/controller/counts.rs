@@ -1,0 +1,250 @@
+//! What has happened once, counted.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::metrics::Metrics;
+use crate::api::RepairAction;
+use crate::engine::io::{Count, EVALUATION_ERROR, Effect};
+use crate::plan::{ChangeKind, TaintChange};
+
+/// Label of a taint that is put on.
+const OPERATION_ADD: &str = "add";
+/// Label of a taint that is lifted.
+const OPERATION_REMOVE: &str = "remove";
+/// Reason of a taint that could not be put on.
+const ADD_TAINT_ERROR: &str = "AddTaintError";
+/// Reason of a taint that could not be lifted.
+const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
+
+/// What became of a look.
+const LOOK_ANSWERED: &str = "answered";
+const LOOK_FAILED: &str = "failed";
+
+/// The same operation as the latency histogram's label has it.
+fn latency_operation(operation: &str) -> String {
+    format!("{operation}_taint")
+}
+
+/// Moves the counters and histograms.
+#[derive(Debug)]
+pub struct Counter {
+    metrics: Metrics,
+    /// The rules there are, by name.
+    known: HashSet<Arc<str>>,
+}
+
+impl Counter {
+    /// Moves these.
+    pub fn new(metrics: Metrics) -> Self {
+        Self {
+            metrics,
+            known: HashSet::new(),
+        }
+    }
+
+    /// Counts what has happened in one turn of the engine, which took so long. Of rules that are gone nothing is counted:
+    /// nothing would take their series away again.
+    pub fn count(&mut self, effects: &[Effect], took: Duration) {
+        let counts = || {
+            effects.iter().filter_map(|effect| match effect {
+                Effect::Count(count) => Some(count),
+                _ => None,
+            })
+        };
+        let is_evaluation = |count: &&Count| matches!(count, Count::Evaluated { .. });
+        let evaluations = u32::try_from(counts().filter(is_evaluation).count()).unwrap_or(u32::MAX);
+        let each = took / evaluations.max(1);
+        let now = Timestamp::now();
+        for count in counts() {
+            self.count_one(count, each, now);
+        }
+    }
+
+    fn count_one(&mut self, count: &Count, took: Duration, now: Timestamp) {
+        match count {
+            Count::RuleCame { rule } => self.know_rule(rule),
+            Count::RuleWent { rule, conditions } => self.forget_rule(rule, conditions),
+            Count::Looked { answered } => {
+                let result = if *answered {
+                    LOOK_ANSWERED
+                } else {
+                    LOOK_FAILED
+                };
+                self.metrics.last_looks.with_label_values(&[result]).inc();
+            }
+            Count::StatusSpared => self.metrics.status_unchanged.inc(),
+            Count::StatusCoalesced => self.metrics.status_coalesced.inc(),
+            Count::EventDropped => self.metrics.events_dropped.inc(),
+            Count::Evaluated { rule }
+            | Count::TurnedUnmet { rule, .. }
+            | Count::Failed { rule, .. }
+            | Count::Undone { rule }
+            | Count::BootstrapCompleted { rule, .. }
+            | Count::Repaired { rule, .. }
+            | Count::RepairBlocked { rule }
+            | Count::RepairFailed { rule } => {
+                if self.known.contains(rule) {
+                    self.count_of_rule(rule, count, took, now);
+                }
+            }
+            Count::Changed(change) => {
+                if self.known.contains(&*change.rule_name) {
+                    self.count_change(change, now);
+                }
+            }
+        }
+    }
+
+    fn count_of_rule(&self, rule: &str, count: &Count, took: Duration, now: Timestamp) {
+        match count {
+            Count::Evaluated { .. } => {
+                let durations = &self.metrics.evaluation_duration;
+                durations
+                    .with_label_values(&[rule])
+                    .observe(took.as_secs_f64());
+                let last = self.metrics.last_reconciliation.with_label_values(&[rule]);
+                last.set(now.as_duration().as_secs_f64());
+            }
+            Count::TurnedUnmet { condition, .. } => {
+                let labels = [rule, condition];
+                self.metrics
+                    .condition_failures
+                    .with_label_values(&labels)
+                    .inc();
+            }
+            Count::Failed { reason, .. } => {
+                self.metrics
+                    .failures
+                    .with_label_values(&[rule, reason])
+                    .inc();
+            }
+            Count::Undone { .. } => self.metrics.taints_undone.with_label_values(&[rule]).inc(),
+            Count::BootstrapCompleted { since, .. } => {
+                self.metrics
+                    .bootstrap_completed
+                    .with_label_values(&[rule])
+                    .inc();
+                if let Some(since) = since {
+                    let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
+                    duration.observe(seconds_between(*since, now));
+                }
+            }
+            Count::Repaired { action, .. } => {
+                self.metrics
+                    .repairs
+                    .with_label_values(&[rule, action])
+                    .inc();
+            }
+            Count::RepairBlocked { .. } => self
+                .metrics
+                .repairs_blocked
+                .with_label_values(&[rule])
+                .inc(),
+            Count::RepairFailed { .. } => self
+                .metrics
+                .repair_failures
+                .with_label_values(&[rule])
+                .inc(),
+            _ => {}
+        }
+    }
+
+    /// Has the counters of a rule start at zero: an increase from nothing is none to Prometheus.
+    fn know_rule(&mut self, rule: &Arc<str>) {
+        self.known.insert(rule.clone());
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            self.metrics
+                .taint_operations
+                .with_label_values(&[rule, operation]);
+        }
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
+            self.metrics.failures.with_label_values(&[rule, reason]);
+        }
+        self.metrics.bootstrap_completed.with_label_values(&[rule]);
+        self.metrics.taints_undone.with_label_values(&[rule]);
+        for action in RepairAction::WORDS {
+            self.metrics.repairs.with_label_values(&[&**rule, action]);
+        }
+        self.metrics.repairs_blocked.with_label_values(&[rule]);
+        self.metrics.repair_failures.with_label_values(&[rule]);
+    }
+
+    /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
+    fn forget_rule(&mut self, rule: &str, conditions: &[Arc<str>]) {
+        self.known.remove(rule);
+        // A series that was never there cannot be removed, which is as good.
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            let _ = self
+                .metrics
+                .taint_operations
+                .remove_label_values(&[rule, operation]);
+            let _ = self
+                .metrics
+                .reconciliation_latency
+                .remove_label_values(&[rule, &latency_operation(operation)]);
+        }
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
+            let _ = self.metrics.failures.remove_label_values(&[rule, reason]);
+        }
+        for condition in conditions {
+            let _ = self
+                .metrics
+                .condition_failures
+                .remove_label_values(&[rule, condition.as_ref()]);
+        }
+        for action in RepairAction::WORDS {
+            let _ = self.metrics.repairs.remove_label_values(&[rule, action]);
+        }
+        let _ = self.metrics.repairs_blocked.remove_label_values(&[rule]);
+        let _ = self.metrics.repair_failures.remove_label_values(&[rule]);
+        let _ = self.metrics.taints_undone.remove_label_values(&[rule]);
+        let _ = self
+            .metrics
+            .bootstrap_completed
+            .remove_label_values(&[rule]);
+        let _ = self.metrics.bootstrap_duration.remove_label_values(&[rule]);
+        let _ = self
+            .metrics
+            .evaluation_duration
+            .remove_label_values(&[rule]);
+        let _ = self
+            .metrics
+            .last_reconciliation
+            .remove_label_values(&[rule]);
+    }
+
+    /// Counts a taint change that has been made.
+    fn count_change(&self, change: &TaintChange, now: Timestamp) {
+        let rule = change.rule_name.as_str();
+        let operation = match change.kind {
+            ChangeKind::Added => OPERATION_ADD,
+            ChangeKind::Removed => OPERATION_REMOVE,
+        };
+        self.metrics
+            .taint_operations
+            .with_label_values(&[rule, operation])
+            .inc();
+        if change.gave_up {
+            let action = RepairAction::Release.as_str();
+            self.metrics
+                .repairs
+                .with_label_values(&[rule, action])
+                .inc();
+        }
+        if let Some(transition) = change.transition {
+            self.metrics
+                .reconciliation_latency
+                .with_label_values(&[rule, &latency_operation(operation)])
+                .observe(seconds_between(transition, now));
+        }
+    }
+}
+
+/// Seconds from one time to a later one; 0 where clocks disagree about which is later.
+fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
+}

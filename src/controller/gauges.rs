@@ -1,0 +1,101 @@
+//! How things are, as gauges: worked out when they are asked for.
+
+use super::metrics::Metrics;
+use crate::engine::{RuleSurvey, Survey};
+use crate::guard::Report;
+
+impl Metrics {
+    /// Brings the gauges up to date.
+    pub fn survey(&self, survey: &Survey) {
+        self.reset_gauges();
+        self.leader.set(survey.leads.into());
+        self.rules.set(gauge(survey.rules.len()));
+        self.queue_depth.set(gauge(survey.queue_depth));
+        self.writes_in_flight.set(gauge(survey.under_way));
+        self.write_limit.set(gauge(survey.write_limit));
+        for (kind, number) in &survey.objects {
+            let gauges = &self.cache_objects;
+            gauges.with_label_values(&[kind]).set(gauge(*number));
+        }
+        for (kind, number) in &survey.unreadable {
+            let gauges = &self.unreadable_objects;
+            gauges.with_label_values(&[kind]).set(gauge(*number));
+        }
+        for rule in &survey.rules {
+            self.survey_rule(rule);
+        }
+        for ((class, kind, status), number) in &survey.synthesized {
+            let gauges = &self.synthesized_conditions;
+            gauges
+                .with_label_values(&[&**class, &**kind, status])
+                .set(gauge(*number));
+        }
+    }
+
+    fn survey_rule(&self, survey: &RuleSurvey) {
+        let rule = &*survey.rule;
+        for (state, number) in [("held", survey.held), ("released", survey.released)] {
+            if let Some(number) = number {
+                let gauges = &self.rule_nodes;
+                gauges.with_label_values(&[rule, state]).set(gauge(number));
+            }
+        }
+        let Some(states) = survey.states else {
+            return;
+        };
+        for (state, number) in states {
+            let gauges = &self.nodes_by_state;
+            gauges.with_label_values(&[rule, state]).set(gauge(number));
+        }
+        for (gauges, number) in [
+            (&self.shut_out, survey.shut_out),
+            (&self.outside_namespaces, survey.outside_namespaces),
+            (&self.taints_contended, survey.contended),
+        ] {
+            gauges.with_label_values(&[rule]).set(gauge(number));
+        }
+        if let Some(report) = &survey.zones {
+            self.survey_zones(rule, report);
+        }
+        let longest_held = self.longest_held.with_label_values(&[rule]);
+        longest_held.set(survey.longest_held.as_secs_f64());
+    }
+
+    /// Empties the gauges that are worked out anew, so that nothing stays of what is gone.
+    fn reset_gauges(&self) {
+        let gauges = [
+            &self.nodes_by_state,
+            &self.rule_nodes,
+            &self.taints_contended,
+            &self.synthesized_conditions,
+            &self.shut_out,
+            &self.outside_namespaces,
+            &self.disruption_waiting,
+            &self.disruption_zone_state,
+            &self.cache_objects,
+            &self.unreadable_objects,
+        ];
+        for gauge in gauges {
+            gauge.reset();
+        }
+        self.longest_held.reset();
+    }
+
+    /// Brings the gauges about the zones of a rule's disruption guard up to date.
+    fn survey_zones(&self, rule: &str, report: &Report) {
+        for zone in &report.zones {
+            let name = zone.zone.to_string();
+            self.disruption_waiting
+                .with_label_values(&[rule, &name])
+                .set(gauge(zone.waiting));
+            self.disruption_zone_state
+                .with_label_values(&[rule, &name, zone.state.as_str()])
+                .set(1);
+        }
+    }
+}
+
+/// A number of things as a gauge takes it.
+fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
