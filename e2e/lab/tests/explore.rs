@@ -25,5 +25,9 @@ fn no_law_is_broken_whatever_goes_wrong() {
     let tally = explorer.tally();
     println!("{tally}\n{}", pace(tally.schedules(), began.elapsed()));
     let findings: Vec<_> = explorer.findings().map(ToString::to_string).collect();
-    assert!(findings.is_empty(), "with seed {seed}:\n{}", findings.join("\n"));
+    assert!(
+        findings.is_empty(),
+        "with seed {seed}:\n{}",
+        findings.join("\n")
+    );
 }

@@ -1,9 +1,11 @@
 //! Somebody who puts taints of his own on nodes and takes them off again, always writing the whole list, as it was when he
 //! read it some time before.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::ask::{merge, node_key, set_taints, taints};
+use super::ask::{merge, name, node_key, set_taints, taints};
 use super::due::Due;
 use crate::Part;
 use crate::sim::actor::Actor;
@@ -23,6 +25,8 @@ pub struct Foreign {
     /// How long after he has read a node he writes it.
     lag: Time,
     due: Due<Task>,
+    /// The nodes as he has read them.
+    reads: Vec<Arc<Value>>,
 }
 
 /// How he writes.
@@ -40,35 +44,11 @@ enum Task {
         node: String,
         adds: bool,
     },
+    /// Writes what was made of this one of his reads.
     Write {
-        node: String,
+        read: usize,
         adds: bool,
-        read: Read,
     },
-}
-
-/// A node as it was read. All are alike to the order of tasks.
-#[derive(Debug)]
-struct Read(Value);
-
-impl PartialEq for Read {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Read {}
-
-impl PartialOrd for Read {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Read {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl Foreign {
@@ -79,6 +59,7 @@ impl Foreign {
             manner,
             lag,
             due: Due::default(),
+            reads: Vec::new(),
         }
     }
 
@@ -107,12 +88,12 @@ impl Foreign {
         let answer = match self.manner {
             Manner::Careful => set_taints(cluster, FOREIGN, read, &list),
             Manner::Careless => {
-                let key = node_key(super::ask::name(read));
+                let key = node_key(name(read));
                 let patch = json!({"spec": {"taints": list}});
                 merge(cluster, FOREIGN, &key, Part::Main, patch)
             }
         };
-        answer.is_ok_and(|_| true)
+        answer.is_ok()
     }
 }
 
@@ -130,15 +111,17 @@ impl Actor for Foreign {
         while let Some(task) = self.due.take(now) {
             match task {
                 Task::Read { node, adds } => {
-                    let Some(read) = cluster.get(&node_key(&node)) else {
+                    let Some(node) = cluster.get(&node_key(&node)) else {
                         continue;
                     };
-                    let read = Read((**read).clone());
-                    self.due
-                        .at(now + self.lag, Task::Write { node, adds, read });
+                    let read = self.reads.len();
+                    self.reads.push(node.clone());
+                    self.due.at(now + self.lag, Task::Write { read, adds });
                 }
-                Task::Write { node, adds, read } => {
-                    if !self.write(cluster, &read.0, adds) {
+                Task::Write { read, adds } => {
+                    let read = self.reads[read].clone();
+                    if !self.write(cluster, &read, adds) {
+                        let node = name(&read).to_owned();
                         self.due.at(now + ms(50), Task::Read { node, adds });
                     }
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::ask::{is_going, items, text};
+use super::ask::{is_going, items, name, text};
 use super::due::Soon;
 use super::placement::{admits, selects};
 use crate::sim::actor::Actor;
@@ -56,7 +56,7 @@ impl Actor for Scheduler {
             let feasible = nodes
                 .iter()
                 .filter(|node| admits(node, tolerations) && selects(&pod["spec"], node));
-            let names = feasible.map(|node| super::ask::name(node));
+            let names = feasible.map(|node| name(node));
             let load = |name: &&str| loads.get(*name).copied().unwrap_or_default();
             let Some(node) = names.min_by_key(load).map(str::to_owned) else {
                 continue;

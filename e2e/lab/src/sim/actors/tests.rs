@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, has_taint, is_going, items, name, text};
+use super::ask::{condition, has_taint, is_going, items, name, node_key, text, uid};
 use super::*;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::Cluster;
@@ -60,7 +60,7 @@ impl Stage {
     }
 
     fn node(&self, name: &str) -> Option<&Value> {
-        let node = self.cluster.get(&super::ask::node_key(name));
+        let node = self.cluster.get(&node_key(name));
         node.map(|node| &**node)
     }
 
@@ -217,10 +217,10 @@ fn a_node_is_not_ready_while_it_reboots_and_another_one_when_it_returns() {
         assert_eq!(what(&stage, "n-0"), rebooted, "{at:?}");
         assert_eq!(what(&stage, "n-1"), replaced, "{at:?}");
     }
-    let states = stage.cluster.history(&super::ask::node_key("n-1"));
+    let states = stage.cluster.history(&node_key("n-1"));
     let uids: std::collections::BTreeSet<_> = states
         .iter()
-        .filter_map(|state| Some(super::ask::uid(state.object.as_ref()?).to_owned()))
+        .filter_map(|state| Some(uid(state.object.as_ref()?).to_owned()))
         .collect();
     assert_eq!(uids.len(), 2);
 }
@@ -240,7 +240,7 @@ fn drivers_register_with_the_node_that_is_there_and_go_with_it() {
         let found = csi_node.map_or(0, |it| items(&it["spec"]["drivers"]).len());
         assert_eq!(found, drivers, "{at:?}");
     }
-    let owner = super::ask::uid(stage.node("n-0").unwrap()).to_owned();
+    let owner = uid(stage.node("n-0").unwrap()).to_owned();
     let csi_node = stage.cluster.get(&Key::cluster(Kind::CsiNode, "n-0"));
     assert_eq!(
         csi_node.unwrap()["metadata"]["ownerReferences"][0]["uid"],
@@ -256,7 +256,7 @@ fn a_claim_becomes_a_node_and_is_replaced_when_it_is_deleted() {
         startup_taints: vec![json!({"key": "example.com/startup", "effect": "NoSchedule"})],
     };
     let claim = Key::cluster(Kind::NodeClaim, "default-1");
-    let lift = |key: &str| (super::ask::node_key(key), json!({"spec": {"taints": null}}));
+    let lift = |key: &str| (node_key(key), json!({"spec": {"taints": null}}));
     let (first, lifted) = lift("default-1");
     let operator = Operator::default()
         .edits(s(25), first, lifted)

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::ends::{closed, gated, put_on, there};
 use super::objects::{COMPONENTS_READY, GATE, READY, daemon_set, place, rule};
 use super::{Base, booting, joining, with, workload};
-use crate::sim::actors::{Deed, Kubelets, Operator, Reporter};
+use crate::sim::actors::{Deed, Kubelets, Lifecycle, Operator, Reporter};
 use crate::sim::time::{ms, s};
 
 pub(super) const ALL: &[Base] = &[
@@ -111,6 +111,24 @@ pub(super) const ALL: &[Base] = &[
             gated(cluster, GATE, 3)?;
             there(cluster, &["n-0", "n-2"])?;
             closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "lost",
+        "a kubelet dies, and its node is given up after a while",
+        s(90),
+        |cluster, _| {
+            let rule = rule("alive").continuous().waits_for("Ready", "True");
+            place(cluster, rule.object());
+            let kubelets = joining(3).then(s(20), "n-1", Deed::Die);
+            vec![
+                Box::new(kubelets),
+                Box::new(Lifecycle::default().loses(s(70), "n-1")),
+            ]
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &["n-1"])
         },
     ),
     Base::new(

@@ -137,6 +137,8 @@ impl Kubelets {
         let node = state.machine.node(state.boot, &not_ready);
         // There is none of this name: nothing can be refused.
         let _ = create(cluster, KUBELET, node_key(&name), node);
+        // Pods of an earlier node of this name are its own now.
+        self.restart_pods(cluster, &name, rng);
     }
 
     fn boot(&mut self, cluster: &mut Cluster, name: &str, rng: &mut Rng) {

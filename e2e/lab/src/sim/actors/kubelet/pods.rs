@@ -39,7 +39,7 @@ impl Kubelets {
         self.due.at(now + after, Task::Start(key.clone()));
     }
 
-    /// After its machine has booted, a kubelet starts all its pods again.
+    /// After its machine has booted, a kubelet starts all pods again that are bound to its node.
     pub(super) fn restart_pods(&mut self, cluster: &mut Cluster, node: &str, rng: &mut Rng) {
         for (key, pod) in pods_on(cluster, node) {
             if is_going(&pod) {
