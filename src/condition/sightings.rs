@@ -189,6 +189,20 @@ impl Sightings {
         }))
     }
 
+    /// Whether nobody has seen the reporter of this condition write since its silence is counted, and by its own clock it
+    /// wrote last before this time.
+    #[must_use]
+    pub fn is_unproven(&self, kind: &str, before: Timestamp) -> bool {
+        self.heartbeat(kind).is_some_and(|heartbeat| {
+            let has_moved = heartbeat
+                .moved
+                .is_some_and(|moved| moved > heartbeat.first_seen);
+            let is_old =
+                matches!(heartbeat.last_write, LastWrite::Wrote(_, Some(at)) if at < before);
+            is_old && !has_moved
+        })
+    }
+
     /// Whether the condition has been seen to be written since the present boot was seen.
     #[must_use]
     pub fn is_written_in_this_boot(&self, kind: &str) -> bool {

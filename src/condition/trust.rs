@@ -21,6 +21,9 @@ pub struct Trust {
     pub sees_heartbeats: bool,
     /// When the node was seen to have rebooted: what is from before does not count.
     pub rebooted: Option<Timestamp>,
+    /// Whether the node is closed by the rule's taint: who finds it so does not open it on the word of a reporter that
+    /// may have been silent for long.
+    pub is_closed: bool,
 }
 
 impl Trust {
@@ -82,6 +85,13 @@ impl Trust {
         let stale_at = sightings
             .silent_since(kind)
             .and_then(|since| since.checked_add(timeout.as_std()).ok());
+        let oldest = now.checked_sub(timeout.as_std()).unwrap_or(Timestamp::MIN);
+        if self.is_closed && sightings.is_unproven(kind, oldest) {
+            return Condition::new(
+                ConditionStatus::Unknown,
+                Detail::HeartbeatMissed { timeout },
+            );
+        }
         match stale_at {
             Some(stale_at) if stale_at <= now => Condition {
                 transition: Some(stale_at),
@@ -178,6 +188,7 @@ mod tests {
                 heartbeat_timeout: timeout,
                 sees_heartbeats,
                 rebooted: Some(at(100)),
+                is_closed: false,
             };
             let judged = trust.judge(&condition, &rebooted(followed_at), at(100 + after));
             assert_eq!(judged.status == ConditionStatus::True, believed, "{name}");

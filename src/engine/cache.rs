@@ -108,6 +108,8 @@ pub struct Cache {
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
     unsynced: Set<Watch>,
+    /// Whether the clock was set since all nodes were known last: nobody can tell for how long they could not be seen.
+    clock_was_set: bool,
     relists: Relists,
     dirty: Dirty,
     rules_changed: bool,
@@ -155,6 +157,7 @@ impl Cache {
             rules_differ: true,
             rule_generation: 1,
             unsynced,
+            clock_was_set: false,
             relists: Relists::default(),
             dirty: Dirty::default(),
             rules_changed: false,

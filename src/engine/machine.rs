@@ -279,7 +279,7 @@ impl Engine {
             if self.cache.has_dirty() || permitted == 0 {
                 return;
             }
-            let granted = self.rules.grant_closures(self.out.steady);
+            let granted = self.rules.grant_closures(&self.cache, self.out.steady);
             if granted.is_empty() {
                 break;
             }
@@ -364,7 +364,9 @@ impl Engine {
         work.conditions
             .publish(node, &plan.conditions, is_busy, queue, &mut self.out);
         let kinds = plan.look;
-        let is_in_doubt = !kinds.is_empty() || plan.postponed == Some(Postponed::InDoubt);
+        let is_in_doubt = !kinds.is_empty()
+            || plan.postponed == Some(Postponed::InDoubt)
+            || (!cluster.doubts.is_empty() && plan.waits_for_a_guard());
         let known = Known {
             cluster,
             state,

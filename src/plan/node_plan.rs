@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::change::{ChangeKind, TaintChange};
 use super::conditions::ConditionChanges;
+use super::decision::{Decision, WaitReason};
 use super::doubts::Doubts;
 use super::few::Few;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Standing};
 use super::waiting::Waiting;
 use crate::object::{NodeClaim, Taint};
 use crate::repair::{Deadline, Postponed, Remedy, Verdict};
@@ -41,6 +42,16 @@ pub struct NodePlan<'a> {
 }
 
 impl<'a> NodePlan<'a> {
+    /// Whether a rule would close the node if its disruption guard let it.
+    #[must_use]
+    pub fn waits_for_a_guard(&self) -> bool {
+        let waits = |outcome: &Outcome<'_>| {
+            let waiting = Decision::Wait(WaitReason::Disruption);
+            matches!(outcome.standing, Standing::Governs(decision) if decision == waiting)
+        };
+        self.outcomes.iter().any(waits)
+    }
+
     /// The claim to delete, so that a new node takes the place of this one, and what the rule found that has it deleted.
     /// One claim, one repair: of several rules the first does it.
     #[must_use]

@@ -63,6 +63,7 @@ impl<'a> Draft<'a> {
                 heartbeat_timeout: spec.heartbeat_timeout,
                 sees_heartbeats: !self.doubts().nodes,
                 rebooted,
+                is_closed: tainted,
             };
             let evaluation = evaluate(spec, &Facts { trust, ..*facts });
             let patience = self.patience(*contender, &evaluation, tainted, owners, facts.now);

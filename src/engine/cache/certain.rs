@@ -29,6 +29,9 @@ impl Cache {
 
     /// Takes in that all of a kind is known now; answers how long it was not, where it was in doubt.
     pub(super) fn certain(&mut self, watch: Watch, now: Instant) -> Option<Duration> {
+        if watch == Watch::Nodes {
+            self.clock_was_set = false;
+        }
         let blind = self.certainty.confirmed(watch, now)?;
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.settling.sees_again(blind, now);
@@ -47,7 +50,8 @@ impl Cache {
             Duration::ZERO
         };
         let came = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
-        Some(came).filter(|_| !self.unsynced.contains(&Watch::Nodes))
+        let is_known = !self.clock_was_set && !self.unsynced.contains(&Watch::Nodes);
+        is_known.then_some(came)
     }
 
     /// Finds out what is in doubt at this time, and until when nobody is repaired. Nothing is decided before that is known.
@@ -100,6 +104,7 @@ impl Cache {
             entry.joined = None;
             entry.sightings.measure_anew(now);
         }
+        self.clock_was_set = true;
         self.mark_all();
     }
 

@@ -12,8 +12,8 @@ use crate::engine::io::{Count, EVALUATION_ERROR};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::{Failure, Record};
 use crate::object::Node;
-use crate::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
-use crate::rule::{Rule, RuleSet};
+use crate::plan::{ChangeKind, Doubts, NodePlan, Outcome, TaintChange};
+use crate::rule::{CompiledSpec, Rule, RuleSet};
 
 /// The reason of a taint that could not be put on.
 const ADD_TAINT_ERROR: &str = "AddTaintError";
@@ -141,20 +141,20 @@ impl Rules {
         self.works.get(&rule.uid).is_none_or(|work| work.is_new)
     }
 
-    /// UIDs of those of the rules that let the node be closed now, of those that have a guard.
+    /// UIDs of those of the rules that let the node be closed now, of those that have a guard. While anything is in doubt
+    /// that a rule goes by, none is: its guard counts all of its nodes.
     pub fn may_close(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
-        let rules = cache.cluster().rules.rules();
-        let may_close = |uid: &&Arc<str>| {
-            let work = self.works.get(*uid);
+        let cluster = cache.cluster();
+        let may_close = |rule: &&Arc<Rule>| {
+            let work = self.works.get(&rule.uid);
             work.and_then(|work| work.closures.as_ref())
                 .is_some_and(|closures| closures.may_close(node))
+                && !is_in_doubt(rule, cluster.doubts)
         };
-        selecting
-            .iter()
-            .map(|index| &rules[*index].uid)
-            .filter(may_close)
-            .cloned()
-            .collect()
+        let rules = cluster.rules.rules();
+        let selecting = selecting.iter().map(|index| &rules[*index]);
+        let closing = selecting.filter(may_close);
+        closing.map(|rule| rule.uid.clone()).collect()
     }
 
     /// Notes that a rule's taint has been put on a node.
@@ -165,15 +165,20 @@ impl Rules {
         }
     }
 
-    /// The nodes that may be closed from now on. Every node has to have been evaluated: the guards count them all.
-    pub fn grant_closures(&mut self, steady: Timestamp) -> Vec<Arc<str>> {
-        let closures = self
-            .works
-            .values_mut()
-            .filter_map(|work| work.closures.as_mut());
-        closures
-            .flat_map(|closures| closures.grant(steady))
-            .collect()
+    /// The nodes that may be closed from now on. Every node has to have been evaluated: the guards count them all, as they
+    /// are. A rule that goes by anything that is in doubt lets none go.
+    pub fn grant_closures(&mut self, cache: &Cache, steady: Timestamp) -> Vec<Arc<str>> {
+        let cluster = cache.cluster();
+        let mut granted = Vec::new();
+        for rule in cluster.rules.rules() {
+            if let Some(work) = self.works.get_mut(&rule.uid)
+                && let Some(closures) = &mut work.closures
+                && !is_in_doubt(rule, cluster.doubts)
+            {
+                granted.extend(closures.grant(steady));
+            }
+        }
+        granted
     }
 
     /// When a guard may let another node go.
@@ -186,6 +191,12 @@ impl Rules {
         next.min()
             .map(|at| now + crate::engine::io::until(at, steady))
     }
+}
+
+/// Whether anything is in doubt that a rule goes by.
+fn is_in_doubt(rule: &Rule, doubts: Doubts) -> bool {
+    let about = |spec: &CompiledSpec| doubts.about(spec);
+    !rule.active().map(about).unwrap_or_default().is_empty()
 }
 
 impl RuleWork {

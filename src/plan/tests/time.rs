@@ -74,6 +74,23 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
 }
 
 #[test]
+fn who_finds_a_closed_node_does_not_open_it_on_the_word_of_a_reporter_that_is_silent() {
+    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let gated = |node: NodeBuilder| gated_by(node, "r");
+    let old = gated(network("True", -9000, -9000));
+    let found = world(&old).rule(&rule).restarted(&old, at(1000));
+    assert_eq!(writes(&found.clone().now(at(1001))), [""; 0]);
+    let beats = gated(network("True", -9000, 1050));
+    assert_eq!(
+        writes(&found.sees(&beats, at(1100)).now(at(1101))),
+        RELEASED
+    );
+    let recent = gated(network("True", -9000, 900));
+    let found = world(&recent).rule(&rule).restarted(&recent, at(1000));
+    assert_eq!(writes(&found.now(at(1001))), RELEASED);
+}
+
+#[test]
 fn a_synthesized_condition_has_no_heartbeat() {
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)

@@ -193,6 +193,18 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
 }
 
 #[test]
+fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_known() {
+    let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
+    let mut cache = synced(&node("n"), &regating());
+    cache.measure_anew(at(60));
+    cache.see(Seen::Put(Object::Node(node("late").object())), now(11));
+    assert_eq!(joined(&cache, "late"), None);
+    cache.see(Seen::Confirmed(Watch::Nodes, 0), now(12));
+    cache.see(Seen::Put(Object::Node(node("new").object())), now(13));
+    assert_eq!(joined(&cache, "new"), Some(at(13)));
+}
+
+#[test]
 fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for index in 0..100 {
