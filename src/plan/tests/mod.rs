@@ -14,6 +14,7 @@ mod orphans;
 mod parts;
 mod plan;
 mod publishing;
+mod several;
 mod time;
 
 use crate::object::Taint;

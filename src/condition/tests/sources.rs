@@ -1,0 +1,322 @@
+//! CSI drivers, classes of their own, resources, and what the Node reports itself.
+
+use super::{CNI_MISSING, COMPONENTS, DRIVERS, assert_lack, cni, cni_pod, worker};
+use crate::api::ConditionStatus;
+use crate::testing::{
+    Answer, Builder, GATE, PodBuilder, configured_world, csi_node, daemon_set, pod, rule, world,
+};
+
+#[test]
+fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
+    let driver_pod = |driver: &str| cni_pod().waits_for_driver(driver);
+    let with = |pod: PodBuilder| world(&worker()).pod(&pod);
+    let both = || driver_pod("b.csi").waits_for_driver("a.csi");
+    for (name, world, expected) in [
+        ("no CSINode, nothing wanted", with(cni_pod()), None),
+        (
+            "no CSINode",
+            with(driver_pod("a.csi")),
+            Some("CSI driver a.csi is not registered on this node"),
+        ),
+        (
+            "no driver",
+            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1")),
+            Some("CSI driver a.csi is not registered on this node"),
+        ),
+        (
+            "another driver",
+            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1").driver("b.csi")),
+            Some("CSI driver a.csi is not registered on this node"),
+        ),
+        (
+            "registered",
+            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1").driver("a.csi")),
+            None,
+        ),
+        (
+            "registered on an earlier node of the name",
+            with(driver_pod("a.csi"))
+                .csi_node(&csi_node("worker-1").owned_by("older").driver("a.csi")),
+            Some("CSI driver a.csi is not registered on this node"),
+        ),
+        (
+            "two wanted, none registered",
+            with(both()),
+            Some("CSI drivers a.csi, b.csi are not registered on this node"),
+        ),
+        (
+            "two wanted, one registered",
+            with(both()).csi_node(&csi_node("worker-1").driver("a.csi")),
+            Some("CSI driver b.csi is not registered on this node"),
+        ),
+        (
+            "two wanted and registered",
+            with(both()).csi_node(&csi_node("worker-1").driver("a.csi").driver("b.csi")),
+            None,
+        ),
+        (
+            "wanted by two pods",
+            with(driver_pod("a.csi"))
+                .pod(&pod("kube-system/y").critical().waits_for_driver("a.csi")),
+            Some("CSI driver a.csi is not registered on this node"),
+        ),
+        (
+            "wanted by a finished pod",
+            with(driver_pod("a.csi").phase("Succeeded")),
+            None,
+        ),
+        (
+            "wanted by a terminating pod",
+            with(driver_pod("a.csi").deleting()),
+            None,
+        ),
+        (
+            "wanted by a pod without the label",
+            with(pod("x/y").waits_for_driver("a.csi")),
+            None,
+        ),
+        (
+            "another annotation",
+            with(cni_pod().annotation("node.gardener.cloud/wait-for", "a.csi")),
+            None,
+        ),
+    ] {
+        assert_lack(name, &world, DRIVERS, expected);
+    }
+}
+
+/// A class for nodes with GPUs, beside Gardener's, that asks for the drivers' volume counts.
+const TWO_CLASSES: &str = "
+criticalComponentClasses:
+- name: gardener
+  selector: {matchLabels: {node.gardener.cloud/critical-component: 'true'}}
+  namespaces: ['*']
+  conditionPrefix: node.gardener.cloud/
+  csiAnnotationPrefix: node.gardener.cloud/wait-for-csi-node-
+- name: gpu
+  selector: {matchExpressions: [{key: gpu.example.com/part, operator: Exists}]}
+  namespaces: [gpu-system]
+  conditionPrefix: gpu.example.com/
+  csiAnnotationPrefix: gpu.example.com/wait-for-
+  requireCSIAllocatable: true
+";
+
+#[test]
+fn a_class_may_ask_for_the_volume_count_of_a_driver() {
+    let gpu_pod = pod("gpu-system/driver")
+        .label("gpu.example.com/part", "driver")
+        .annotation("gpu.example.com/wait-for-a", "a.csi")
+        .annotation("gpu.example.com/wait-for-b", "b.csi");
+    let world = || configured_world(&worker(), TWO_CLASSES).pod(&gpu_pod);
+    let csi = || csi_node("worker-1");
+    for (name, world, expected) in [
+        (
+            "both without a count",
+            world().csi_node(&csi().driver("b.csi").driver("a.csi")),
+            Some("CSI drivers a.csi, b.csi report no allocatable count on this node"),
+        ),
+        (
+            "one without a count",
+            world().csi_node(&csi().driver("b.csi").counted_driver("a.csi")),
+            Some("CSI driver b.csi reports no allocatable count on this node"),
+        ),
+        (
+            "both with a count",
+            world().csi_node(&csi().counted_driver("b.csi").counted_driver("a.csi")),
+            None,
+        ),
+        (
+            "one missing, one without a count",
+            world().csi_node(&csi().driver("a.csi")),
+            Some("CSI driver b.csi is not registered on this node"),
+        ),
+    ] {
+        assert_lack(
+            name,
+            &world,
+            "gpu.example.com/CSIDriversRegistered",
+            expected,
+        );
+    }
+}
+
+#[test]
+fn a_class_is_about_its_own_components_only() {
+    let gpu = daemon_set("gpu-system/driver")
+        .label("gpu.example.com/part", "driver")
+        .template_label("gpu.example.com/part", "driver");
+    let elsewhere = daemon_set("default/driver")
+        .label("gpu.example.com/part", "driver")
+        .template_label("gpu.example.com/part", "driver");
+    let both = daemon_set("gpu-system/both")
+        .critical()
+        .label("gpu.example.com/part", "both")
+        .template_label("gpu.example.com/part", "both");
+    let world = || configured_world(&worker(), TWO_CLASSES);
+    let gpu_missing = Some("DaemonSet gpu-system/driver has no pod on this node");
+    let both_missing = Some("DaemonSet gpu-system/both has no pod on this node");
+    for (name, world, gardener, gpu) in [
+        (
+            "Gardener's",
+            world().daemon_set(&cni()),
+            Some(CNI_MISSING),
+            None,
+        ),
+        (
+            "the GPU class's",
+            world().daemon_set(&gpu),
+            None,
+            gpu_missing,
+        ),
+        (
+            "in no namespace of the class",
+            world().daemon_set(&elsewhere),
+            None,
+            None,
+        ),
+        (
+            "of both",
+            world().daemon_set(&both),
+            both_missing,
+            both_missing,
+        ),
+        (
+            "a pod in no namespace of the class",
+            world().pod(&pod("default/driver-1").of(&elsewhere)),
+            None,
+            None,
+        ),
+        (
+            "one of each",
+            world().daemon_set(&cni()).daemon_set(&gpu),
+            Some(CNI_MISSING),
+            gpu_missing,
+        ),
+    ] {
+        assert_lack(name, &world, COMPONENTS, gardener);
+        assert_lack(name, &world, "gpu.example.com/CriticalComponentsReady", gpu);
+    }
+}
+
+#[test]
+fn a_gate_of_one_class_shuts_nothing_out_of_another() {
+    let gate = rule("gate").waits_for("gpu.example.com/CriticalComponentsReady");
+    let world = configured_world(&worker().taint(GATE, "NoSchedule"), TWO_CLASSES)
+        .daemon_set(&cni())
+        .rule(&gate);
+    assert_lack("Gardener's", &world, COMPONENTS, Some(CNI_MISSING));
+}
+
+#[test]
+fn components_are_asked_about_in_gardeners_order() {
+    let missing_driver = "CSI driver a.csi is not registered on this node";
+    let base = || world(&worker()).daemon_set(&cni());
+    let waiting = || cni_pod().waits_for_driver("a.csi");
+    for (name, world, expected) in [
+        ("no pod", base(), Some(CNI_MISSING)),
+        (
+            "a pod that is not Ready and waits for a driver",
+            base().pod(&waiting()),
+            Some("pod kube-system/cni-1 is not Ready"),
+        ),
+        (
+            "a pod that waits for a driver",
+            base().pod(&waiting().ready()),
+            Some(missing_driver),
+        ),
+        (
+            "everything",
+            base()
+                .pod(&waiting().ready())
+                .csi_node(&csi_node("worker-1").driver("a.csi")),
+            None,
+        ),
+    ] {
+        assert_lack(name, &world, COMPONENTS, expected);
+    }
+}
+
+#[test]
+fn drivers_and_resources_are_asked_about_by_name() {
+    let gpus = |count| worker().allocatable("nvidia.com/gpu", count);
+    let driver = "csidriver.nodegate.dev/a.csi";
+    let resource = "resource.nodegate.dev/nvidia.com/gpu";
+    let no_driver = Some("CSI driver a.csi is not registered on this node");
+    let no_gpu = Some("this node has no nvidia.com/gpu to allocate");
+    for (name, world, kind, expected) in [
+        ("no CSINode", world(&worker()), driver, no_driver),
+        (
+            "another driver",
+            world(&worker()).csi_node(&csi_node("worker-1").driver("b.csi")),
+            driver,
+            no_driver,
+        ),
+        (
+            "registered on an earlier node of the name",
+            world(&worker()).csi_node(&csi_node("worker-1").owned_by("older").driver("a.csi")),
+            driver,
+            no_driver,
+        ),
+        (
+            "registered",
+            world(&worker()).csi_node(&csi_node("worker-1").driver("a.csi")),
+            driver,
+            None,
+        ),
+        ("no such resource", world(&worker()), resource, no_gpu),
+        ("none of the resource", world(&gpus("0")), resource, no_gpu),
+        ("some of the resource", world(&gpus("8")), resource, None),
+        (
+            "a resource of Kubernetes' own",
+            world(&worker().allocatable("hugepages-2Mi", "64Mi")),
+            "resource.nodegate.dev/hugepages-2Mi",
+            None,
+        ),
+    ] {
+        assert_lack(name, &world, kind, expected);
+    }
+}
+
+#[test]
+fn what_the_node_reports_under_a_reserved_prefix_does_not_count() {
+    for kind in [
+        COMPONENTS,
+        "node.gardener.cloud/Other",
+        "csidriver.nodegate.dev/a.csi",
+        "resource.nodegate.dev/nvidia.com/gpu",
+    ] {
+        let node = worker().condition(kind, "True");
+        let answer = world(&node)
+            .daemon_set(&cni())
+            .condition(kind)
+            .map(|answer| answer.status);
+        assert_ne!(answer, Some(ConditionStatus::True), "{kind}");
+    }
+    let unmade = world(&worker().condition("node.gardener.cloud/Other", "True"));
+    assert_eq!(unmade.condition("node.gardener.cloud/Other"), None);
+}
+
+#[test]
+fn what_the_node_reports_otherwise_counts_as_it_is() {
+    let reported = |status: &str| {
+        let condition = serde_json::json!({
+            "type": "NetworkReady", "status": status, "reason": "Why", "message": "because",
+        });
+        world(&worker().condition_with(condition)).condition("NetworkReady")
+    };
+    for (status, expected) in [
+        ("True", ConditionStatus::True),
+        ("False", ConditionStatus::False),
+        ("Unknown", ConditionStatus::Unknown),
+        ("", ConditionStatus::Unknown),
+    ] {
+        let answer = Answer {
+            status: expected,
+            reason: "Why".into(),
+            message: "because".into(),
+            recheck: None,
+        };
+        assert_eq!(reported(status), Some(answer), "{status:?}");
+    }
+    assert_eq!(world(&worker()).condition("NetworkReady"), None);
+}

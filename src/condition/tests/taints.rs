@@ -1,0 +1,227 @@
+//! Which taints shut a `DaemonSet` out, and which are looked through.
+
+use super::{CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, worker};
+use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
+
+#[test]
+fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
+    let gpu = |effect| worker().taint_with("example.com/gpu", "yes", effect);
+    for (name, node, daemon_set, expected) in [
+        ("NoSchedule", gpu("NoSchedule"), cni(), false),
+        ("NoExecute", gpu("NoExecute"), cni(), false),
+        ("PreferNoSchedule", gpu("PreferNoSchedule"), cni(), true),
+        (
+            "tolerated by key",
+            gpu("NoSchedule"),
+            cni().toleration("{key: example.com/gpu, operator: Exists}"),
+            true,
+        ),
+        (
+            "tolerated by value",
+            gpu("NoSchedule"),
+            cni().toleration("{key: example.com/gpu, value: 'yes', effect: NoSchedule}"),
+            true,
+        ),
+        (
+            "tolerated with another value",
+            gpu("NoSchedule"),
+            cni().toleration("{key: example.com/gpu, value: 'no'}"),
+            false,
+        ),
+        (
+            "tolerated with another effect",
+            gpu("NoExecute"),
+            cni().toleration("{key: example.com/gpu, operator: Exists, effect: NoSchedule}"),
+            false,
+        ),
+        (
+            "everything tolerated",
+            gpu("NoExecute"),
+            cni().toleration("{operator: Exists}"),
+            true,
+        ),
+        (
+            "one of two tolerated",
+            gpu("NoSchedule").taint("example.com/other", "NoSchedule"),
+            cni().toleration("{key: example.com/gpu, operator: Exists}"),
+            false,
+        ),
+        (
+            "out of service, which an administrator says",
+            worker().taint("node.kubernetes.io/out-of-service", "NoExecute"),
+            cni(),
+            false,
+        ),
+    ] {
+        assert_meant_for(name, &node, &daemon_set, expected);
+    }
+}
+
+#[test]
+fn a_taint_that_will_go_is_looked_through() {
+    let lifecycle = [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/unschedulable",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/unregistered",
+    ];
+    let configured = [
+        "node.cilium.io/agent-not-ready",
+        "ebs.csi.aws.com/agent-not-ready",
+        "efs.csi.aws.com/agent-not-ready",
+        "node.gardener.cloud/critical-components-not-ready",
+    ];
+    for key in lifecycle.into_iter().chain(configured) {
+        for effect in ["NoSchedule", "NoExecute"] {
+            let world = world(&worker().taint(key, effect)).daemon_set(&cni());
+            assert_lack(key, &world, SCHEDULED, Some(CNI_MISSING));
+        }
+    }
+}
+
+#[test]
+fn a_configured_taint_key_may_be_a_prefix() {
+    let config = "passingTaints: [example.com/startup-*, example.com/exact]";
+    for (key, expected) in [
+        ("example.com/startup-network", true),
+        ("example.com/startup-", true),
+        ("example.com/start", false),
+        ("example.com/exact", true),
+        ("example.com/exactly", false),
+        ("node.cilium.io/agent-not-ready", false),
+    ] {
+        let node = worker().taint(key, "NoSchedule");
+        let world = configured_world(&node, config).daemon_set(&cni());
+        assert_lack(key, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+    }
+}
+
+#[test]
+fn a_taint_that_a_rule_manages_is_looked_through() {
+    let network = || rule("network").waits_for("NetworkReady");
+    let elsewhere = |rule: RuleBuilder| rule.selects("pool", "other");
+    let gated = || worker().taint(GATE, "NoSchedule");
+    for (name, node, rule, expected) in [
+        ("managed here", gated(), network(), true),
+        (
+            "managed on other nodes",
+            gated(),
+            elsewhere(network()),
+            true,
+        ),
+        ("only lifted", gated(), network().remove_only(), true),
+        (
+            "of a rule that is being deleted",
+            gated(),
+            network().deleting(),
+            true,
+        ),
+        ("of a dry run", gated(), network().dry_run(), false),
+        (
+            "of a rule that cannot act yet",
+            gated(),
+            network().without_finalizer(),
+            true,
+        ),
+        (
+            "of a rule that cannot be used",
+            gated(),
+            rule("broken"),
+            false,
+        ),
+        (
+            "with another effect",
+            worker().taint(GATE, "NoExecute"),
+            network(),
+            false,
+        ),
+        (
+            "with another value",
+            worker().taint_with(GATE, "other", "NoSchedule"),
+            network(),
+            true,
+        ),
+    ] {
+        let world = world(&node).daemon_set(&cni()).rule(&rule);
+        assert_lack(name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+    }
+}
+
+#[test]
+fn a_taint_left_by_a_rule_that_is_gone_is_looked_through() {
+    let node = worker()
+        .dated_taint("readiness.k8s.io/old", "NoSchedule")
+        .owned_by("old", "readiness.k8s.io/old", "NoSchedule");
+    let world = world(&node).daemon_set(&cni());
+    assert_lack("orphan", &world, SCHEDULED, Some(CNI_MISSING));
+}
+
+#[test]
+fn a_daemon_set_that_the_gate_itself_shuts_out_is_left_out() {
+    let gate = || rule("gate").waits_for(COMPONENTS);
+    let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    for (name, rule, daemon_set, expected) in [
+        ("intolerant", gate(), cni(), false),
+        ("tolerant", gate(), tolerant(), true),
+        (
+            "a gate that waits for something else",
+            rule("gate").waits_for("Ready"),
+            cni(),
+            true,
+        ),
+        (
+            "a gate of other nodes",
+            gate().selects("pool", "other"),
+            cni(),
+            true,
+        ),
+        ("a gate that only lifts", gate().remove_only(), cni(), false),
+        (
+            "a gate of the other effect",
+            gate().taint(GATE, "NoExecute"),
+            cni(),
+            false,
+        ),
+        (
+            "a gate that repels nobody",
+            gate().taint(GATE, "PreferNoSchedule"),
+            cni(),
+            true,
+        ),
+        (
+            "tolerant of another value",
+            gate(),
+            cni().toleration(&format!("{{key: {GATE}, value: other}}")),
+            false,
+        ),
+    ] {
+        let absent = world(&worker()).daemon_set(&daemon_set).rule(&rule);
+        let effect = absent.rules()[0].spec.as_ref().unwrap().effect;
+        let present = worker().taint(GATE, effect.as_str());
+        let present = world(&present).daemon_set(&daemon_set).rule(&rule);
+        for (when, world) in [
+            ("while the taint is there", present),
+            ("while it is not", absent),
+        ] {
+            let name = format!("{name}, {when}");
+            assert_lack(&name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+        }
+    }
+}
+
+#[test]
+fn a_daemon_set_that_tolerates_only_the_gate_is_waited_for_on_a_newborn_node() {
+    let node = worker()
+        .taint("node.kubernetes.io/not-ready", "NoSchedule")
+        .taint(GATE, "NoSchedule");
+    let cni = cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    let world = world(&node)
+        .daemon_set(&cni)
+        .rule(&rule("gate").waits_for(COMPONENTS));
+    assert_lack("newborn", &world, COMPONENTS, Some(CNI_MISSING));
+}

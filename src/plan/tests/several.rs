@@ -1,0 +1,293 @@
+//! What several rules make of one taint, and what becomes of it when one of them goes.
+
+use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
+use crate::plan::{ChangeKind, Decision, Standing};
+use crate::testing::{Builder, GATE, World, at, rule, world};
+
+const OTHER: &str = "readiness.k8s.io/other";
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
+    let deleted = || gate("r").deleting();
+    let lifted = &["-gate:NoSchedule", "-taint-added-by-r-uid"][..];
+    for (name, node, rules, expected) in [
+        (
+            "unmet, owned: lift",
+            gated_by(unmet(), "r"),
+            vec![deleted()],
+            lifted,
+        ),
+        (
+            "unmet, not owned: lift",
+            gated(unmet()),
+            vec![deleted()],
+            &["-gate:NoSchedule"][..],
+        ),
+        ("absent: nothing", unmet(), vec![deleted()], &[]),
+        (
+            "annotation left: drop it",
+            unmet().owned_by("r", GATE, "NoSchedule"),
+            vec![deleted()],
+            &["-taint-added-by-r-uid"],
+        ),
+        (
+            "both completion annotations go",
+            unmet().completed("r-uid").completed("r").completed("other"),
+            vec![deleted().bootstrap_only()],
+            &["-bootstrap-completed-r", "-bootstrap-completed-r-uid"],
+        ),
+        (
+            "completion annotations go from nodes that it does not select",
+            unmet().completed("r-uid"),
+            vec![deleted().bootstrap_only().selects("pool", "other")],
+            &["-bootstrap-completed-r-uid"],
+        ),
+        (
+            "another deletion's completion stays",
+            unmet().completed("other-uid"),
+            vec![deleted()],
+            &[],
+        ),
+        (
+            "dry run: leave the taint",
+            gated(unmet()),
+            vec![deleted().dry_run()],
+            &[],
+        ),
+        (
+            "dry run that added the taint before it became one: nobody else would ever lift it",
+            gated_by(unmet(), "r"),
+            vec![deleted().dry_run()],
+            lifted,
+        ),
+        (
+            "remove-only: leave the taint",
+            gated(unmet()).completed("r-uid"),
+            vec![deleted().remove_only()],
+            &["-bootstrap-completed-r-uid"],
+        ),
+        (
+            "remove-only that took over a taint of ours: nobody else would ever lift it",
+            gated_by(unmet(), "r"),
+            vec![deleted().remove_only()],
+            lifted,
+        ),
+        (
+            "conflicted: leave the taint to the rule that governs",
+            gated_by(unmet(), "first"),
+            vec![gate("first"), deleted().created(at(1))],
+            &[],
+        ),
+        (
+            "governed by a newer rule: hand over",
+            gated_by(unmet(), "r"),
+            vec![deleted(), gate("second").created(at(1))],
+            &["-taint-added-by-r-uid", "+taint-added-by-second-uid"],
+        ),
+        (
+            "governed by a newer rule whose conditions are met: that rule's decision",
+            gated_by(met(), "r").completed("r-uid"),
+            vec![deleted(), gate("second").created(at(1)).bootstrap_only()],
+            &[
+                "-gate:NoSchedule",
+                "-taint-added-by-r-uid",
+                "-bootstrap-completed-r-uid",
+                "+bootstrap-completed-second-uid",
+            ],
+        ),
+        (
+            "governed by a newer rule, taint not owned: that rule adopts it",
+            gated(unmet()),
+            vec![deleted(), gate("second").created(at(1))],
+            &["+taint-added-by-second-uid"],
+        ),
+        (
+            "a newer dry run does not take over",
+            gated_by(unmet(), "r"),
+            vec![deleted(), gate("second").created(at(1)).dry_run()],
+            lifted,
+        ),
+        (
+            "a newer rule about other nodes does not take over",
+            gated_by(unmet(), "r"),
+            vec![
+                deleted(),
+                gate("second").created(at(1)).selects("pool", "other"),
+            ],
+            lifted,
+        ),
+        (
+            "two deleted: one lift",
+            gated_by(unmet(), "r"),
+            vec![deleted(), gate("second").created(at(1)).deleting()],
+            lifted,
+        ),
+        (
+            "unreadable: lift what it owns",
+            gated_by(unmet(), "r"),
+            vec![rule("r").deleting()],
+            lifted,
+        ),
+        (
+            "an annotation that cannot be read goes too",
+            gated(unmet()).annotation("nodegate.dev/taint-added-by-r-uid", "r"),
+            vec![deleted()],
+            lifted,
+        ),
+    ] {
+        assert_writes(name, &node, &rules, expected);
+    }
+}
+
+#[test]
+fn the_oldest_rule_governs_a_taint() {
+    let second = || gate("a").created(at(1));
+    let first = || rule("b").waits_for("Other");
+    let standings = |world: &World| -> Vec<String> {
+        let plan = world.plan();
+        plan.outcomes
+            .iter()
+            .map(|outcome| match outcome.standing {
+                Standing::Governs(decision) => format!("{}: {decision:?}", outcome.rule.name),
+                Standing::DryRun(decision) => format!("{}: dry {decision:?}", outcome.rule.name),
+                Standing::Conflicted { with } => {
+                    format!("{}: conflicts with {}", outcome.rule.name, with.name)
+                }
+            })
+            .collect()
+    };
+    for (name, rules, expected, written) in [
+        (
+            "by creation time",
+            [first(), second()],
+            ["b: Gate", "a: conflicts with b"],
+            &["+gate:NoSchedule", "+taint-added-by-b-uid"][..],
+        ),
+        (
+            "by name at the same time",
+            [first(), gate("a")],
+            [
+                "a: Open { completes_bootstrap: false }",
+                "b: conflicts with a",
+            ],
+            &[],
+        ),
+        (
+            "a dry run governs nothing",
+            [first().dry_run(), second()],
+            ["b: dry Gate", "a: Open { completes_bootstrap: false }"],
+            &[],
+        ),
+    ] {
+        let world = world(&met()).with_rules(&rules);
+        assert_eq!(standings(&world), expected, "{name}");
+        assert_eq!(writes(&world), written, "{name}");
+    }
+    let conflicted = world(&gated_by(met(), "b")).with_rules(&[first(), second()]);
+    assert_eq!(
+        writes(&conflicted),
+        [""; 0],
+        "a conflicted rule lifts nothing"
+    );
+    let apart = world(&met()).with_rules(&[first(), second().taint(GATE, "NoExecute")]);
+    assert_eq!(
+        standings(&apart),
+        ["b: Gate", "a: Open { completes_bootstrap: false }"],
+        "another effect is another taint"
+    );
+    let alone = world(&met()).with_rules(&[first().deleting(), second()]);
+    assert_eq!(
+        standings(&alone),
+        ["a: Open { completes_bootstrap: false }"],
+        "a deleted rule has no outcome"
+    );
+}
+
+#[test]
+fn an_older_rule_that_comes_to_govern_takes_the_taint_over() {
+    let first = gate("first");
+    let second = gate("second").created(at(1));
+    assert_writes(
+        "unmet",
+        &gated_by(unmet(), "second"),
+        &[first, second],
+        &["+taint-added-by-first-uid", "-taint-added-by-second-uid"],
+    );
+}
+
+#[test]
+fn a_held_taint_that_nobody_here_added_is_adopted() {
+    for (name, node, rule, expected) in [
+        ("held, nobody's", gated(unmet()), gate("r"), true),
+        ("held, ours", gated_by(unmet(), "r"), gate("r"), false),
+        (
+            "held, of a rule that is gone",
+            gated_by(unmet(), "gone"),
+            gate("r"),
+            false,
+        ),
+        ("added now", unmet(), gate("r"), false),
+        ("released", gated(met()), gate("r"), false),
+        ("a dry run", gated(unmet()), gate("r").dry_run(), false),
+    ] {
+        let world = world(&node).rule(&rule);
+        assert_eq!(world.plan().outcomes[0].adopts, expected, "{name}");
+    }
+}
+
+#[test]
+fn all_rules_of_a_node_are_one_plan() {
+    let node = met()
+        .taint("example.com/first", "NoSchedule")
+        .taint_with(OTHER, "x", "NoExecute")
+        .taint_with("example.com/last", "y", "PreferNoSchedule")
+        .owned_by("other", OTHER, "NoExecute");
+    let world = world(&node).with_rules(&[
+        rule("r").waits_for("Missing"),
+        gate("other").taint(OTHER, "NoExecute").bootstrap_only(),
+        gate("third").taint("readiness.k8s.io/third", "NoSchedule"),
+    ]);
+    let plan = world.plan();
+    let taints: Vec<_> = plan
+        .taints
+        .as_ref()
+        .unwrap()
+        .iter()
+        .map(|taint| taint.key.as_str())
+        .collect();
+    assert_eq!(taints, ["example.com/first", "example.com/last", GATE]);
+    assert_eq!(plan.taints.as_ref().unwrap()[1].value, "y");
+    assert_eq!(
+        writes(&world),
+        [
+            "+gate:NoSchedule",
+            "-other:NoExecute",
+            "-taint-added-by-other-uid",
+            "+taint-added-by-r-uid",
+            "+bootstrap-completed-other-uid",
+        ]
+    );
+    let completes_bootstrap = |rule: &str| {
+        plan.outcomes.iter().any(|outcome| {
+            let governs =
+                |decision: Decision| *outcome.rule.name == *rule && decision.completes_bootstrap();
+            matches!(outcome.standing, Standing::Governs(decision) if governs(decision))
+        })
+    };
+    let changes: Vec<_> = plan
+        .changes
+        .iter()
+        .map(|change| {
+            let rule = change.rule_name.as_str();
+            (change.kind, rule, completes_bootstrap(rule))
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            (ChangeKind::Added, "r", false),
+            (ChangeKind::Removed, "other", true)
+        ]
+    );
+}

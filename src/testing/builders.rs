@@ -1,0 +1,391 @@
+//! Builders of objects, each written down in a line.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER, TAINT_ADDED_BY_PREFIX};
+use crate::condition::CriticalComponentClass;
+use crate::object::{
+    CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, PodObject, RuleObject,
+};
+use crate::rule::Rule;
+/// The taint key of rules that do not name another.
+pub const GATE: &str = "readiness.k8s.io/gate";
+
+/// A moment, so many seconds after the one in which nodes are created unless a test says otherwise.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_767_225_600 + seconds).unwrap()
+}
+
+/// Parses YAML, which in tests is shorter than JSON.
+pub(super) fn yaml<T: DeserializeOwned>(text: &str) -> T {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn decode<T: DeserializeOwned>(json: &Value) -> T {
+    serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
+}
+
+fn push(list: &mut Value, element: Value) {
+    if list.is_null() {
+        *list = json!([]);
+    }
+    list.as_array_mut().unwrap().push(element);
+}
+
+/// Metadata that goes by a namespace and name such as `kube-system/cni`.
+fn namespaced(key: &str) -> Value {
+    let (namespace, name) = key.split_once('/').unwrap();
+    json!({ "namespace": namespace, "name": name, "uid": format!("{name}-uid") })
+}
+
+/// What every builder can say about the metadata of its object.
+pub trait Builder: Sized {
+    fn json(&mut self) -> &mut Value;
+
+    fn label(mut self, key: &str, value: &str) -> Self {
+        self.json()["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.json()["metadata"]["annotations"][key] = json!(value);
+        self
+    }
+
+    fn created(mut self, time: Timestamp) -> Self {
+        self.json()["metadata"]["creationTimestamp"] = json!(time);
+        self
+    }
+
+    fn deleting(mut self) -> Self {
+        self.json()["metadata"]["deletionTimestamp"] = json!(at(0));
+        self
+    }
+}
+
+macro_rules! builder {
+    ($( $(#[$attr:meta])* $name:ident )+) => {
+        $(
+            $(#[$attr])*
+            #[derive(Debug, Clone)]
+            pub struct $name(Value);
+
+            impl Builder for $name {
+                fn json(&mut self) -> &mut Value {
+                    &mut self.0
+                }
+            }
+        )+
+    };
+}
+
+builder! {
+    /// A Node.
+    NodeBuilder
+    /// A `DaemonSet`.
+    DaemonSetBuilder
+    /// A pod.
+    PodBuilder
+    /// A `CSINode`.
+    CsiNodeBuilder
+    /// A `NodeReadinessRule`.
+    RuleBuilder
+}
+
+/// A Linux node that was created at [`at`]`(0)`.
+pub fn node(name: &str) -> NodeBuilder {
+    NodeBuilder(json!({ "metadata": { "name": name, "uid": format!("{name}-uid") } }))
+        .created(at(0))
+        .label("kubernetes.io/os", "linux")
+}
+
+impl NodeBuilder {
+    /// Adds a taint without a value.
+    pub fn taint(self, key: &str, effect: &str) -> Self {
+        self.taint_with(key, "", effect)
+    }
+
+    /// Adds a taint as a controller does that notes when.
+    pub fn dated_taint(mut self, key: &str, effect: &str) -> Self {
+        let taint = json!({ "key": key, "effect": effect, "timeAdded": at(0) });
+        push(&mut self.0["spec"]["taints"], taint);
+        self
+    }
+
+    pub fn taint_with(mut self, key: &str, value: &str, effect: &str) -> Self {
+        let mut taint = json!({ "key": key, "effect": effect });
+        if !value.is_empty() {
+            taint["value"] = json!(value);
+        }
+        push(&mut self.0["spec"]["taints"], taint);
+        self
+    }
+
+    pub fn condition(self, kind: &str, status: &str) -> Self {
+        self.condition_with(json!({ "type": kind, "status": status }))
+    }
+
+    pub fn condition_with(mut self, condition: Value) -> Self {
+        push(&mut self.0["status"]["conditions"], condition);
+        self
+    }
+
+    pub fn boot_id(mut self, id: &str) -> Self {
+        self.0["status"]["nodeInfo"]["bootID"] = json!(id);
+        self
+    }
+
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.0["metadata"]["uid"] = json!(uid);
+        self
+    }
+
+    pub fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
+        self.0["status"]["allocatable"][resource] = json!(quantity);
+        self
+    }
+
+    /// Notes that the rule of this name added the taint.
+    pub fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
+        let value =
+            format!(r#"{{"rule-name":"{rule}","taint-key":"{key}","taint-effect":"{effect}"}}"#);
+        self.annotation(&format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"), &value)
+    }
+
+    /// Notes that the node completed its bootstrap under the rule with this UID or, as older releases did it, of
+    /// this name.
+    pub fn completed(self, rule: &str) -> Self {
+        self.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{rule}"), "{}")
+    }
+
+    /// This state of the node has that version.
+    pub fn version(mut self, version: u64) -> Self {
+        self.0["metadata"]["resourceVersion"] = json!(version.to_string());
+        self
+    }
+
+    /// As the API server shows it.
+    pub fn object(&self) -> NodeObject {
+        decode(&self.0)
+    }
+
+    pub fn build(&self) -> Node {
+        self.object().read().unwrap()
+    }
+}
+
+/// A `DaemonSet`, by namespace and name.
+pub fn daemon_set(key: &str) -> DaemonSetBuilder {
+    DaemonSetBuilder(json!({ "metadata": namespaced(key), "spec": { "template": {} } }))
+}
+
+impl DaemonSetBuilder {
+    fn template(&mut self) -> &mut Value {
+        &mut self.0["spec"]["template"]
+    }
+
+    pub fn template_label(mut self, key: &str, value: &str) -> Self {
+        self.template()["metadata"]["labels"][key] = json!(value);
+        self
+    }
+
+    /// Puts Gardener's label on the `DaemonSet` and on its pods.
+    pub fn critical(self) -> Self {
+        self.label(CRITICAL, "true")
+            .template_label(CRITICAL, "true")
+    }
+
+    /// Sets fields of the pod template's spec, given in YAML.
+    pub fn pod_spec(mut self, fields: &str) -> Self {
+        for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
+            self.template()["spec"][field] = value;
+        }
+        self
+    }
+
+    pub fn node_selector(mut self, key: &str, value: &str) -> Self {
+        self.template()["spec"]["nodeSelector"][key] = json!(value);
+        self
+    }
+
+    /// Adds a toleration, given in YAML.
+    pub fn toleration(mut self, toleration: &str) -> Self {
+        push(
+            &mut self.template()["spec"]["tolerations"],
+            yaml(toleration),
+        );
+        self
+    }
+
+    pub fn object(&self) -> DaemonSetObject {
+        decode(&self.0)
+    }
+
+    pub fn build(&self) -> DaemonSet {
+        self.object().read().unwrap()
+    }
+}
+
+/// Gardener's label for critical components.
+pub const CRITICAL: &str = "node.gardener.cloud/critical-component";
+
+/// A pod on `worker-1` that is not Ready, by namespace and name.
+pub fn pod(key: &str) -> PodBuilder {
+    PodBuilder(json!({ "metadata": namespaced(key) })).on("worker-1")
+}
+
+impl PodBuilder {
+    pub fn on(mut self, node: &str) -> Self {
+        self.0["spec"]["nodeName"] = json!(node);
+        self
+    }
+
+    pub fn critical(self) -> Self {
+        self.label(CRITICAL, "true")
+    }
+
+    /// Makes it a pod of this `DaemonSet`, with the labels of its template.
+    pub fn of(mut self, daemon_set: &DaemonSetBuilder) -> Self {
+        let meta = &daemon_set.0["metadata"];
+        self.0["metadata"]["labels"] =
+            daemon_set.0["spec"]["template"]["metadata"]["labels"].clone();
+        self.0["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "name": meta["name"], "uid": meta["uid"],
+            "controller": true,
+        }]);
+        self
+    }
+
+    /// As the API server shows it.
+    pub fn object(&self) -> PodObject {
+        decode(&self.0)
+    }
+
+    pub fn phase(mut self, phase: &str) -> Self {
+        self.0["status"]["phase"] = json!(phase);
+        self
+    }
+
+    /// Ready since shortly after nodes are created.
+    pub fn ready(self) -> Self {
+        self.ready_since(at(10))
+    }
+
+    pub fn ready_since(mut self, time: Timestamp) -> Self {
+        self.0["status"]["conditions"] =
+            json!([{ "type": "Ready", "status": "True", "lastTransitionTime": time }]);
+        self
+    }
+
+    /// Makes the pod wait for a CSI driver, by an annotation of Gardener's.
+    pub fn waits_for_driver(self, driver: &str) -> Self {
+        let key = format!("node.gardener.cloud/wait-for-csi-node-{driver}");
+        self.annotation(&key, driver)
+    }
+}
+
+/// A `CSINode` that belongs to the [`node`] of its name.
+pub fn csi_node(name: &str) -> CsiNodeBuilder {
+    CsiNodeBuilder(json!({ "metadata": { "name": name } })).owned_by(&format!("{name}-uid"))
+}
+
+impl CsiNodeBuilder {
+    pub fn owned_by(mut self, node_uid: &str) -> Self {
+        let name = self.0["metadata"]["name"].clone();
+        self.0["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid }]);
+        self
+    }
+
+    /// Adds a driver that does not say how many volumes it can attach.
+    pub fn driver(mut self, name: &str) -> Self {
+        push(&mut self.0["spec"]["drivers"], json!({ "name": name }));
+        self
+    }
+
+    /// Adds a driver that says how many volumes it can attach.
+    pub fn counted_driver(mut self, name: &str) -> Self {
+        let driver = json!({ "name": name, "allocatable": { "count": 25 } });
+        push(&mut self.0["spec"]["drivers"], driver);
+        self
+    }
+
+    pub fn build(&self) -> CsiNode {
+        decode::<CsiNodeObject>(&self.0).read().unwrap()
+    }
+}
+
+/// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule`, that has its finalizer.
+pub fn rule(name: &str) -> RuleBuilder {
+    RuleBuilder(json!({
+        "metadata": { "name": name, "uid": format!("{name}-uid"), "finalizers": [FINALIZER] },
+        "spec": {
+            "conditions": [],
+            "enforcementMode": "continuous",
+            "nodeSelector": { "matchLabels": { "kubernetes.io/os": "linux" } },
+        },
+    }))
+    .created(at(0))
+    .taint(GATE, "NoSchedule")
+}
+
+impl RuleBuilder {
+    /// Sets fields of the spec, given in YAML.
+    pub fn spec(mut self, fields: &str) -> Self {
+        for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
+            self.0["spec"][field] = value;
+        }
+        self
+    }
+
+    /// Adds a condition that has to be `True`.
+    pub fn waits_for(mut self, kind: &str) -> Self {
+        push(
+            &mut self.0["spec"]["conditions"],
+            json!({ "type": kind, "requiredStatus": "True" }),
+        );
+        self
+    }
+
+    pub fn taint(mut self, key: &str, effect: &str) -> Self {
+        self.0["spec"]["taint"] = json!({ "key": key, "effect": effect });
+        self
+    }
+
+    pub fn bootstrap_only(self) -> Self {
+        self.spec("enforcementMode: bootstrap-only")
+    }
+
+    pub fn remove_only(self) -> Self {
+        self.spec("taintPolicy: remove-only")
+    }
+
+    pub fn dry_run(self) -> Self {
+        self.spec("dryRun: true")
+    }
+
+    /// Selects the nodes with this label instead of all Linux nodes.
+    pub fn selects(mut self, key: &str, value: &str) -> Self {
+        self.0["spec"]["nodeSelector"] = json!({ "matchLabels": { key: value } });
+        self
+    }
+
+    pub fn without_finalizer(mut self) -> Self {
+        self.0["metadata"]["finalizers"] = json!([]);
+        self
+    }
+
+    /// As the API server shows it.
+    pub fn object(&self) -> RuleObject {
+        decode(&self.0)
+    }
+
+    pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
+        let object = self.object();
+        Rule::compile(&object.metadata, object.spec, classes).seen(None, Timestamp::MIN)
+    }
+}

@@ -1,0 +1,13 @@
+//! Builders for tests of what decides: objects written down in a line, and a [`World`] around one node.
+//!
+//! Every builder holds the JSON of an object and decodes it through its wire type, so that a test sees what the
+//! controller would see. Nothing here is part of the product.
+
+mod builders;
+mod world;
+
+pub use builders::{
+    Builder, CRITICAL, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, at, csi_node,
+    daemon_set, node, pod, rule,
+};
+pub use world::{Answer, World, configured_world, world};
