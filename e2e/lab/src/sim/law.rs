@@ -29,8 +29,7 @@ pub struct Report {
     pub leads_since: Option<Time>,
     /// Since when its watches have shown everything once.
     pub synced_since: Option<Time>,
-    /// When a watch of this process first showed a node, by its UID, or showed it first after the process began to lead; by
-    /// whichever was later.
+    /// Since when a process that leads and whose watches have shown everything once has known a node, by its UID.
     pub nodes_seen: BTreeMap<String, Time>,
     /// Writes that were sent while another one to the same object was under way.
     pub doubled: Vec<(Time, Key)>,

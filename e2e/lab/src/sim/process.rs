@@ -681,9 +681,6 @@ impl<'a> Process<'a> {
                 self.inputs.push(Input::Leads);
                 self.report.leads_since = Some(now);
                 world.note(self.id(), || "leads".into());
-                for seen in self.report.nodes_seen.values_mut() {
-                    *seen = now;
-                }
             }
             (None, _) => {}
         }
@@ -701,6 +698,10 @@ impl<'a> Process<'a> {
     }
 
     fn note_nodes(&mut self, now: Time) {
+        // Nothing is decided by others, nor before everything has been seen once.
+        if self.report.synced_since.is_none() || self.report.leads_since.is_none() {
+            return;
+        }
         let seen = &mut self.report.nodes_seen;
         for feed in &self.feeds {
             // In one life there are only ever more of them.
