@@ -20,6 +20,9 @@ pub trait Machine {
 
     /// Whether nothing is under way.
     fn is_idle(&self) -> bool;
+
+    /// Tells how things are, as gauges show it; of interest is only that it can.
+    fn survey(&self, _now: Now) {}
 }
 
 /// Makes what a process runs as it starts.
@@ -46,5 +49,9 @@ impl Machine for Engine {
 
     fn is_idle(&self) -> bool {
         Engine::is_idle(self)
+    }
+
+    fn survey(&self, now: Now) {
+        let _ = Engine::survey(self, now);
     }
 }

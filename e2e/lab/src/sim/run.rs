@@ -157,6 +157,10 @@ impl<'a> Run<'a> {
             let end = self.calm_since() + self.scenario.settles;
             if next > end {
                 self.world.cluster.advance(end);
+                for process in &self.processes {
+                    let survey = process.survey(end);
+                    survey.map_err(|defect| self.violation("the engine works", defect.0))?;
+                }
                 return self.judge(true);
             }
             self.world.cluster.advance(next);

@@ -2,10 +2,12 @@
 //! for as long as the product asks for, confirm at a bookmark or at the end of a quiet watch, and are begun anew where they
 //! break off.
 
+mod source;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use nodegate::engine::io::{Object, Seen};
+use nodegate::engine::io::Seen;
 use nodegate::engine::kind::Watch;
 use serde_json::Value;
 
@@ -13,8 +15,8 @@ use super::cluster::{Change, Cluster};
 use super::rng::Rng;
 use super::settings::Settings;
 use super::time::{Time, ms, s};
-use super::transport::decoded;
-use crate::{Event, EventType, Key, Kind, Selector};
+use crate::{Event, EventType, Key};
+use source::{Source, revision, wrapped};
 
 /// How long the API server keeps a watch open.
 const LENGTH: Time = s(15);
@@ -61,14 +63,6 @@ pub struct Feed {
     /// The UIDs of the nodes that have been shown in this life.
     nodes: BTreeSet<String>,
     rng: Rng,
-}
-
-/// What is watched.
-#[derive(Debug)]
-struct Source {
-    kind: Kind,
-    namespace: Option<String>,
-    selector: Selector,
 }
 
 #[derive(Debug)]
@@ -118,37 +112,6 @@ impl Stream {
 impl Feed {
     /// All watches of a process with these settings.
     pub fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
-        let source = |kind| Source {
-            kind,
-            namespace: None,
-            selector: Selector::default(),
-        };
-        let mut watches = vec![
-            (Watch::Nodes, source(Kind::Node)),
-            (Watch::CsiNodes, source(Kind::CsiNode)),
-            (Watch::Rules, source(Kind::NodeReadinessRule)),
-        ];
-        for (index, class) in settings.classes.iter().enumerate() {
-            let labels = Selector::default().labels(&class.selector.to_string());
-            let labels = labels.expect("a class's selector is one of the API server's");
-            let bound = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
-            let pods = labels.clone().fields(bound);
-            let pods = Source {
-                kind: Kind::Pod,
-                namespace: class.namespaces.single().map(str::to_owned),
-                selector: pods.expect("pods are selected by these fields"),
-            };
-            let daemon_sets = Source {
-                selector: labels,
-                ..source(Kind::DaemonSet)
-            };
-            watches.push((Watch::Pods(index), pods));
-            watches.push((Watch::DaemonSets(index), daemon_sets));
-        }
-        if settings.enable_karpenter {
-            watches.push((Watch::NodeClaims, source(Kind::NodeClaim)));
-            watches.push((Watch::NodePools, source(Kind::NodePool)));
-        }
         let feed = |(watch, source)| Self {
             watch,
             source,
@@ -166,7 +129,7 @@ impl Feed {
             nodes: BTreeSet::new(),
             rng: rng.fork(),
         };
-        watches.into_iter().map(feed).collect()
+        Source::all(settings).into_iter().map(feed).collect()
     }
 
     /// What is watched.
@@ -492,49 +455,4 @@ impl Feed {
         let (until, by) = self.late;
         if now < until { usual + by } else { usual }
     }
-}
-
-impl Source {
-    fn covers(&self, key: &Key) -> bool {
-        let namespace = self.namespace.as_ref();
-        namespace.is_none_or(|it| *it == key.namespace)
-    }
-
-    fn event(&self, change: &Change) -> Option<Event> {
-        if !self.covers(&change.key) {
-            return None;
-        }
-        let change = crate::watch::Change {
-            revision: change.revision,
-            key: change.key.clone(),
-            before: change.before.clone(),
-            after: change.after.clone(),
-        };
-        change.seen_through(&self.selector)
-    }
-
-    fn key(&self, object: &Value) -> Key {
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-        Key::namespaced(self.kind, text("namespace"), text("name"))
-    }
-}
-
-fn revision(object: &Value) -> u64 {
-    let version = object["metadata"]["resourceVersion"].as_str();
-    version
-        .and_then(|version| version.parse().ok())
-        .unwrap_or_default()
-}
-
-/// An object as the engine is shown it.
-fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
-    Some(match watch {
-        Watch::Nodes => Object::Node(decoded(object).ok()?),
-        Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
-        Watch::Pods(class) => Object::Pod(class, decoded(object).ok()?),
-        Watch::DaemonSets(class) => Object::DaemonSet(class, decoded(object).ok()?),
-        Watch::Rules => Object::Rule(decoded(object).ok()?),
-        Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
-        Watch::NodePools => Object::NodePool(decoded(object).ok()?),
-    })
 }

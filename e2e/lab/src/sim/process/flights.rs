@@ -1,0 +1,202 @@
+//! The requests under way: each reaches the API server after a moment, where it may be refused or lost, and so may its answer.
+
+use nodegate::engine::RequestError;
+use nodegate::engine::io::{Answer, Request, RequestId};
+
+use super::{Process, World};
+use crate::sim::cluster::Who;
+use crate::sim::fault::{Fault, Side, Trouble};
+use crate::sim::time::{Time, ms, s};
+use crate::sim::transport::{carry, is_of_status, is_write, target};
+
+/// How long a request may take.
+pub(super) const DEADLINE: Time = s(10);
+/// How many of a hundred requests a storm hits.
+pub(super) const STORM: usize = 85;
+
+/// A request under way.
+pub(super) struct Flight {
+    pub(super) id: RequestId,
+    pub(super) life: u32,
+    pub(super) request: Request,
+    pub(super) sent: Time,
+    pub(super) stage: Stage,
+    pub(super) fate: Fate,
+}
+
+pub(super) enum Stage {
+    /// It reaches the API server then.
+    Sent(Time),
+    /// Its answer comes then.
+    Answered(Time, Result<Answer, RequestError>),
+}
+
+/// What becomes of a request that a fault names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Usual,
+    /// Its process dies once it has been carried out.
+    Kills {
+        down: Time,
+    },
+    AnswerLost {
+        done: bool,
+    },
+}
+
+impl Process<'_> {
+    /// What the API server does with the requests that have reached it.
+    pub(super) fn carry_requests(&mut self, world: &mut World<'_>) {
+        let now = world.cluster.now();
+        let mut killed = None;
+        let mut flights = std::mem::take(&mut self.flights);
+        for flight in &mut flights {
+            if matches!(flight.stage, Stage::Sent(at) if at <= now) {
+                let (after, result) = self.carry(flight, world);
+                flight.stage = Stage::Answered(after, result);
+                if let Fate::Kills { down } = flight.fate
+                    && flight.life == self.life
+                {
+                    killed = Some(down);
+                }
+            }
+        }
+        let life = self.life;
+        flights.retain(|flight| flight.life == life || matches!(flight.stage, Stage::Sent(_)));
+        self.flights = flights;
+        if let Some(down) = killed {
+            self.die(world, down);
+        }
+    }
+
+    /// Carries one request out; answers when its answer comes, and what it is.
+    pub(super) fn carry(
+        &mut self,
+        flight: &Flight,
+        world: &mut World<'_>,
+    ) -> (Time, Result<Answer, RequestError>) {
+        let now = world.cluster.now();
+        let soon = now + self.latency();
+        let late = (flight.sent + DEADLINE).max(soon);
+        let timed_out = || (late, Err(RequestError::TimedOut(DEADLINE)));
+        if now < self.cut_off_until {
+            if self.rng.chance(50) {
+                return timed_out();
+            }
+            let message = "connection refused".to_owned();
+            return (soon, Err(RequestError::Unreachable(message)));
+        }
+        if flight.fate == (Fate::AnswerLost { done: false }) {
+            world.trouble_until(late);
+            return timed_out();
+        }
+        let is_write = is_write(&flight.request);
+        if let Some(trouble) = world.storm()
+            && self.rng.chance(STORM)
+        {
+            match trouble {
+                Trouble::Conflict if is_write => return (soon, Err(RequestError::Conflict)),
+                Trouble::Conflict => {}
+                Trouble::TooManyRequests => {
+                    let error = RequestError::Throttled {
+                        message: "too many requests".into(),
+                        come_again: Some(s(1)),
+                    };
+                    return (soon, Err(error));
+                }
+                Trouble::InternalError | Trouble::Unavailable => {
+                    let error = RequestError::Broken {
+                        message: "the server is out of order".into(),
+                        come_again: None,
+                    };
+                    return (soon, Err(error));
+                }
+                Trouble::Timeout if self.rng.chance(50) => return timed_out(),
+                Trouble::Timeout => {
+                    let _ = self.answer(flight, world);
+                    return timed_out();
+                }
+            }
+        }
+        let result = self.answer(flight, world);
+        if flight.fate == (Fate::AnswerLost { done: true }) || soon > late {
+            world.trouble_until(late);
+            return timed_out();
+        }
+        (soon, result)
+    }
+
+    pub(super) fn answer(
+        &self,
+        flight: &Flight,
+        world: &mut World<'_>,
+    ) -> Result<Answer, RequestError> {
+        let who = Who::Nodegate(self.instance);
+        let classes = &world.settings.classes;
+        carry(&mut world.cluster, who, classes, &flight.request)
+    }
+
+    /// Sends a request; answers whether the process is still alive.
+    pub(super) fn send(&mut self, id: RequestId, request: Request, world: &mut World<'_>) -> bool {
+        let now = world.cluster.now();
+        let mut fate = Fate::Usual;
+        if is_write(&request) {
+            let number = self.writes;
+            self.writes += 1;
+            for fault in world.faults {
+                match fault {
+                    Fault::Kill {
+                        instance,
+                        write,
+                        side,
+                        down,
+                    } if (*instance, *write) == (self.instance, number) => {
+                        if *side == Side::Before {
+                            self.die(world, *down);
+                            return false;
+                        }
+                        fate = Fate::Kills { down: *down };
+                    }
+                    Fault::AnswerLost {
+                        instance,
+                        write,
+                        done,
+                    } if (*instance, *write) == (self.instance, number) => {
+                        fate = Fate::AnswerLost { done: *done };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some(key) = target(&request) {
+            let life = self.life;
+            let mut others = self.flights.iter().filter(|other| other.life == life);
+            if others.any(|other| {
+                target(&other.request).as_ref() == Some(&key)
+                    && is_of_status(&other.request) == is_of_status(&request)
+            }) {
+                self.report.doubled.push((now, key.clone()));
+            }
+            if self.report.leads_since.is_none() || self.was_told_to_stop {
+                self.report.unasked.push((now, key));
+            }
+        }
+        let arrives = now + self.latency();
+        self.flights.push(Flight {
+            id,
+            life: self.life,
+            request,
+            sent: now,
+            stage: Stage::Sent(arrives),
+            fate,
+        });
+        true
+    }
+
+    pub(super) fn latency(&mut self) -> Time {
+        match self.rng.below(50) {
+            0 => self.rng.between(ms(100), s(1)),
+            _ => self.rng.between(ms(1), ms(15)),
+        }
+    }
+}

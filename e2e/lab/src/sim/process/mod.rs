@@ -1,0 +1,355 @@
+//! One instance of Nodegate: what it runs, its watches, its requests under way, its clocks and its part in the election.
+//!
+//! ```text
+//! world     what the processes share
+//! flights   the requests under way
+//! term      the part in the election, and the end
+//! control   what is done to it: it is killed, told to stop, frozen, suspended and cut off
+//! ```
+
+mod control;
+mod flights;
+mod term;
+mod world;
+
+use std::time::Instant;
+
+use nodegate::engine::RequestError;
+use nodegate::engine::io::{Effect, Input};
+use nodegate::engine::kind::Watch;
+
+use super::cluster::Change;
+use super::defect::{Defect, guarded};
+use super::election::{Life, RETRY_PERIOD, Standing};
+use super::fault::Fault;
+use super::law::Report;
+use super::machine::{Machine, Start};
+use super::rng::Rng;
+use super::settings::Settings;
+use super::time::{Clocks, Time, ms, s};
+use super::watches::Feed;
+use flights::{DEADLINE, Flight, Stage};
+pub use world::World;
+
+/// How often a machine may want to be asked within a second without anything new for it.
+const IDLE_TURNS: u32 = 300;
+
+/// One instance.
+pub struct Process<'a> {
+    instance: usize,
+    start: Start<'a>,
+    /// What it runs, unless it is dead.
+    machine: Option<Box<dyn Machine>>,
+    /// How often it has been started before.
+    life: u32,
+    starts_at: Time,
+    clocks: Clocks,
+    feeds: Vec<Feed>,
+    flights: Vec<Flight>,
+    inputs: Vec<Input>,
+    standing: Standing,
+    /// When it next tries to take or renew the lease.
+    attempt_at: Time,
+    /// Until when it is given time to end, and how long it is down then.
+    stopping: Option<(Time, Time)>,
+    /// Whether its machine has been told so.
+    was_told_to_stop: bool,
+    asleep: Option<Sleep>,
+    cut_off_until: Time,
+    /// When the machine was asked last, and how often within that second without anything new.
+    asked_at: Time,
+    idle_turns: u32,
+    writes: usize,
+    report: Report,
+    rng: Rng,
+}
+
+/// It stands still.
+#[derive(Debug, Clone, Copy)]
+struct Sleep {
+    since: Time,
+    until: Time,
+    /// The machine is suspended: its monotonic clock stands still too.
+    is_suspended: bool,
+}
+
+impl<'a> Process<'a> {
+    /// An instance that starts soon.
+    pub fn new(
+        instance: usize,
+        start: Start<'a>,
+        settings: &Settings,
+        faults: &[Fault],
+        base: Instant,
+        mut rng: Rng,
+    ) -> Self {
+        let mut feeds = Feed::all(settings, &mut rng);
+        for fault in faults {
+            if let Fault::Unobserved {
+                instance: it,
+                watch,
+                event,
+            } = fault
+                && *it == instance
+                && let Some(feed) = feeds.iter_mut().find(|feed| feed.watch() == *watch)
+            {
+                feed.hide(*event);
+            }
+        }
+        Self {
+            instance,
+            start,
+            machine: None,
+            life: 0,
+            starts_at: rng.between(ms(0), ms(500)),
+            clocks: Clocks::new(base),
+            feeds,
+            flights: Vec::new(),
+            inputs: Vec::new(),
+            standing: Standing::default(),
+            attempt_at: Time::ZERO,
+            stopping: None,
+            was_told_to_stop: false,
+            asleep: None,
+            cut_off_until: Time::ZERO,
+            asked_at: Time::ZERO,
+            idle_turns: 0,
+            writes: 0,
+            report: Report::default(),
+            rng,
+        }
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// How many writes it has made or tried to make.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.writes
+    }
+
+    /// How many events each of its watches has shown.
+    pub fn events(&self) -> impl Iterator<Item = (Watch, usize)> {
+        self.feeds.iter().map(|feed| (feed.watch(), feed.events()))
+    }
+
+    /// Whether it thinks that it leads.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.report.leads_since.is_some()
+    }
+
+    /// When something happens here.
+    #[must_use]
+    pub fn next(&self) -> Option<Time> {
+        let flights = self.flights.iter().filter_map(|flight| match flight.stage {
+            Stage::Sent(at) => Some(at),
+            Stage::Answered(at, _) => self.is_awake().then_some(at),
+        });
+        let flights = flights.min();
+        let own = match (&self.machine, self.asleep) {
+            (None, _) => Some(self.starts_at),
+            (Some(_), Some(sleep)) => Some(sleep.until),
+            (Some(machine), None) => {
+                let feeds = self.feeds.iter().map(Feed::next).min();
+                let wake = machine.next_wake().map(|wake| self.clocks.when(wake));
+                let wake = wake.map(|wake| wake.max(self.asked_at + ms(1)));
+                let input = (!self.inputs.is_empty()).then_some(Time::ZERO);
+                let term = self.standing.term.map(|term| self.clocks.when(term.ends()));
+                let stop = self.stopping.map(|(until, _)| until);
+                let others = [feeds, wake, input, term, stop, Some(self.attempt_at)];
+                others.into_iter().flatten().min()
+            }
+        };
+        flights.into_iter().chain(own).min()
+    }
+
+    /// Takes note of a change of any object.
+    pub fn changed(&mut self, change: &Change) {
+        if self.machine.is_some() {
+            for feed in &mut self.feeds {
+                feed.changed(change);
+            }
+        }
+    }
+
+    /// Does everything that is due.
+    ///
+    /// # Errors
+    /// When the machine does what none may do.
+    pub fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+        let now = world.cluster.now();
+        self.carry_requests(world);
+        if self.machine.is_none() {
+            if self.starts_at > now {
+                return Ok(());
+            }
+            self.begin(world)?;
+        }
+        if let Some(sleep) = self.asleep {
+            if now < sleep.until {
+                return Ok(());
+            }
+            self.asleep = None;
+            if sleep.is_suspended {
+                self.clocks.suspended(sleep.until - sleep.since);
+            }
+        }
+        self.gather(world);
+        self.ask(world)?;
+        self.elect(world);
+        self.end_if_stopped(world);
+        Ok(())
+    }
+
+    /// Has it tell how things are.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn survey(&self, now: Time) -> Result<(), Defect> {
+        match &self.machine {
+            Some(machine) => guarded(|| machine.survey(self.clocks.now(now))),
+            None => Ok(()),
+        }
+    }
+
+    fn feed(&mut self, watch: Watch) -> Option<&mut Feed> {
+        self.feeds.iter_mut().find(|feed| feed.watch() == watch)
+    }
+
+    fn id(&self) -> Life {
+        (self.instance, self.life)
+    }
+
+    fn is_awake(&self) -> bool {
+        self.machine.is_some() && self.asleep.is_none()
+    }
+
+    fn begin(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+        let now = world.cluster.now();
+        let clocks = self.clocks.now(now);
+        let start = self.start;
+        self.machine = Some(guarded(|| start(world.settings, clocks))?);
+        for feed in &mut self.feeds {
+            feed.restart(now);
+        }
+        self.report.runs_since = Some(now);
+        world.note(self.id(), || "starts".into());
+        self.asked_at = now;
+        self.idle_turns = 0;
+        self.attempt_at = now + self.rng.between(ms(0), RETRY_PERIOD);
+        if world.instances == 1 {
+            self.attempt_at = Time::MAX;
+            self.inputs.push(Input::Leads);
+            self.report.leads_since = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Gathers what the machine is to be told.
+    fn gather(&mut self, world: &World<'_>) {
+        let now = world.cluster.now();
+        let mut seen = Vec::new();
+        for feed in &mut self.feeds {
+            feed.poll(&world.cluster, &mut seen);
+        }
+        self.inputs.extend(seen.into_iter().map(Input::Seen));
+        let is_cut_off = now < self.cut_off_until;
+        let mut rest = Vec::new();
+        for mut flight in std::mem::take(&mut self.flights) {
+            match flight.stage {
+                Stage::Answered(at, result) if at <= now => {
+                    let was_lost = is_cut_off && result.is_ok();
+                    if was_lost && flight.sent + DEADLINE > now {
+                        let error = RequestError::TimedOut(DEADLINE);
+                        flight.stage = Stage::Answered(flight.sent + DEADLINE, Err(error));
+                        rest.push(flight);
+                    } else {
+                        self.inputs.push(Input::Answered(flight.id, result));
+                    }
+                }
+                _ => rest.push(flight),
+            }
+        }
+        self.flights = rest;
+    }
+
+    /// Tells the machine what there is, and does what it says.
+    fn ask(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+        let now = world.cluster.now();
+        let clocks = self.clocks.now(now);
+        let Some(machine) = &mut self.machine else {
+            return Ok(());
+        };
+        let is_due = machine
+            .next_wake()
+            .is_some_and(|wake| wake <= clocks.monotonic);
+        if self.inputs.is_empty() && !is_due {
+            return Ok(());
+        }
+        if self.inputs.is_empty() && now < self.asked_at + s(1) {
+            self.idle_turns += 1;
+            if self.idle_turns > IDLE_TURNS {
+                let what = format!("asks to be woken {IDLE_TURNS} times with nothing new for it");
+                return Err(Defect(what));
+            }
+        } else {
+            self.idle_turns = 0;
+        }
+        self.asked_at = now;
+        let inputs = std::mem::take(&mut self.inputs);
+        self.was_told_to_stop |= inputs.iter().any(|input| matches!(input, Input::Stop));
+        if world.trace {
+            for input in &inputs {
+                world.note((self.instance, self.life), || format!("<- {input:?}"));
+            }
+        }
+        let effects = guarded(|| machine.take(inputs, clocks))?;
+        if world.trace {
+            for effect in &effects {
+                world.note((self.instance, self.life), || format!("-> {effect:?}"));
+            }
+        }
+        if machine.has_synced() && self.report.synced_since.is_none() {
+            self.report.synced_since = Some(now);
+        }
+        self.note_nodes(now);
+        for effect in effects {
+            match effect {
+                Effect::Request(id, request) => {
+                    if !self.send(id, request, world) {
+                        break;
+                    }
+                }
+                Effect::Confirm(number) => {
+                    for feed in &mut self.feeds {
+                        feed.confirm(number, now);
+                    }
+                }
+                Effect::Count(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note_nodes(&mut self, now: Time) {
+        // Nothing is decided by others, nor before everything has been seen once.
+        if self.report.synced_since.is_none() || self.report.leads_since.is_none() {
+            return;
+        }
+        let seen = &mut self.report.nodes_seen;
+        for feed in &self.feeds {
+            // In one life there are only ever more of them.
+            if feed.nodes().len() <= seen.len() {
+                continue;
+            }
+            for uid in feed.nodes() {
+                seen.entry(uid.clone()).or_insert(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A process's part in the election, and its end.
+
+use nodegate::engine::election::{Attempt, Loss, Term, may_stand};
+use nodegate::engine::io::Input;
+
+use super::flights::STORM;
+use super::{Process, World};
+use crate::sim::election::RETRY_PERIOD;
+use crate::sim::fault::Trouble;
+use crate::sim::time::{Time, s};
+use crate::sim::watches::Feed;
+
+/// How long a process is down that has ended because it does not lead any more.
+const RESTART: Time = s(1);
+
+impl Process<'_> {
+    /// Takes part in the election.
+    pub(super) fn elect(&mut self, world: &mut World<'_>) {
+        let now = world.cluster.now();
+        let Some(machine) = &self.machine else { return };
+        if world.instances == 1 || self.stopping.is_some() {
+            self.attempt_at = Time::MAX;
+            return;
+        }
+        let clock = self.clocks.now(now).monotonic;
+        let shown_at = self.feeds.iter().map(Feed::shown_at).max();
+        let shown = self.clocks.now(shown_at.unwrap_or_default()).monotonic;
+        let is_due = self.attempt_at <= now;
+        let is_over = |term: &Term| term.ends() <= clock;
+        if !is_due && !self.standing.term.as_ref().is_some_and(is_over) {
+            return;
+        }
+        if is_due {
+            self.attempt_at = now + RETRY_PERIOD;
+        }
+        let leads = self.standing.term.is_some();
+        if !leads && !may_stand(machine.has_synced(), shown, clock) {
+            return;
+        }
+        let is_refused = now < self.cut_off_until
+            || (world
+                .storm()
+                .is_some_and(|trouble| trouble != Trouble::Conflict)
+                && self.rng.chance(STORM));
+        let attempt = if !is_due || is_refused {
+            Attempt::Failed
+        } else {
+            let id = self.id();
+            self.standing.attempt(&mut world.lease, id, now, clock)
+        };
+        match (&mut self.standing.term, attempt) {
+            (Some(term), attempt) => match term.after(attempt, shown, clock) {
+                Ok(()) if matches!(attempt, Attempt::Held { .. }) => self.inputs.push(Input::Leads),
+                Ok(()) => {}
+                Err(Loss::Blind) => self.stop(now, RESTART),
+                Err(Loss::Taken | Loss::RanOut) => self.die(world, RESTART),
+            },
+            (term @ None, Attempt::Held { asked }) => {
+                *term = Some(Term::new(asked));
+                self.inputs.push(Input::Leads);
+                self.report.leads_since = Some(now);
+                world.note(self.id(), || "leads".into());
+            }
+            (None, _) => {}
+        }
+    }
+
+    pub(super) fn end_if_stopped(&mut self, world: &mut World<'_>) {
+        let now = world.cluster.now();
+        let (Some((until, down)), Some(machine)) = (self.stopping, &self.machine) else {
+            return;
+        };
+        if self.inputs.is_empty() && (machine.is_idle() || until <= now) {
+            world.lease.release(self.id());
+            self.die(world, down);
+        }
+    }
+}

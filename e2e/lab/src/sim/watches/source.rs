@@ -1,0 +1,99 @@
+//! What is watched, and how objects look to the engine.
+
+use nodegate::engine::io::Object;
+use nodegate::engine::kind::Watch;
+use serde_json::Value;
+
+use crate::sim::cluster::Change;
+use crate::sim::settings::Settings;
+use crate::sim::transport::decoded;
+use crate::{Event, Key, Kind, Selector};
+
+/// What is watched.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) kind: Kind,
+    pub(super) namespace: Option<String>,
+    pub(super) selector: Selector,
+}
+
+impl Source {
+    /// What is watched by a process with these settings.
+    pub(super) fn all(settings: &Settings) -> Vec<(Watch, Self)> {
+        let source = |kind| Self {
+            kind,
+            namespace: None,
+            selector: Selector::default(),
+        };
+        let mut watches = vec![
+            (Watch::Nodes, source(Kind::Node)),
+            (Watch::CsiNodes, source(Kind::CsiNode)),
+            (Watch::Rules, source(Kind::NodeReadinessRule)),
+        ];
+        for (index, class) in settings.classes.iter().enumerate() {
+            let labels = Selector::default().labels(&class.selector.to_string());
+            let labels = labels.expect("a class's selector is one of the API server's");
+            let bound = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+            let pods = labels.clone().fields(bound);
+            let pods = Self {
+                kind: Kind::Pod,
+                namespace: class.namespaces.single().map(str::to_owned),
+                selector: pods.expect("pods are selected by these fields"),
+            };
+            let daemon_sets = Self {
+                selector: labels,
+                ..source(Kind::DaemonSet)
+            };
+            watches.push((Watch::Pods(index), pods));
+            watches.push((Watch::DaemonSets(index), daemon_sets));
+        }
+        if settings.enable_karpenter {
+            watches.push((Watch::NodeClaims, source(Kind::NodeClaim)));
+            watches.push((Watch::NodePools, source(Kind::NodePool)));
+        }
+        watches
+    }
+
+    pub(super) fn covers(&self, key: &Key) -> bool {
+        let namespace = self.namespace.as_ref();
+        namespace.is_none_or(|it| *it == key.namespace)
+    }
+
+    pub(super) fn event(&self, change: &Change) -> Option<Event> {
+        if !self.covers(&change.key) {
+            return None;
+        }
+        let change = crate::watch::Change {
+            revision: change.revision,
+            key: change.key.clone(),
+            before: change.before.clone(),
+            after: change.after.clone(),
+        };
+        change.seen_through(&self.selector)
+    }
+
+    pub(super) fn key(&self, object: &Value) -> Key {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Key::namespaced(self.kind, text("namespace"), text("name"))
+    }
+}
+
+pub(super) fn revision(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// An object as the engine is shown it.
+pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
+    Some(match watch {
+        Watch::Nodes => Object::Node(decoded(object).ok()?),
+        Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
+        Watch::Pods(class) => Object::Pod(class, decoded(object).ok()?),
+        Watch::DaemonSets(class) => Object::DaemonSet(class, decoded(object).ok()?),
+        Watch::Rules => Object::Rule(decoded(object).ok()?),
+        Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
+        Watch::NodePools => Object::NodePool(decoded(object).ok()?),
+    })
+}
