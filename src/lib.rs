@@ -1,11 +1,11 @@
 //! Nodegate keeps pods off Kubernetes nodes until everything the node needs is really there.
 //!
-//! Whatever is known about a node becomes a *condition*, rules turn conditions into a *decision* about one taint,
-//! and one writer per node carries decisions out:
+//! Whatever is known about a node becomes a *condition*, rules turn conditions into a *decision* about one taint, and all that
+//! follows for a node is one *plan*. The *engine* takes what was seen and says which requests to make; the *controller* carries:
 //!
 //! ```text
-//! watches -> controller's cache -> condition (what is true of a node) -> rule (what follows) -> NodePlan
-//!         -> controller's writer (one JSON patch per plan) -> events, rule status
+//! watches -> Seen -> engine: cache -> condition (what is true of a node) -> rule -> plan (what follows)
+//!         -> Effect -> requests (one JSON patch per plan), events, rule status
 //! ```
 //!
 //! | module | what it is |
@@ -14,20 +14,22 @@
 //! | [`object`] | what is read of Nodes, Pods, `DaemonSet`s and `CSINode`s, decoded straight from the wire |
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | where a node's conditions come from (pure) |
-//! | [`rule`] | rules compiled, evaluated, decided, and merged into one plan per node (pure) |
+//! | [`rule`] | rules compiled, and in the order in which they govern (pure) |
 //! | [`repair`] | what happens to a node that does not get ready in time (pure) |
+//! | [`plan`] | what follows for one node: evaluated, decided, merged into one plan (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
-//! | [`engine`] | what is certain, and when something is tried again, waits or gives way (pure) |
+//! | [`engine`] | the machine: what was seen and answered goes in, requests come out (pure) |
+//! | [`controller`] | what carries between the engine and the cluster: watches, requests, the lease, metrics |
 //! | [`config`] | the configuration file |
 //! | [`serve`] | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
 //! | [`webhook`] | what the API server asks before it takes a rule |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
-//! | [`controller`] | caches, the reconcile loop and everything that is written to nodes and rules |
 //! | [`metric`] | what metrics there are |
 //! | `process` | metrics about this process |
 //! | [`reference`] | the reference pages of the documentation, written from the code |
 //! | `instance` | who this process is |
 //! | `client` | where the cluster is, and how its API server is spoken to |
+//! | `wording` | how texts and lists are cut off |
 //! | `causes` | errors in one line |
 
 pub mod api;

@@ -40,6 +40,10 @@ pub struct Counter {
 impl Counter {
     /// Moves these.
     pub fn new(metrics: Metrics) -> Self {
+        // An increase from nothing is none to Prometheus.
+        for result in [LOOK_ANSWERED, LOOK_FAILED] {
+            metrics.last_looks.with_label_values(&[result]);
+        }
         Self {
             metrics,
             known: HashSet::new(),
