@@ -173,7 +173,8 @@ impl<'a> Run<'a> {
             }
             let cluster = &self.world.cluster;
             let done = (cluster.changes().len(), cluster.writes().len());
-            if done != self.judged || cluster.now() >= self.judged_at + s(1) {
+            let is_due = cluster.now() >= self.judged_at + s(1);
+            if done != self.judged || is_due || self.somebody_came_or_went() {
                 self.judge(false)?;
             }
         }
@@ -313,6 +314,13 @@ impl<'a> Run<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a process has begun or ended, or begun or ceased to lead, since the last judgement.
+    fn somebody_came_or_went(&self) -> bool {
+        let standing = |report: &Report| (report.runs_since, report.leads_since);
+        let mut pairs = self.reports.iter().zip(&self.processes);
+        pairs.any(|(report, process)| standing(report) != standing(process.report()))
     }
 
     fn judge(&mut self, is_end: bool) -> Result<(), Violation> {
