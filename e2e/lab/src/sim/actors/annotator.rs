@@ -62,7 +62,8 @@ impl Actor for Annotator {
 
 fn forged(cluster: &Cluster, node: &str, forgery: Forgery) -> Map<String, serde_json::Value> {
     let owner = |rule: &str, key: &str, effect: &str| {
-        json!({"rule-name": rule, "key": key, "effect": effect, "joining": true}).to_string()
+        json!({"rule-name": rule, "taint-key": key, "taint-effect": effect, "joining": true})
+            .to_string()
     };
     let mut annotations = Map::new();
     match forgery {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::rule::Rule;
 use super::truth::Facts;
 use crate::sim::cluster::{Change, State, Who};
+use crate::sim::fault::Fault;
 use crate::sim::law::Moment;
 use crate::sim::time::Time;
 use crate::{Key, Kind};
@@ -208,6 +209,7 @@ impl Books {
             classes: &moment.settings.classes,
             passing: &moment.settings.passing_taints,
             eyes_open: eyes_open(moment),
+            begun: begun(moment),
         }))
     }
 
@@ -284,13 +286,30 @@ fn up_to(states: &[State], revision: u64) -> &[State] {
     &states[..states.partition_point(|state| state.revision <= revision)]
 }
 
-/// Since when some instance has seen everything and led.
+/// Since when some instance has seen everything and led, where nothing goes wrong any more: only then is it known.
 fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
+    let calm_since = moment.calm_since;
+    if moment.cluster.now() < calm_since {
+        return None;
+    }
     let leaders = moment.instances.iter().filter_map(|it| {
         let led = it.leads_since?;
         Some(led.max(it.synced_since?).max(it.runs_since?))
     });
-    leaders.max()
+    leaders.max().map(|since| since.max(calm_since))
+}
+
+/// When a process last began to look, or its clock was set, so that it measures anew.
+fn begun(moment: &Moment<'_>) -> Time {
+    let now = moment.cluster.now();
+    let set = moment.faults.iter().filter_map(|fault| match fault {
+        Fault::ClockStep { at, .. } => Some(*at),
+        Fault::Suspend { at, lasts, .. } => Some(*at + *lasts),
+        _ => None,
+    });
+    let set = set.filter(|at| *at <= now);
+    let began = moment.instances.iter().filter_map(|it| it.runs_since);
+    set.chain(began).max().unwrap_or_default()
 }
 
 /// Whether Nodegate made the change.

@@ -5,21 +5,24 @@
 //! spare: a grace period, a doubt after a reboot, a reporter's silence. A node that somebody keeps interfering with is as
 //! likely one way as the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::books::{Books, Glances, Shared, is_ours};
 use super::bootstrap::owners;
 use super::disruption::zone;
+use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
-use super::{longest_age, ours, seconds};
+use super::writes::target;
 use crate::sim::cluster::State;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// For how long before the end nothing is written.
+/// For how long before the end next to nothing is written: what a time that has run out asks for.
 const QUIET: Time = s(30);
+/// How often one object may be written in that time.
+const MOST: usize = 2;
 /// For how long after somebody has undone what Nodegate did it may be left so: the longest pause, and the time after which it
 /// is over.
 const CONTENTION: Time = s(5 * 60);
@@ -32,8 +35,6 @@ const INTRODUCTIONS: [&str; 2] = [
 /// The law.
 pub struct End {
     books: Shared,
-    /// When Nodegate last wrote something but Events and leases, and what.
-    last: Option<(Time, String)>,
 }
 
 impl End {
@@ -42,7 +43,6 @@ impl End {
     pub fn new(books: &Shared) -> Self {
         Self {
             books: books.clone(),
-            last: None,
         }
     }
 }
@@ -54,11 +54,6 @@ impl Law for End {
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         self.books.borrow_mut().read(moment);
-        let writes = ours(moment)
-            .filter_map(|(_, write)| Some((write, super::writes::target(&write.request)?)));
-        if let Some((write, key)) = writes.last() {
-            self.last = Some((write.at, format!("{:?} to {key}", write.who)));
-        }
         Ok(())
     }
 
@@ -82,13 +77,29 @@ impl Law for End {
             is_quiet &= !is_interfered_with(moment, key, now);
             judge(&books, moment, &key.name)?;
         }
-        match &self.last {
-            Some((at, what)) if is_quiet && *at + QUIET > now && !moved_lately(moment, now) => Err(
-                format!("something is still written: {what} at {}", seconds(*at)),
-            ),
-            _ => Ok(()),
+        if is_quiet && !moved_lately(moment, now) {
+            still_written(moment, now)?;
+        }
+        Ok(())
+    }
+}
+
+/// Nothing is written any more but what a time that has run out asks for.
+fn still_written(moment: &Moment<'_>, now: Time) -> Result<(), String> {
+    let mut times: BTreeMap<&Key, usize> = BTreeMap::new();
+    let writes = moment.cluster.writes().iter().rev();
+    for write in writes.take_while(|write| write.at + QUIET > now) {
+        if let (true, Some(key)) = (is_ours(write.who), target(&write.request)) {
+            let count = times.entry(key).or_default();
+            *count += 1;
+            if *count > MOST {
+                return Err(format!(
+                    "{key} is still written, more than {MOST} times in the last {QUIET:?}"
+                ));
+            }
         }
     }
+    Ok(())
 }
 
 /// Whether somebody has changed a taint of the rules' on a node so lately that Nodegate may leave it so, or may just have
@@ -394,13 +405,15 @@ mod tests {
 
     #[test]
     fn nothing_is_written_any_more() {
-        for (at, fine) in [(990, false), (900, true)] {
+        for (at, times, fine) in [(990, 1, true), (990, 5, false), (900, 5, true)] {
             let mut story = Story::default();
             story.create(rule(&json!({})));
             story.create(node("n"));
             story.report("n", "Net", "False");
             story.at(at);
-            close(&mut story, "n");
+            for _ in 0..times {
+                close(&mut story, "n");
+            }
             story.at(1000);
             assert_eq!(judge(&story).is_ok(), fine, "{at}: {:?}", judge(&story));
         }

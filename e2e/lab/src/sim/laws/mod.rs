@@ -62,7 +62,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
         Box::new(workload::Workload::new(&books)),
         Box::new(claims::Claims::new(&books)),
         Box::new(writes::Writes::new(&books)),
-        Box::<leadership::Leadership>::default(),
+        Box::new(leadership::Leadership),
         Box::new(end::End::new(&books)),
     ]
 }

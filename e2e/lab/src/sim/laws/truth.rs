@@ -93,6 +93,8 @@ pub struct Facts<'a> {
     /// Since when somebody has seen everything and led, where that is asked: what he believes depends on how long he has
     /// looked.
     pub eyes_open: Option<Time>,
+    /// When a process last began to look, or its clock was set.
+    pub begun: Time,
 }
 
 impl Facts<'_> {
@@ -179,7 +181,7 @@ impl Facts<'_> {
     fn word(&self, rule: &Rule, kind: &str) -> Word {
         let written = self.since(|node| reported(node, kind));
         if let Some(boot) = self.doubted_boot(rule)
-            && written <= boot
+            && written <= boot.max(self.begun)
         {
             return match self.at.saturating_sub(boot) {
                 passed if passed < NOT_RENEWED && self.is_known_to_have_rebooted(rule) => {
@@ -191,12 +193,16 @@ impl Facts<'_> {
         let Some(timeout) = rule.heartbeat_timeout() else {
             return Word::Good;
         };
+        // A node that is closed stays so until its reporter is heard; one that is open is given its time by whoever has
+        // begun to look.
+        let since = if rule.taint().is_on(self.node) {
+            Some(written)
+        } else {
+            self.eyes_open.map(|since| since.max(written))
+        };
         if self.at < written + timeout {
             Word::Good
-        } else if self
-            .eyes_open
-            .is_some_and(|since| self.at >= since.max(written) + timeout + LATE)
-        {
+        } else if since.is_some_and(|since| self.at >= since + timeout + LATE) {
             Word::Silent
         } else {
             Word::Doubtful
@@ -224,9 +230,8 @@ impl Facts<'_> {
         let first = self.since(|_| ());
         // What is told of a boot counts from the first sight of it: to whoever has begun to look since, from then on.
         let is_recent = |since: Time| self.at < since + NOT_RENEWED + LATE;
-        let is_doubted = is_recent(boot)
-            || self.eyes_open.is_none_or(is_recent)
-            || rule.heartbeat_timeout().is_some();
+        let is_doubted =
+            is_recent(boot) || is_recent(self.begun) || rule.heartbeat_timeout().is_some();
         (boot > first && is_doubted).then_some(boot)
     }
 
@@ -317,7 +322,7 @@ impl Facts<'_> {
         let answer = if is_older { Answer::Maybe } else { Answer::Yes };
         match self.doubted_boot(rule) {
             None => answer,
-            Some(boot) if since.is_some_and(|since| since >= wall(boot)) => answer,
+            Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
             Some(boot) if self.at < boot + BOOT_PODS && self.is_known_to_have_rebooted(rule) => {
                 Answer::No
             }

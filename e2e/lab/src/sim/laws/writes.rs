@@ -4,7 +4,7 @@
 //! |---|---|
 //! | puts a taint on, or lifts it, that somebody else has put back or taken off each time | 10 times a minute: three at once, then after pauses of 5 s at first, each twice as long as the last one or a little shorter (`engine::turns::contention`) |
 //! | writes that are refused | 40 in 10 s: tries come after pauses of 50 ms at first, each twice as long, and anew for each cause |
-//! | writes that change nothing | 5 a minute: what one leader has done may be new to the next one |
+//! | writes that change nothing, where no other process has written the object within a minute | 5 a minute: an answer may be lost |
 //! | writes in all | 15 in 10 s, and two for each change by others that bears on it |
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,14 +24,18 @@ const SHORT: Time = s(10);
 pub struct Writes {
     books: Shared,
     /// When what was last done to a taint of a node was done once more, by the same process.
-    repeated: BTreeMap<(usize, String, TaintId), (bool, Times)>,
-    refused: BTreeMap<(usize, Key), Times>,
-    idle: BTreeMap<(usize, Key), Times>,
-    all: BTreeMap<(usize, Key), Times>,
+    repeated: BTreeMap<(Process, String, TaintId), (bool, Times)>,
+    refused: BTreeMap<(Process, Key), Times>,
+    idle: BTreeMap<(Process, Key), Times>,
+    all: BTreeMap<(Process, Key), Times>,
+    /// When each process last wrote each object.
+    last: BTreeMap<(Process, Key), Time>,
     /// What others have changed that bears on a node or a rule, and on which node; `None` for all.
     others: VecDeque<(Time, Option<String>)>,
 }
 
+/// An instance, and since when its process runs: another process knows nothing of what was done before it.
+type Process = (usize, Option<Time>);
 /// When something was done.
 type Times = VecDeque<Time>;
 
@@ -45,6 +49,7 @@ impl Writes {
             refused: BTreeMap::new(),
             idle: BTreeMap::new(),
             all: BTreeMap::new(),
+            last: BTreeMap::new(),
             others: VecDeque::new(),
         }
     }
@@ -65,11 +70,12 @@ impl Writes {
         self.others.push_back((change.at, node));
     }
 
-    fn note_taints(&mut self, write: &NodeWrite<'_>) -> Result<(), String> {
+    fn note_taints(&mut self, moment: &Moment<'_>, write: &NodeWrite<'_>) -> Result<(), String> {
         let at = write.change.at;
         let added = write.added().map(|taint| (taint, true));
         for (taint, is_added) in added.chain(write.lifted().map(|taint| (taint, false))) {
-            let key = (write.instance, write.node().to_owned(), taint.clone());
+            let process = process(moment, write.instance);
+            let key = (process, write.node().to_owned(), taint.clone());
             let (last, times) = self
                 .repeated
                 .entry(key)
@@ -101,7 +107,7 @@ impl Writes {
         let Some(key) = target(&write.request) else {
             return Ok(());
         };
-        let who = (instance, key.clone());
+        let who = (process(moment, instance), key.clone());
         let (at, age) = (write.at, longest_age(moment));
         let tell = |what: &str| {
             let at = seconds(at);
@@ -114,7 +120,11 @@ impl Writes {
         {
             return tell("more than 40 refused writes in the 10 s");
         }
-        let is_idle = write.code < 300 && write.changes.is_empty();
+        self.last.insert(who.clone(), at);
+        let is_others = |it: &(Process, Key)| it.0 != who.0 && it.1 == *key;
+        let mut others = self.last.iter().filter(|(it, _)| is_others(it));
+        let is_alone = others.all(|(_, last)| *last + MINUTE < at);
+        let is_idle = write.code < 300 && write.changes.is_empty() && is_alone;
         if is_idle && count(self.idle.entry(who.clone()).or_default(), at, MINUTE) > 5 {
             return tell("more than 5 writes that changed nothing in the minute");
         }
@@ -145,13 +155,18 @@ impl Law for Writes {
             self.note_change(change);
         }
         for write in NodeWrite::new(moment) {
-            self.note_taints(&write)?;
+            self.note_taints(moment, &write)?;
         }
         for (instance, write) in ours(moment) {
             self.note_write(moment, instance, write)?;
         }
         Ok(())
     }
+}
+
+fn process(moment: &Moment<'_>, instance: usize) -> Process {
+    let report = moment.instances.get(instance);
+    (instance, report.and_then(|report| report.runs_since))
 }
 
 /// Notes that something was done, and counts how often that was so in the time before.
