@@ -100,11 +100,11 @@ impl DaemonSets {
             }
         }
         if pods.is_empty() && admits(node, &tolerations) {
-            self.make(cluster, set, name(node), tolerations);
+            self.make(cluster, set, name(node), &tolerations);
         }
     }
 
-    fn make(&mut self, cluster: &mut Cluster, set: &Value, node: &str, tolerations: Vec<Value>) {
+    fn make(&mut self, cluster: &mut Cluster, set: &Value, node: &str, tolerations: &[Value]) {
         self.made += 1;
         let metadata = &set["metadata"];
         let pod_name = format!("{}-{}", name(set), self.made);
@@ -170,7 +170,7 @@ impl DaemonSets {
                 if may_begin {
                     busy += 1;
                     let tolerations = daemon_tolerations(&set["spec"]["template"]);
-                    self.make(cluster, set, &node, tolerations);
+                    self.make(cluster, set, &node, &tolerations);
                 }
                 continue;
             }

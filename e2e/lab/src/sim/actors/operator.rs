@@ -36,7 +36,7 @@ impl Operator {
 
     /// Has a merge patch laid over an object's status then.
     #[must_use]
-    pub fn edits_status(self, at: Time, key: Key, status: Value) -> Self {
+    pub fn edits_status(self, at: Time, key: Key, status: &Value) -> Self {
         let patch = Patch::Merge(serde_json::json!({ "status": status }));
         let part = Part::Status;
         self.asks(at, Request::Patch { key, part, patch })

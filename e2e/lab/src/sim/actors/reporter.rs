@@ -187,7 +187,7 @@ impl Reporter {
     }
 
     fn begin(&mut self, name: &str, node: &Value, boot: String, now: Time, rng: &mut Rng) {
-        let is_ailing = self.ailing.iter().any(|it| *it == name);
+        let is_ailing = self.ailing.contains(&name);
         let says = if is_ailing { self.bad() } else { self.good };
         self.lives += 1;
         let life = self.lives;

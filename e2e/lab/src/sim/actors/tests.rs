@@ -74,7 +74,7 @@ impl Stage {
     }
 }
 
-fn daemon_set(name: &str, tolerations: Value) -> (Key, Value) {
+fn daemon_set(name: &str, tolerations: &Value) -> (Key, Value) {
     let labels = json!({"app": name});
     let template = json!({"metadata": {"labels": labels}, "spec": {"tolerations": tolerations}});
     let key = Key::namespaced(Kind::DaemonSet, "kube-system", name);
@@ -92,10 +92,10 @@ fn every_pod_gets_where_it_should() {
     machines[3] = machines[3]
         .clone()
         .taint("example.com/closed", "NoSchedule");
-    let agent = daemon_set("agent", json!([]));
+    let agent = daemon_set("agent", &json!([]));
     let new = json!({"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}});
     let operator = Operator::default()
-        .creates(s(1), daemon_set("gate", everything()))
+        .creates(s(1), daemon_set("gate", &everything()))
         .creates(s(1), agent.clone())
         .edits(s(40), agent.0.clone(), new)
         .deletes(s(80), agent.0);
@@ -144,7 +144,7 @@ fn a_rolling_update_takes_one_pod_at_a_time_and_with_surge_none() {
             3,
         ),
     ] {
-        let (key, mut set) = daemon_set("agent", everything());
+        let (key, mut set) = daemon_set("agent", &everything());
         json_patch::merge(&mut set["spec"], &strategy);
         let new = json!({"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}});
         let operator = Operator::default()

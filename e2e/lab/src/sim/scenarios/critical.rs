@@ -231,7 +231,7 @@ pub(super) const ALL: &[Base] = &[
             let good_set = json!({"spec": {"template": {"spec": {"nodeSelector": null}}}});
             let operator = Operator::default()
                 .creates(s(20), (odd_pod.clone(), odd))
-                .edits_status(s(20), odd_pod.clone(), json!({"conditions": "odd"}))
+                .edits_status(s(20), odd_pod.clone(), &json!({"conditions": "odd"}))
                 .edits(s(30), daemon_set_key("agent"), odd_set)
                 .edits(s(40), daemon_set_key("agent"), good_set)
                 .deletes(s(45), odd_pod);

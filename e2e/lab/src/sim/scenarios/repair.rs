@@ -1,6 +1,6 @@
 //! Nodes that never get ready.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ends::{closed, gone, put_on, there};
 use super::objects::{GATE, READY, Rule, place, rule};
@@ -10,8 +10,8 @@ use crate::sim::time::s;
 use crate::sim::{Cluster, Settings};
 use crate::{Key, Kind};
 
-fn repairing(action: &str, max_unhealthy: Value) -> Rule {
-    let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": max_unhealthy});
+fn repairing(action: &str) -> Rule {
+    let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "20%"});
     rule("network").with("repair", repair)
 }
 
@@ -48,7 +48,7 @@ pub(super) const ALL: &[Base] = &[
         "a node that is not ready in time is opened all the same",
         s(150),
         |cluster, _| {
-            place(cluster, repairing("Release", json!("20%")).object());
+            place(cluster, repairing("Release").object());
             let reporter = Reporter::new(READY).ails("n-1");
             with(joining(5), [Box::new(reporter)])
         },
@@ -62,7 +62,7 @@ pub(super) const ALL: &[Base] = &[
         "a node that is not ready in time is only told of",
         s(150),
         |cluster, _| {
-            place(cluster, repairing("None", json!("20%")).object());
+            place(cluster, repairing("None").object());
             let reporter = Reporter::new(READY).ails("n-1");
             with(joining(5), [Box::new(reporter)])
         },
@@ -73,7 +73,7 @@ pub(super) const ALL: &[Base] = &[
         "the claim of a node that is not ready in time is deleted, and another node comes",
         s(180),
         |cluster, _| {
-            place(cluster, repairing("DeleteNodeClaim", json!("20%")).object());
+            place(cluster, repairing("DeleteNodeClaim").object());
             pool(cluster, Reporter::new(READY).ails("pool-2"))
         },
         |cluster| {
@@ -88,7 +88,7 @@ pub(super) const ALL: &[Base] = &[
         "too many nodes are not ready in time, as the time of all begins with the rule: none is replaced",
         s(180),
         |cluster, _| {
-            let rule = repairing("DeleteNodeClaim", json!("20%")).object();
+            let rule = repairing("DeleteNodeClaim").object();
             let operator = Operator::default().creates(s(25), rule);
             let reporter = Reporter::new(READY).ails("pool-2").ails("pool-3");
             let mut actors = pool(cluster, reporter.ails("pool-4"));
