@@ -6,10 +6,10 @@ use super::ends::{Checked, closed, put_on, times_put_on};
 use super::objects::{
     COMPONENTS_READY, GATE, READY, Rule, daemon_set, daemon_set_key, place, rule,
 };
-use super::{Base, joining, with};
+use super::{Base, booting, joining, with};
 use crate::sim::Cluster;
 use crate::sim::actors::kubelet::READY_AFTER;
-use crate::sim::actors::{Operator, Order, Reporter, Which};
+use crate::sim::actors::{Kubelets, Operator, Order, Reporter, Which};
 use crate::sim::time::s;
 
 fn guarded() -> Rule {
@@ -79,6 +79,27 @@ pub(super) const ALL: &[Base] = &[
         |cluster| {
             put_on(cluster, GATE, 12)?;
             closed(cluster, GATE, &["n-0", "n-3", "n-6"])
+        },
+    ),
+    Base::new(
+        "partial-outage",
+        "most nodes of the only zone turn bad at once, as a small zone: it stays open",
+        s(90),
+        |cluster, _| {
+            place(cluster, guarded().object());
+            let machines = booting(10, s(5), s(1)).into_iter();
+            let machines = machines.map(|machine| machine.zone("a")).collect();
+            let mut reporter = Reporter::new(READY);
+            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5", "n-6"] {
+                reporter = reporter
+                    .then(s(40), Which::Node(node), Order::Say("False"))
+                    .then(s(75), Which::Node(node), Order::SayGood);
+            }
+            with(Kubelets::new(machines), [Box::new(reporter)])
+        },
+        |cluster| {
+            at_most(cluster, 10, 1)?;
+            closed(cluster, GATE, &[])
         },
     ),
     Base::new(
