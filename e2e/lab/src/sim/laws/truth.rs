@@ -184,7 +184,11 @@ impl Facts<'_> {
             && written <= boot.max(self.begun)
         {
             return match self.at.saturating_sub(boot) {
-                passed if passed < NOT_RENEWED && self.is_known_to_have_rebooted(rule) => {
+                passed
+                    if written <= boot
+                        && passed < NOT_RENEWED
+                        && self.is_known_to_have_rebooted(rule) =>
+                {
                     Word::Silent
                 }
                 _ => Word::Doubtful,
