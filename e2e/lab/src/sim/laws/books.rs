@@ -13,7 +13,7 @@ use super::truth::Facts;
 use crate::sim::cluster::{Change, State, Who};
 use crate::sim::fault::Fault;
 use crate::sim::law::Moment;
-use crate::sim::time::Time;
+use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
 /// The books, shared by the laws of one schedule.
@@ -308,7 +308,10 @@ fn begun(moment: &Moment<'_>) -> Time {
         _ => None,
     });
     let set = set.filter(|at| *at <= now);
-    let began = moment.instances.iter().filter_map(|it| it.runs_since);
+    // What a process was shown first, it has not seen change.
+    let shown = |since: Time| since + s(5);
+    let instances = moment.instances.iter();
+    let began = instances.filter_map(|it| it.synced_since.or(it.runs_since).map(shown));
     set.chain(began).max().unwrap_or_default()
 }
 

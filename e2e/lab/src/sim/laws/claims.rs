@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::books::{Books, Shared, is_ours};
 use super::rule::Rule;
-use super::{longest_age, seconds};
+use super::{longest_age, seconds, steps};
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
@@ -125,7 +125,8 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
     let earliest = created
         .max(time(&rule.created))
         .and_then(|since| since.checked_add(SHORTEST).ok());
-    if earliest.is_some_and(|earliest| wall(change.at) < earliest) {
+    // By the clock that is farthest ahead.
+    if earliest.is_some_and(|earliest| wall(change.at + steps(moment)) < earliest) {
         return Some(format!(
             "node {name} is younger than any time that it may be given"
         ));

@@ -2,16 +2,13 @@
 //! the conditions of the rule that governs it were met, or the node's time was up. So is every bootstrap that is put on
 //! record.
 
-use std::time::Duration;
-
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::books::{Glances, Shared};
 use super::rule::{Rule, governing};
 use super::truth::{Answer, Facts};
-use super::{NodeWrite, longest_age, seconds};
-use crate::sim::fault::Fault;
+use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 
@@ -104,11 +101,7 @@ fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     else {
         return false;
     };
-    let steps = moment.faults.iter().map(|fault| match fault {
-        Fault::ClockStep { by, .. } => Duration::from_secs(by.unsigned_abs()),
-        _ => Duration::ZERO,
-    });
-    let latest = wall(facts.at + steps.sum::<Duration>());
+    let latest = wall(facts.at + steps(moment));
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let created = facts.node["metadata"]["creationTimestamp"]
         .as_str()

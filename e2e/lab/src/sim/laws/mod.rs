@@ -80,6 +80,15 @@ fn longest_age(moment: &Moment<'_>) -> Time {
     SILENCE + WRITE + late.max().unwrap_or_default()
 }
 
+/// How far a wall clock may be from the cluster's: deadlines are on record by it.
+fn steps(moment: &Moment<'_>) -> Time {
+    let steps = moment.faults.iter().map(|fault| match fault {
+        Fault::ClockStep { by, .. } => s(by.unsigned_abs()),
+        _ => Time::ZERO,
+    });
+    steps.sum()
+}
+
 /// A change that Nodegate has made to a node.
 struct NodeWrite<'a> {
     /// Its number among the instances.
