@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 
 use super::change::{ChangeKind, TaintChange};
 use super::decision::{Decision, WaitReason, decide};
-use super::doubts::Doubts;
 use super::draft::{Contender, Draft, earliest};
 use super::evaluate::{Evaluation, Finding, evaluate};
 use super::outcome::{Outcome, Standing};
@@ -14,11 +13,11 @@ use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Source, Trust};
 use crate::object::Taint;
-use crate::repair::{Deadline, Remedy, Verdict, has_been_open};
+use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
+use crate::rule::Rule;
 use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
-use crate::rule::{CompiledSpec, Rule};
 
 /// A node that opens so soon after it came is written once: whose the taint is that it registered with is only put on
 /// record after this time.
@@ -32,6 +31,32 @@ struct Patience {
     held: Option<WaitReason>,
 }
 
+/// A taint that is to be settled.
+struct Dispute<'s, 'a> {
+    /// Whether the node has it.
+    tainted: bool,
+    /// The first rule that may govern it.
+    governing: Option<Contender<'a>>,
+    /// Whose it is, as the node's annotations say.
+    owners: &'s [Ownership<'s>],
+    facts: &'s Facts<'s, 'a>,
+}
+
+/// What one rule makes of one taint.
+struct Ruling<'a> {
+    contender: Contender<'a>,
+    governs: bool,
+    evaluation: Evaluation<'a>,
+    completion: BootstrapRecord<'a>,
+    rebooted: Option<Timestamp>,
+    patience: Patience,
+    deadline: Option<Result<Deadline, NoTtl>>,
+    verdict: Option<Verdict<'a>>,
+    decision: Decision,
+    /// Whether this is what is done instead until another look has been had.
+    is_doubted: bool,
+}
+
 impl<'a> Draft<'a> {
     /// Settles one taint: which of the contenders governs it, what that one decides, and whose the taint then is.
     pub(super) fn settle(
@@ -42,136 +67,142 @@ impl<'a> Draft<'a> {
         owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) {
-        let tainted = self.taints_of(key, effect).next().is_some();
-        let governing = contenders
-            .iter()
-            .find(|contender| contender.rule.live().is_some())
-            .copied();
+        let may_govern = |contender: &&Contender<'a>| contender.rule.live().is_some();
+        let dispute = Dispute {
+            tainted: self.taints_of(key, effect).next().is_some(),
+            governing: contenders.iter().find(may_govern).copied(),
+            owners,
+            facts,
+        };
         let mut decided = None;
-        for contender in contenders
-            .iter()
-            .filter(|contender| !contender.rule.deleting)
-        {
-            let Contender { rule, spec } = *contender;
-            let completion = BootstrapRecord::of(self.node, rule, spec);
-            let rebooted = self
-                .state
-                .sightings
-                .rebooted_at(completion.last_boot())
-                .filter(|_| spec.regate_on_reboot && !completion.counts());
-            let trust = Trust {
-                heartbeat_timeout: spec.heartbeat_timeout,
-                sees_heartbeats: !self.doubts().nodes,
-                rebooted,
-                is_closed: tainted,
-            };
-            let evaluation = evaluate(spec, &Facts { trust, ..*facts });
-            let patience = self.patience(*contender, &evaluation, tainted, owners, facts.now);
-            let decision = decide(
-                spec.mode,
-                spec.taint_policy,
-                evaluation.met,
-                tainted,
-                completion.counts(),
-                patience.held,
-            );
-            // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
-            let decision =
-                if spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced() {
-                    decision.without_completion()
-                } else {
-                    decision
-                };
-            let governs = governing.is_some_and(|governing| governing.rule.uid == rule.uid);
-            let deadline = self.deadline(*contender, decision, facts.now);
-            let verdict = self.verdict(*contender, deadline.as_ref(), governs, tainted);
-            let is_given_up = governs && verdict == Some(Verdict::Repair(Remedy::Release));
-            let decision = if is_given_up {
-                decision.given_up()
-            } else {
-                decision
-            };
-            let doubted = self
-                .first_look(spec, &evaluation, decision)
-                .filter(|_| governs);
-            let decision = match doubted {
-                Some((instead, look)) => {
-                    self.plan.look = self.plan.look.and(look);
-                    instead
-                }
-                None => decision,
-            };
-            let standing = match governing {
-                _ if spec.dry_run => Standing::DryRun(decision),
-                Some(with) if !governs => Standing::Conflicted { with: with.rule },
-                _ => Standing::Governs(decision),
-            };
-            self.plan.recheck = earliest(self.plan.recheck, evaluation.recheck());
-            if let Decision::Wait(WaitReason::Grace { until }) = decision {
-                self.plan.recheck = earliest(self.plan.recheck, Some(until));
+        for contender in contenders.iter().filter(|it| !it.rule.deleting) {
+            let ruling = self.rule_on(*contender, &dispute);
+            self.schedule(&ruling);
+            if ruling.governs {
+                self.put_on_record(&ruling, dispute.tainted);
+                decided = Some((*contender, ruling.decision, ruling.patience.joining));
             }
-            if let Some(Ok(Deadline::At(at))) = deadline
-                && at > facts.now
-            {
-                self.plan.recheck = earliest(self.plan.recheck, Some(at));
-            }
-            if governs {
-                if let Some(Ok(deadline)) = deadline.as_ref().filter(|_| !is_given_up) {
-                    self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-                } else if doubted.is_none()
-                    && (evaluation.met || !(tainted || has_been_open(self.node, rule)))
-                {
-                    // A node that was given up is past its time for as long as it is not ready. Any other one that is open
-                    // has no time to keep.
-                    self.forget_deadline(&rule.uid);
-                }
-                decided = Some((*contender, decision, patience.joining));
-                if completion == BootstrapRecord::Unstamped {
-                    let [key, _] = completion_keys(rule);
-                    self.set_annotation(key, completion_value(self.node, rule, spec));
-                }
-            }
-            self.plan.outcomes.push(Outcome {
-                rule,
-                standing,
-                evaluation,
-                tainted,
-                adopts: governs
-                    && decision == Decision::Hold
-                    && doubted.is_none()
-                    && owners.is_empty(),
-                joining: patience.joining,
-                unmet_since: patience.unmet_since,
-                rebooted,
-                deadline,
-                verdict,
-            });
+            self.plan.outcomes.push(ruling.outcome(&dispute));
         }
         match decided {
             Some((contender, decision, joining)) => {
-                self.carry_out(contender, decision, joining, owners)
+                self.carry_out(contender, decision, joining, owners);
             }
             None => self.clean_up(key, effect, contenders, owners),
         }
     }
 
-    /// What is done instead of a decision that could hurt, and what is to be looked at first; `None` where the decision
-    /// stands. Nobody's silence is believed without a look: what was written may still be on its way.
-    fn first_look(
-        &self,
-        spec: &CompiledSpec,
-        evaluation: &Evaluation<'_>,
-        decision: Decision,
-    ) -> Option<(Decision, Doubts)> {
+    /// What one of the contenders makes of the taint.
+    fn rule_on(&mut self, contender: Contender<'a>, dispute: &Dispute<'_, 'a>) -> Ruling<'a> {
+        let Contender { rule, spec } = contender;
+        let (tainted, facts) = (dispute.tainted, dispute.facts);
+        let completion = BootstrapRecord::of(self.node, rule, spec);
+        let rebooted = self
+            .state
+            .sightings
+            .rebooted_at(completion.last_boot())
+            .filter(|_| spec.regate_on_reboot && !completion.counts());
+        let trust = Trust {
+            heartbeat_timeout: spec.heartbeat_timeout,
+            sees_heartbeats: !self.doubts().nodes,
+            rebooted,
+            is_closed: tainted,
+        };
+        let evaluation = evaluate(spec, &Facts { trust, ..*facts });
+        let patience = self.patience(contender, &evaluation, tainted, dispute.owners, facts.now);
+        let completed = completion.counts();
+        let decision = decide(
+            spec.mode,
+            spec.taint_policy,
+            evaluation.met,
+            tainted,
+            completed,
+            patience.held,
+        );
+        // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
+        let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
+        let decision = if is_early {
+            decision.without_completion()
+        } else {
+            decision
+        };
+        let deadline = self.deadline(contender, decision, facts.now);
+        let governs = dispute
+            .governing
+            .is_some_and(|governing| governing.rule.uid == rule.uid);
+        let mut ruling = Ruling {
+            verdict: self.verdict(contender, deadline.as_ref(), governs, tainted),
+            contender,
+            governs,
+            evaluation,
+            completion,
+            rebooted,
+            patience,
+            deadline,
+            decision,
+            is_doubted: false,
+        };
+        if ruling.gives_up() {
+            ruling.decision = decision.given_up();
+        }
+        if governs {
+            self.look_first(&mut ruling);
+        }
+        ruling
+    }
+
+    /// Replaces a decision that could hurt until another look has been had. Nobody's silence is believed without a look:
+    /// what was written may still be on its way.
+    fn look_first(&mut self, ruling: &mut Ruling<'a>) {
         let is_silent = |result: &Finding<'_>| {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
-        let mut look = self.doubts().about(spec);
-        look.nodes |= !self.history.looked.nodes && evaluation.unmet().any(is_silent);
+        let mut look = self.doubts().about(ruling.contender.spec);
+        look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         let is_new = is_new(self.state.joined, self.now);
-        let instead = decision.in_doubt(is_new).filter(|_| !look.is_empty())?;
-        Some((instead, look))
+        let instead = ruling.decision.in_doubt(is_new);
+        if let Some(instead) = instead.filter(|_| !look.is_empty()) {
+            ruling.decision = instead;
+            ruling.is_doubted = true;
+            self.plan.look = self.plan.look.and(look);
+        }
+    }
+
+    /// Has the node evaluated again when time alone may change what the rule makes of it.
+    fn schedule(&mut self, ruling: &Ruling<'_>) {
+        let deadline = match ruling.deadline {
+            Some(Ok(Deadline::At(at))) => Some(at).filter(|at| *at > self.now),
+            _ => None,
+        };
+        let grace = match ruling.decision {
+            Decision::Wait(WaitReason::Grace { until }) => Some(until),
+            _ => None,
+        };
+        for at in [ruling.evaluation.recheck(), grace, deadline] {
+            self.plan.recheck = earliest(self.plan.recheck, at);
+        }
+    }
+
+    /// Puts on record on the node until when it has to be ready under the rule that governs, and which boot it was in
+    /// where that is missing.
+    fn put_on_record(&mut self, ruling: &Ruling<'a>, tainted: bool) {
+        let Contender { rule, spec } = ruling.contender;
+        if let Some(Ok(deadline)) = &ruling.deadline
+            && !ruling.gives_up()
+        {
+            self.set_annotation(Deadline::key(&rule.uid), deadline.value());
+        } else if !ruling.is_doubted
+            && (ruling.evaluation.met || !(tainted || has_been_open(self.node, rule)))
+        {
+            // A node that was given up is past its time for as long as it is not ready. Any other one that is open has no
+            // time to keep.
+            self.forget_deadline(&rule.uid);
+        }
+        if ruling.completion == BootstrapRecord::Unstamped {
+            let [key, _] = completion_keys(rule);
+            self.set_annotation(key, completion_value(self.node, rule, spec));
+        }
     }
 
     /// Whether and why a continuous rule has to wait before it closes the node.
@@ -323,6 +354,35 @@ impl<'a> Draft<'a> {
         });
         if self.plan.waiting.is_none() {
             self.plan.waiting = waiting;
+        }
+    }
+}
+
+impl<'a> Ruling<'a> {
+    /// Whether the rule lets the node go, since it has not become ready in time.
+    fn gives_up(&self) -> bool {
+        self.governs && self.verdict == Some(Verdict::Repair(Remedy::Release))
+    }
+
+    /// What is told of it.
+    fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
+        let Contender { rule, spec } = self.contender;
+        let is_held = self.decision == Decision::Hold && !self.is_doubted;
+        Outcome {
+            rule,
+            standing: match dispute.governing {
+                _ if spec.dry_run => Standing::DryRun(self.decision),
+                Some(with) if !self.governs => Standing::Conflicted { with: with.rule },
+                _ => Standing::Governs(self.decision),
+            },
+            evaluation: self.evaluation,
+            tainted: dispute.tainted,
+            adopts: self.governs && is_held && dispute.owners.is_empty(),
+            joining: self.patience.joining,
+            unmet_since: self.patience.unmet_since,
+            rebooted: self.rebooted,
+            deadline: self.deadline,
+            verdict: self.verdict,
         }
     }
 }
