@@ -47,8 +47,10 @@ impl Modules {
     }
 
     fn read_file(&mut self, file: &Path, path: Names) {
-        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
-        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let parsed =
+            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         self.take_in(file, path, &parsed.items);
     }
 
@@ -61,7 +63,7 @@ impl Modules {
             match item {
                 Item::Mod(inner) => {
                     let name = inner.ident.to_string();
-                    let inner_path = [&path[..], &[name.clone()]].concat();
+                    let inner_path = [&path[..], std::slice::from_ref(&name)].concat();
                     match &inner.content {
                         Some((_, items)) => self.take_in(file, inner_path, items),
                         None => self.read_file(&file_of(file, &self.root, &name), inner_path),

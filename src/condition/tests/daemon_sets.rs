@@ -47,7 +47,7 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
     let proxy = daemon_set("kube-system/proxy").critical();
     let agent = daemon_set("kube-system/agent").critical();
     let with = |pod: PodBuilder| world(&worker()).daemon_set(&cni()).pod(&pod);
-    for (name, world, expected) in [
+    for (name, world, expected) in vec![
         (
             "no pod",
             world(&worker()).daemon_set(&cni()),

@@ -14,7 +14,7 @@ fn critical_pods_have_to_be_ready() {
     let with = |pod: PodBuilder| world(&worker()).daemon_set(&cni()).pod(&pod);
     let bare = || pod("kube-system/probe").critical();
     let cni_2 = || pod("kube-system/cni-2").of(&cni());
-    for (name, world, expected) in [
+    for (name, world, expected) in vec![
         (
             "no pod yet",
             world(&worker()).daemon_set(&cni()),

@@ -57,7 +57,7 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
     let withdrawn = "-node.gardener.cloud/CriticalPodsReady";
     let foreign = published("True", "KubeletReady", "someone else's");
     let bare = node("worker-1");
-    for (name, world, expected, urgency) in [
+    for (name, world, expected, urgency) in vec![
         ("new", lacking(&bare).rule(&asks()), vec![is_false], First),
         (
             "as it is",
