@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
-use super::requests::within;
+use super::answer::within;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};

@@ -6,6 +6,7 @@
 //! | `watch` | one watch for each kind of object, feeding one channel |
 //! | `requests` | the requests that the engine asks for, each with a deadline |
 //! | `looks` | those of a last look |
+//! | `answer` | what an answer means, or that none has come in time |
 //! | `events` | notices as Kubernetes Events |
 //! | `lease` | leader election |
 //! | `health` | `/healthz` and `/readyz` |
@@ -13,6 +14,7 @@
 //! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
+mod answer;
 mod counts;
 mod driver;
 mod events;

@@ -11,10 +11,10 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
+use super::answer::within;
 use super::events;
 use super::looks::Looker;
 use super::metrics::Metrics;
-use crate::causes::with_causes;
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
@@ -25,11 +25,6 @@ use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, R
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records our writes.
 const FIELD_MANAGER: &str = "nodegate";
-
-/// The manifests that allow what the controller does to nodes and rules...
-pub const RBAC: &str = "config/rbac";
-/// ...and to Karpenter's objects.
-pub const KARPENTER_RBAC: &str = "config/karpenter";
 
 /// What is written, as metrics call it: a node's taints and annotations...
 const NODE: &str = "node";
@@ -55,60 +50,6 @@ fn reason(error: &RequestError) -> Option<&'static str> {
         RequestError::Broken { .. } => Some(BROKEN),
         RequestError::TimedOut(_) => Some(TIMED_OUT),
         RequestError::Failed(_) => Some(REFUSED),
-    }
-}
-
-/// What the API server says where it forbids a write, and what to do about it; an admission policy has said so itself.
-fn with_remedy(message: String) -> String {
-    if message.contains("ValidatingAdmissionPolicy") {
-        return message;
-    }
-    let rbac = if message.contains("karpenter.sh") {
-        KARPENTER_RBAC
-    } else {
-        RBAC
-    };
-    format!("{message} (grant it with `kubectl apply -k {rbac}`)")
-}
-
-impl From<kube::Error> for RequestError {
-    fn from(error: kube::Error) -> Self {
-        let status = match error {
-            kube::Error::Api(status) => status,
-            error @ (kube::Error::HyperError(_) | kube::Error::Service(_)) => {
-                return Self::Unreachable(with_causes(&error));
-            }
-            error => return Self::Failed(with_causes(&error)),
-        };
-        let seconds = status
-            .details
-            .as_ref()
-            .map_or(0, |it| it.retry_after_seconds);
-        let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        // A failed `test` of a JSON patch is a 422 that names neither an object nor a field; another UID than a merge patch
-        // names is one that names just that.
-        let is_another = status.details.as_ref().is_none_or(|details| {
-            let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
-            match details.causes.as_slice() {
-                [] => details.name.is_empty(),
-                _ => fields.all(|field| field == "metadata.uid"),
-            }
-        });
-        match status.code {
-            404 => Self::Gone,
-            409 => Self::Conflict,
-            422 if is_another => Self::Conflict,
-            403 => Self::Failed(with_remedy(status.message)),
-            429 => Self::Throttled {
-                message: status.message,
-                come_again,
-            },
-            500.. => Self::Broken {
-                message: status.message,
-                come_again,
-            },
-            _ => Self::Failed(status.message),
-        }
     }
 }
 
@@ -254,62 +195,5 @@ fn patch<K: Resource<DynamicType = ()>>(
     match part {
         Some(part) => request.patch_subresource(part, name, &params, patch),
         None => request.patch(name, &params, patch),
-    }
-}
-
-/// Waits for an answer, for so long at most.
-pub async fn within<T>(
-    deadline: Duration,
-    request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, RequestError> {
-    match tokio::time::timeout(deadline, request).await {
-        Ok(result) => result.map_err(RequestError::from),
-        Err(_) => Err(RequestError::TimedOut(deadline)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kube::core::Status;
-    use kube::core::response::{StatusCause, StatusDetails};
-
-    #[test]
-    fn a_failed_test_is_told_from_an_invalid_object() {
-        let status = |code, details| {
-            kube::Error::Api(
-                Status {
-                    details,
-                    ..Status::failure("message", "Reason").with_code(code)
-                }
-                .boxed(),
-            )
-        };
-        let invalid = |field: &str| {
-            Some(StatusDetails {
-                name: "n".into(),
-                group: String::new(),
-                kind: "Node".into(),
-                uid: String::new(),
-                causes: vec![StatusCause {
-                    reason: "FieldValueInvalid".into(),
-                    message: "bad".into(),
-                    field: field.into(),
-                }],
-                retry_after_seconds: 0,
-            })
-        };
-        for (error, expected) in [
-            (status(422, None), RequestError::Conflict),
-            (
-                status(422, invalid("spec.taints")),
-                RequestError::Failed("message".into()),
-            ),
-            (status(422, invalid("metadata.uid")), RequestError::Conflict),
-            (status(409, None), RequestError::Conflict),
-            (status(404, None), RequestError::Gone),
-        ] {
-            assert_eq!(RequestError::from(error), expected);
-        }
     }
 }

@@ -1,18 +1,20 @@
 //! What the watches have shown so far, kept so that everything about one node is at hand, and which nodes have to
 //! be evaluated again because of it. Events that cannot change a decision are dropped here.
-
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `see` | takes in what the watches show: each object, and complete lists |
 //! | `relists` | what the lists under way have shown |
-//! | `nodes`, `components`, `rules`, `karpenter` | keep objects of their kinds |
+//! | `nodes`, `components`, `rules`, `claims` | keep objects of their kinds |
+//! | `cached_rule`, `karpenter` | how a rule and Karpenter's objects are kept |
 //! | `looked` | takes in what a last look has read |
 //! | `certain` | whether what is known is certain, and what begins anew where it was not |
-//! | `unreadable` | the objects that cannot be understood |
+//! | `understood`, `unreadable` | whether what was seen can be understood, and what cannot |
 //! | `dirty` | which nodes have to be evaluated |
 
+mod cached_rule;
 mod certain;
+mod claims;
 mod components;
 mod dirty;
 mod karpenter;
@@ -23,6 +25,7 @@ mod rules;
 mod see;
 #[cfg(test)]
 mod tests;
+mod understood;
 mod unreadable;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -39,10 +42,10 @@ use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::plan::{ClusterState, Doubts, NodeState};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
+pub use cached_rule::CachedRule;
 use dirty::Dirty;
 pub use karpenter::KarpenterCache;
 use relists::Relists;
-pub use rules::CachedRule;
 use unreadable::Unreadables;
 
 /// Everything that is known about one node name.
@@ -89,6 +92,24 @@ impl Default for Weighed {
     }
 }
 
+/// What is still to be done about rules that have changed.
+#[derive(Debug)]
+struct RuleNews {
+    /// Whether the set of rules has to be made anew of them.
+    are_unsorted: bool,
+    /// Whether somebody else has to be told.
+    are_untold: bool,
+}
+
+impl Default for RuleNews {
+    fn default() -> Self {
+        Self {
+            are_unsorted: true,
+            are_untold: false,
+        }
+    }
+}
+
 /// The state of the cluster, as far as the watches have shown it.
 #[derive(Debug)]
 pub struct Cache {
@@ -103,8 +124,6 @@ pub struct Cache {
     /// Rules that have been there and are gone, the last ones of them.
     former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
-    /// Whether `rule_set` has to be made anew of `rules`.
-    rules_differ: bool,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
     unsynced: Set<Watch>,
@@ -112,7 +131,7 @@ pub struct Cache {
     clock_was_set: bool,
     relists: Relists,
     dirty: Dirty,
-    rules_changed: bool,
+    rule_news: RuleNews,
     /// The rules whose status a watch has shown to be another than was known.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
@@ -154,13 +173,12 @@ impl Cache {
             daemon_sets: vec![BTreeMap::new(); count],
             rules: Map::default(),
             former_rules: VecDeque::new(),
-            rules_differ: true,
             rule_generation: 1,
             unsynced,
             clock_was_set: false,
             relists: Relists::default(),
             dirty: Dirty::default(),
-            rules_changed: false,
+            rule_news: RuleNews::default(),
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
@@ -301,7 +319,7 @@ impl Cache {
 
     /// Whether the rules, or what `DaemonSet`s they shut out, may have changed since this was asked last.
     pub fn take_rules_changed(&mut self) -> bool {
-        std::mem::take(&mut self.rules_changed)
+        std::mem::take(&mut self.rule_news.are_untold)
     }
 
     /// The rules whose status a watch has shown to be another than was known, since this was asked last.

@@ -2,6 +2,7 @@
 //!
 //! Pure: what the controller found is put in, the status to be written comes out.
 
+mod about;
 mod conditions;
 mod tally;
 #[cfg(test)]
@@ -9,7 +10,6 @@ mod tests;
 mod written;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,9 +19,11 @@ use crate::api::{
     NodeReadinessRuleStatus, TaintStatus,
 };
 use crate::guard::Report;
-use crate::plan::{Decision, PassedOver, WaitReason};
-use crate::rule::{CompiledSpec, Rule};
+use crate::plan::{Decision, WaitReason};
+use crate::rule::CompiledSpec;
 use crate::wording::cut;
+use about::whole_second;
+pub use about::{About, Prospects};
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;
@@ -32,38 +34,6 @@ pub use written::Written;
 const LIST_BUDGET: usize = 40_000;
 /// The longest failure message that is kept, in bytes.
 const MAX_MESSAGE: usize = 256;
-
-/// What a dry run would do about nodes that are not ready in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Prospects {
-    /// Nodes that would be repaired.
-    pub repaired: usize,
-    /// Nodes that would not, because too many are unhealthy.
-    pub blocked: usize,
-}
-
-/// What goes into a rule's status besides the tally.
-#[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
-    /// The rule.
-    pub rule: &'a Rule,
-    /// The labelled `DaemonSet`s that the rule does not wait for.
-    pub passed_over: &'a [PassedOver],
-    /// What the rule would do about nodes that are not ready in time, if it is a dry run.
-    pub prospects: Prospects,
-    /// What keeps the rule from repairing any node at all.
-    pub obstacle: Option<&'a str>,
-    /// How the zones of the rule's nodes do, where it has a disruption guard.
-    pub disruption: Option<&'a Report>,
-    /// The rules that come before this one on any node that both select.
-    pub governors: &'a [Arc<str>],
-    /// How many nodes each list may name.
-    pub node_limit: usize,
-    /// The status that was written last, from which times are kept where nothing else changed.
-    pub previous: &'a NodeReadinessRuleStatus,
-    /// The time for what did change.
-    pub now: Timestamp,
-}
 
 /// The status that follows.
 pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
@@ -278,9 +248,4 @@ fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
 
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-/// The API writes times in whole seconds, so that is what is compared.
-fn whole_second(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

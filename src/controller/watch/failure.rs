@@ -6,7 +6,7 @@ use kube::core::Status;
 
 use super::course::End;
 use crate::causes::with_causes;
-use crate::controller::requests::{KARPENTER_RBAC, RBAC};
+use crate::controller::answer::{KARPENTER_RBAC, RBAC};
 use crate::engine::kind::Watch;
 
 /// The reason that the API server gives where a version is newer than any it knows.

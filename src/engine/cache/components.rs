@@ -105,7 +105,7 @@ impl Cache {
         if !self.rule_set.waits_for_class(class) {
             return;
         }
-        self.rules_changed = true;
+        self.rule_news.are_untold = true;
         if self.classes[class].namespaces.contains(&key.namespace) {
             self.mark_all();
         }

@@ -3,13 +3,9 @@
 
 use std::sync::Arc;
 
-use kube::Resource;
-
-use super::Cache;
-use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::engine::map::Map;
-use crate::object::{Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
+use crate::object::{Node, NodeClaim, NodePool};
 use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};
 use crate::rule::Rule;
 
@@ -36,7 +32,7 @@ pub enum Extent {
 
 /// Which nodes something that was seen concerns.
 #[derive(Debug, PartialEq, Eq)]
-enum Concerned {
+pub(super) enum Concerned {
     /// None.
     Nobody,
     /// Whichever any of these speaks of.
@@ -47,7 +43,7 @@ enum Concerned {
 
 /// What one of Karpenter's objects says about which nodes it concerns.
 #[derive(Debug, PartialEq, Eq)]
-enum Mention {
+pub(super) enum Mention {
     /// The node of this name.
     Name(Arc<str>),
     /// The node on this instance.
@@ -130,7 +126,7 @@ impl KarpenterCache {
     }
 
     /// Notes how much is known of one of Karpenter's kinds; the others are not for here.
-    fn know(&mut self, watch: Watch, extent: Extent) -> Concerned {
+    pub(super) fn know(&mut self, watch: Watch, extent: Extent) -> Concerned {
         let known = match watch {
             Watch::NodeClaims => &mut self.claims_known,
             Watch::NodePools => &mut self.pools_known,
@@ -142,7 +138,7 @@ impl KarpenterCache {
         }
     }
 
-    fn put_claim(&mut self, claim: NodeClaim) -> Concerned {
+    pub(super) fn put_claim(&mut self, claim: NodeClaim) -> Concerned {
         let new = claim.clone();
         let known = self.claims.put(claim);
         let is_same = known.as_ref().is_some_and(|known| {
@@ -159,12 +155,12 @@ impl KarpenterCache {
         Concerned::Nodes(both.flat_map(mentions).collect())
     }
 
-    fn remove_claim(&mut self, name: &str) -> Concerned {
+    pub(super) fn remove_claim(&mut self, name: &str) -> Concerned {
         let gone = self.claims.remove(name);
         Concerned::Nodes(gone.iter().flat_map(mentions).collect())
     }
 
-    fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) -> Concerned {
+    pub(super) fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) -> Concerned {
         let known = self.pools.insert(name.clone(), pool);
         if known.as_ref() == self.pools.get(name) {
             return Concerned::Nobody;
@@ -172,84 +168,15 @@ impl KarpenterCache {
         Concerned::Nodes(vec![Mention::Pool(name.clone())])
     }
 
-    fn remove_pool(&mut self, name: &Arc<str>) -> Concerned {
+    pub(super) fn remove_pool(&mut self, name: &Arc<str>) -> Concerned {
         self.pools.remove(name);
         Concerned::Nodes(vec![Mention::Pool(name.clone())])
     }
 }
 
-impl Cache {
-    /// Keeps a claim as it is shown. One that cannot be understood is as good as none: it must not be deleted.
-    pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
-        let identity = Identity::of(Watch::NodeClaims, object.meta());
-        let name = identity.key.name.clone();
-        let concerned = match self.understood(identity, None, object.read()) {
-            Some(claim) => self.karpenter.put_claim(claim),
-            None => self.karpenter.remove_claim(&name),
-        };
-        self.mark_concerned(concerned);
-    }
-
-    pub(super) fn remove_claim(&mut self, name: &str) {
-        let concerned = self.karpenter.remove_claim(name);
-        self.mark_concerned(concerned);
-    }
-
-    /// Keeps a pool as it is shown. One that cannot be understood is taken as it was last.
-    pub(super) fn see_pool(&mut self, object: NodePoolObject) {
-        let identity = Identity::of(Watch::NodePools, object.meta());
-        let name = identity.key.name.clone();
-        if let Some(pool) = self.understood(identity, None, object.read()) {
-            let concerned = self.karpenter.put_pool(&name, pool);
-            self.mark_concerned(concerned);
-        }
-    }
-
-    pub(super) fn remove_pool(&mut self, name: &Arc<str>) {
-        let concerned = self.karpenter.remove_pool(name);
-        self.mark_concerned(concerned);
-    }
-
-    /// Takes in how much is known of a kind, if it is one of Karpenter's.
-    pub(super) fn know_karpenter(&mut self, watch: Watch, extent: Extent) {
-        let concerned = self.karpenter.know(watch, extent);
-        self.mark_concerned(concerned);
-    }
-
-    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
-    fn mark_concerned(&mut self, concerned: Concerned) {
-        let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
-        if !self.rule_set.rules().iter().any(repairs) {
-            return;
-        }
-        match concerned {
-            Concerned::Nobody => {}
-            Concerned::Everybody => {
-                self.rules_changed = true;
-                self.mark_all();
-            }
-            Concerned::Nodes(mentions) => {
-                let is_meant = |node: &&Node| {
-                    let pool = self.karpenter.pool_name(node);
-                    let mut mentions = mentions.iter();
-                    mentions.any(|mention: &Mention| mention.is_of(node, pool))
-                };
-                let names: Vec<_> = self
-                    .nodes()
-                    .filter(is_meant)
-                    .map(|node| node.name.clone())
-                    .collect();
-                for name in names {
-                    self.mark(&name);
-                }
-            }
-        }
-    }
-}
-
 impl Mention {
     /// Whether this speaks of a node that belongs to the pool of this name.
-    fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
+    pub(super) fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
         match self {
             Self::Name(name) => *name == node.name,
             Self::Instance(instance) => node.provider_id.as_ref() == Some(instance),

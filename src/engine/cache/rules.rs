@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Cache;
+use super::cached_rule::CachedRule;
 use crate::api::NodeReadinessRuleStatus;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
@@ -13,19 +14,6 @@ use crate::rule::{Rule, RuleSet};
 
 /// How many rules are remembered that are gone.
 const FORMER_RULES: usize = 256;
-
-/// What one rule's object says beyond its compiled form.
-#[derive(Debug)]
-pub struct CachedRule {
-    /// The rule, compiled.
-    pub rule: Arc<Rule>,
-    /// The version of this state.
-    pub version: Version,
-    /// All finalizers on the object, ours or not.
-    pub finalizers: Vec<String>,
-    /// The status as the API server holds it.
-    pub status: NodeReadinessRuleStatus,
-}
 
 impl Cache {
     /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
@@ -90,13 +78,13 @@ impl Cache {
         if let Some(known) = known.filter(|known| known.rule.uid != uid) {
             self.retire(known.rule);
         }
-        self.rules_differ |= changed;
+        self.rule_news.are_unsorted |= changed;
     }
 
     pub(super) fn remove_rule(&mut self, name: &str) {
         if let Some(gone) = self.rules.remove(name) {
             self.retire(gone.rule);
-            self.rules_differ = true;
+            self.rule_news.are_unsorted = true;
         }
     }
 
@@ -111,14 +99,14 @@ impl Cache {
     /// Puts the rules in order again where they have changed, and has every node evaluated. Before everything has synced
     /// there is no need.
     pub(super) fn take_over_rules(&mut self) {
-        if !self.has_synced() || !std::mem::take(&mut self.rules_differ) {
+        if !self.has_synced() || !std::mem::take(&mut self.rule_news.are_unsorted) {
             return;
         }
         let rules = self.rules.values().map(|cached| cached.rule.clone());
         self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
             .after(self.former_rules.iter().cloned());
         self.rule_generation += 1;
-        self.rules_changed = true;
+        self.rule_news.are_untold = true;
         self.mark_all();
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::tally::Role;
-use super::{About, Tally, whole_second};
+use super::about::{About, whole_second};
+use super::tally::{Role, Tally};
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;

@@ -1,6 +1,10 @@
 //! Statuses of rules, in tables of named cases.
+
+use std::sync::Arc;
+
 use super::*;
 use crate::api::EnforcementMode;
+use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
 const KEY: &str = "readiness.k8s.io/gate";

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// How much of each output stream is kept.
 const SHOWN: u64 = 256;

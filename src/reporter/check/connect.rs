@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::super::endpoint::Target;
-use super::Failure;
+use super::failure::Failure;
 
 /// A connection of any kind.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}

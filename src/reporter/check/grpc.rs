@@ -11,7 +11,9 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::super::endpoint::Target;
-use super::{Failure, connect, drive};
+use super::connect;
+use super::exchange::{self, drive};
+use super::failure::Failure;
 use crate::causes::with_causes;
 
 /// The method that is called.
@@ -35,7 +37,7 @@ pub async fn check(target: &Target, authority: &str, service: &str) -> Result<St
     let message = Request::post(format!("http://{authority}{METHOD}"))
         .header(CONTENT_TYPE, "application/grpc")
         .header(TE, "trailers")
-        .header(USER_AGENT, super::USER_AGENT)
+        .header(USER_AGENT, exchange::USER_AGENT)
         .body(Full::new(Bytes::from(request(service))))
         .map_err(|error| Failure::broken(format!("cannot be asked: {error}")))?;
     let exchange = async {

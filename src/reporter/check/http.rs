@@ -9,9 +9,11 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderValue, LOCATION, USER_AGENT}
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 
-use super::super::endpoint::{Endpoint, HttpRequest};
+use super::super::endpoint::{Check, Endpoint, HttpRequest};
+use super::connect;
+use super::exchange::{self, drive};
+use super::failure::Failure;
 use super::tls::Tls;
-use super::{Failure, connect, drive};
 use crate::causes::with_causes;
 
 /// How much of an answer's body is shown.
@@ -65,7 +67,7 @@ async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, Failure
         .map_err(unanswered)?;
     let message = Request::get(&request.path)
         .header(HOST, &request.authority)
-        .header(USER_AGENT, super::USER_AGENT)
+        .header(USER_AGENT, exchange::USER_AGENT)
         .header(ACCEPT, HeaderValue::from_static("*/*"))
         .header(CONNECTION, HeaderValue::from_static("close"))
         .body(Empty::<Bytes>::new())
@@ -118,7 +120,7 @@ fn follow(from: &HttpRequest, location: &str) -> Option<HttpRequest> {
     let path = if location.starts_with('/') && !location.starts_with("//") {
         location.parse::<Uri>().ok()?.path_and_query()?.to_string()
     } else {
-        let super::Check::Http(to) = Endpoint::parse(location).ok()?.check else {
+        let Check::Http(to) = Endpoint::parse(location).ok()?.check else {
             return None;
         };
         if (&to.target, to.tls) != (&from.target, from.tls) {
@@ -134,7 +136,6 @@ fn follow(from: &HttpRequest, location: &str) -> Option<HttpRequest> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Check;
     use super::*;
 
     #[test]

@@ -19,8 +19,8 @@ use tokio_rustls::rustls::{
 
 use super::super::endpoint::Target;
 use super::super::settings::{SettingError, Verify};
-use super::Failure;
 use super::connect::Connection;
+use super::failure::Failure;
 use crate::causes::with_causes;
 
 /// How to speak TLS with the endpoint.

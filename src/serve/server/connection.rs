@@ -22,13 +22,17 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use super::{Peer, Seat};
+use super::doors::Seat;
 use crate::serve::room::Phase;
 
 /// How many bytes the head of a request may have: a bearer token has some thousands.
 const HEAD: usize = 16 << 10;
 /// How many headers a request may have.
 const HEADERS: usize = 64;
+
+/// The address that a request comes from, as an extension of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub IpAddr);
 
 /// A connection that has been let in.
 pub struct Connection {
@@ -126,7 +130,7 @@ impl IntoResponse for Problem {
 
 /// The body of a request, where the server takes any.
 async fn read(mut body: Incoming, seat: &Seat) -> Result<Body, Problem> {
-    let largest = seat.doors.limits.request;
+    let largest = seat.largest_request();
     if largest == 0 {
         return Ok(Body::empty());
     }

@@ -13,11 +13,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore};
 
-use super::issue::issue;
-
-/// How long a certificate that was made on the spot is valid. It lives no longer than the process.
-const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-
 /// A certificate chain with the private key of its first certificate.
 #[derive(Clone)]
 pub struct ServingCertificate(Arc<CertifiedKey>);
@@ -61,14 +56,6 @@ impl ServingCertificate {
                 Error::InvalidCertificate(error) => CertificateError::Chain(error.to_string()),
                 error => CertificateError::Key(error.to_string()),
             })
-    }
-
-    /// Makes a certificate for these DNS names and IP addresses that nobody but this process knows.
-    ///
-    /// # Errors
-    /// When a name is not one that a certificate can have.
-    pub fn self_signed(names: &[String], now: Timestamp) -> Result<Self, CertificateError> {
-        issue(names, now, SELF_SIGNED_LIFETIME)?.certificate()
     }
 
     /// Whether a client that trusts only `ca` (PEM) would accept this certificate at this time, under each of these
@@ -139,6 +126,7 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::issue::issue;
     use super::*;
 
     const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::Certificates;
 use super::certificate::{CertificateError, ServingCertificate};
+use super::serving::Certificates;
 
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";

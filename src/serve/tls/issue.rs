@@ -14,6 +14,9 @@ use super::certificate::{CertificateError, ServingCertificate};
 /// How far back validity begins, for clients whose clocks are behind.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
+/// How long a certificate that was made on the spot is valid. It lives no longer than the process.
+const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// A certificate, its key and its CA, all PEM.
 #[derive(Clone)]
 pub struct Issued {
@@ -32,6 +35,16 @@ impl Issued {
     /// Never for what [`issue`] made.
     pub fn certificate(&self) -> Result<ServingCertificate, CertificateError> {
         ServingCertificate::from_pem(self.chain.as_bytes(), self.key.as_bytes())
+    }
+}
+
+impl ServingCertificate {
+    /// Makes a certificate for these DNS names and IP addresses that nobody but this process knows.
+    ///
+    /// # Errors
+    /// When a name is not one that a certificate can have.
+    pub fn self_signed(names: &[String], now: Timestamp) -> Result<Self, CertificateError> {
+        issue(names, now, SELF_SIGNED_LIFETIME)?.certificate()
     }
 }
 

@@ -19,10 +19,10 @@ use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::Certificates;
 use super::certificate::{CertificateError, ServingCertificate};
 use super::handover::Handover;
 use super::issue::{Issued, issue};
+use super::serving::Certificates;
 use crate::causes::with_causes;
 
 /// The Secret with the certificate.
