@@ -19,6 +19,8 @@ pub(super) struct Flight {
     pub(super) id: RequestId,
     pub(super) life: u32,
     pub(super) request: Request,
+    /// The UID of the object that it is to, as that is when it is sent.
+    pub(super) uid: Option<String>,
     pub(super) sent: Time,
     pub(super) stage: Stage,
     pub(super) fate: Fate,
@@ -168,11 +170,17 @@ impl Process<'_> {
                 }
             }
         }
-        if let Some(key) = target(&request) {
+        let target_of = target(&request);
+        let uid = target_of.as_ref().and_then(|key| {
+            let object = world.cluster.get(key)?;
+            Some(object["metadata"]["uid"].as_str()?.to_owned())
+        });
+        if let Some(key) = target_of {
             let life = self.life;
             let mut others = self.flights.iter().filter(|other| other.life == life);
             if others.any(|other| {
                 target(&other.request).as_ref() == Some(&key)
+                    && other.uid == uid
                     && is_of_status(&other.request) == is_of_status(&request)
             }) {
                 self.report.doubled.push((now, key.clone()));
@@ -186,6 +194,7 @@ impl Process<'_> {
             id,
             life: self.life,
             request,
+            uid,
             sent: now,
             stage: Stage::Sent(arrives),
             fate,
