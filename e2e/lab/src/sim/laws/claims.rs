@@ -142,6 +142,7 @@ fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
     let pool = |node: &Value| node["metadata"]["labels"]["karpenter.sh/nodepool"].clone();
     let then = change.at.saturating_sub(longest_age(moment));
     let before = moment.cluster.at(then);
+    let slowest = |time: crate::sim::Time| wall(time.saturating_sub(steps(moment)));
     let mut count = (0, 0);
     for (key, object) in moment
         .cluster
@@ -154,8 +155,8 @@ fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
         count.1 += 1;
         let was_late = before
             .get(key)
-            .is_some_and(|object| is_late(object, wall(then)));
-        count.0 += usize::from(was_late && is_late(object, wall(change.at)));
+            .is_some_and(|object| is_late(object, slowest(then)));
+        count.0 += usize::from(was_late && is_late(object, slowest(change.at)));
     }
     count
 }
