@@ -23,12 +23,6 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Who holds it, whether it has run out or not.
-    #[must_use]
-    pub fn holder(&self) -> Option<Life> {
-        self.holder
-    }
-
     /// Takes the lease from its holder, who does not notice until then.
     pub fn betray(&mut self, until: Time) {
         if let Some(holder) = self.holder.take() {
@@ -106,7 +100,7 @@ mod tests {
             assert!(!held(two.attempt(&mut lease, (1, 0), now, start + now)));
         }
         assert!(held(two.attempt(&mut lease, (1, 0), s(15), start + s(15))));
-        assert_eq!(lease.holder(), Some((1, 0)));
+        assert_eq!(lease.holder, Some((1, 0)));
     }
 
     #[test]

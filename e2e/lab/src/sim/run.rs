@@ -252,8 +252,10 @@ impl<'a> Run<'a> {
         let world = &mut self.world;
         let processes = &mut self.processes;
         match fault {
-            Fault::Kill { .. } | Fault::Unobserved { .. } | Fault::AnswerLost { .. } => {}
-            Fault::Storm { .. } => {}
+            Fault::Kill { .. }
+            | Fault::Unobserved { .. }
+            | Fault::AnswerLost { .. }
+            | Fault::Storm { .. } => {}
             Fault::Stop { instance, down, .. } => {
                 if let Some(process) = processes.get_mut(instance) {
                     process.stop(now, down);

@@ -29,6 +29,9 @@ pub struct Finding {
     pub count: usize,
 }
 
+/// Is told what was tried, how many findings there are, and which scenario it is in.
+type Progress<'a> = Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>;
+
 /// Explores schedules of these scenarios.
 pub struct Explorer<'a> {
     scenarios: Vec<Scenario>,
@@ -39,7 +42,7 @@ pub struct Explorer<'a> {
     /// By scenario and law.
     findings: BTreeMap<(&'static str, &'static str), Finding>,
     /// Is told now and then how it goes.
-    progress: Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>,
+    progress: Progress<'a>,
     /// When to stop.
     until: Option<Instant>,
 }

@@ -179,6 +179,7 @@ impl<'a> Code<'a> {
 
 /// As Rust code, in the words of this module.
 impl fmt::Display for Fault {
+    #[allow(clippy::too_many_lines, reason = "a table: a line for each fault")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: &Time| format!("ms({})", time.as_millis());
         write!(f, "Fault::")?;

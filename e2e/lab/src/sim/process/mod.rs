@@ -196,7 +196,8 @@ impl<'a> Process<'a> {
             }
             self.asleep = None;
             if sleep.is_suspended {
-                self.clocks.suspended(sleep.until - sleep.since);
+                self.clocks
+                    .suspended(sleep.until.saturating_sub(sleep.since));
             }
         }
         self.gather(world);
