@@ -14,7 +14,7 @@ use super::metrics::Metrics;
 use super::requests::Requester;
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
-use crate::serve::metrics::Survey;
+use crate::serve::metrics::SurveyRequest;
 
 /// How many events are taken in at once.
 const BATCH: usize = 512;
@@ -52,7 +52,7 @@ pub struct Inputs {
     /// Whether this instance may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Requests to bring the gauges up to date.
-    pub surveys: mpsc::Receiver<Survey>,
+    pub surveys: mpsc::Receiver<SurveyRequest>,
 }
 
 /// What the loop tells those beside it.

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::engine::kind::Watch;
-use crate::serve::{Limits, Server};
+use crate::serve::{RoomLimits, Server};
 
 /// Whether the controller can do its work, and what keeps it from it.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +65,7 @@ pub fn serve(listener: TcpListener, readiness: watch::Receiver<Readiness>) {
         .with_state(readiness);
     let server = Server {
         name: "the probes",
-        limits: Limits::PROBES,
+        limits: RoomLimits::PROBES,
         certificates: None,
         router,
     };

@@ -13,7 +13,9 @@ use tracing::{info, warn};
 
 use super::health::Readiness;
 use crate::engine::RequestError;
-use crate::engine::election::{Attempt, Claim, LEASE_DURATION, Loss, Reading, Term, may_stand};
+use crate::engine::election::{
+    Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Term, may_stand,
+};
 
 /// The Lease's name, which the Node Readiness Controller uses too, so that the two never write at the same time.
 pub const LEASE_NAME: &str = "ba65f13e.readiness.node.x-k8s.io";
@@ -183,13 +185,13 @@ impl Election {
             self.look().await?;
         }
         let Some((lease, since)) = &self.seen else {
-            let lease = self.written(Lease::default(), Claim::Take);
+            let lease = self.written(Lease::default(), LeaseClaim::Take);
             let params = PostParams::default();
             let created = within_timeout(self.api.create(&params, &lease)).await;
             return self.hold(created);
         };
         let claim = reading(lease, *since).claim(&self.identity);
-        if claim == Claim::Wait {
+        if claim == LeaseClaim::Wait {
             return Ok(false);
         }
         let lease = self.written(lease.clone(), claim);
@@ -235,10 +237,10 @@ impl Election {
     }
 
     /// The Lease with this instance as its holder, renewed now.
-    fn written(&self, lease: Lease, claim: Claim) -> Lease {
+    fn written(&self, lease: Lease, claim: LeaseClaim) -> Lease {
         let now = MicroTime(Timestamp::now());
         let mut spec = lease.spec.unwrap_or_default();
-        if claim == Claim::Take {
+        if claim == LeaseClaim::Take {
             spec.lease_transitions = Some(
                 spec.lease_transitions
                     .map_or(0, |count| count.saturating_add(1)),
@@ -259,10 +261,10 @@ impl Election {
 }
 
 /// What a Lease that has been as it is since then says.
-fn reading(lease: &Lease, since: Instant) -> Reading<'_> {
+fn reading(lease: &Lease, since: Instant) -> LeaseReading<'_> {
     let spec = lease.spec.as_ref();
     let duration = spec.and_then(|spec| spec.lease_duration_seconds);
-    Reading {
+    LeaseReading {
         holder: spec
             .and_then(|spec| spec.holder_identity.as_deref())
             .unwrap_or_default(),

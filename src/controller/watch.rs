@@ -31,9 +31,9 @@ use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
     RuleObject,
 };
-use course::{Course, End, Request, Verdict};
+use course::{Course, End, Question, View};
 use failure::Failure;
-use source::Source;
+use source::WatchSource;
 
 /// The pauses before a watch is tried again. Until then nothing is seen of an API server that is back, and a handful of
 /// requests a second costs nobody anything.
@@ -64,30 +64,30 @@ pub fn spawn_all(
     with_karpenter: bool,
     feeder: &Feeder,
 ) {
-    let nodes = Source::new(client, NodeObject::url_path(&(), None));
+    let nodes = WatchSource::new(client, NodeObject::url_path(&(), None));
     feeder.watch(Watch::Nodes, nodes, Object::Node);
-    let csi_nodes = Source::new(client, CsiNodeObject::url_path(&(), None));
+    let csi_nodes = WatchSource::new(client, CsiNodeObject::url_path(&(), None));
     feeder.watch(Watch::CsiNodes, csi_nodes, Object::CsiNode);
-    let rules = Source::new(client, RuleObject::url_path(&(), None));
+    let rules = WatchSource::new(client, RuleObject::url_path(&(), None));
     feeder.watch(Watch::Rules, rules, Object::Rule);
     for (index, class) in classes.iter().enumerate() {
         let namespace = class.namespaces.single();
         // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
-        let pods = Source::new(client, PodObject::url_path(&(), namespace))
+        let pods = WatchSource::new(client, PodObject::url_path(&(), namespace))
             .labels(class.selector.to_string())
             .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
         feeder.watch(Watch::Pods(index), pods, move |pod| Object::Pod(index, pod));
         // Everywhere: one that is labelled outside the class's namespaces is told of.
-        let daemon_sets = Source::new(client, DaemonSetObject::url_path(&(), None))
+        let daemon_sets = WatchSource::new(client, DaemonSetObject::url_path(&(), None))
             .labels(class.selector.to_string());
         feeder.watch(Watch::DaemonSets(index), daemon_sets, move |daemon_set| {
             Object::DaemonSet(index, daemon_set)
         });
     }
     if with_karpenter {
-        let claims = Source::new(client, NodeClaimObject::url_path(&(), None));
+        let claims = WatchSource::new(client, NodeClaimObject::url_path(&(), None));
         feeder.watch(Watch::NodeClaims, claims, Object::NodeClaim);
-        let pools = Source::new(client, NodePoolObject::url_path(&(), None));
+        let pools = WatchSource::new(client, NodePoolObject::url_path(&(), None));
         feeder.watch(Watch::NodePools, pools, Object::NodePool);
     }
 }
@@ -98,7 +98,7 @@ struct Stopped;
 /// One kind's watch.
 struct Feed<Wrap> {
     kind: Watch,
-    source: Source,
+    source: WatchSource,
     /// What an object of this kind is to the engine.
     wrap: Wrap,
     feeder: Feeder,
@@ -111,7 +111,7 @@ struct Feed<Wrap> {
 }
 
 impl Feeder {
-    fn watch<K, Wrap>(&self, kind: Watch, source: Source, wrap: Wrap)
+    fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap)
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
         Wrap: Fn(K) -> Object + Send + Sync + 'static,
@@ -150,8 +150,8 @@ impl<Wrap> Feed<Wrap> {
     {
         let wanted = *self.feeder.confirmations.borrow_and_update();
         let result = match self.course.next(wanted) {
-            Request::List { token } => self.list(token).await?,
-            Request::Watch { version, length } => self.watch(&version, length).await?,
+            Question::List { token } => self.list(token).await?,
+            Question::Watch { version, length } => self.watch(&version, length).await?,
         };
         let Err(failure) = result else { return Ok(()) };
         self.failures.inc();
@@ -189,7 +189,7 @@ impl<Wrap> Feed<Wrap> {
             Err(failure) => return Ok(Err(failure)),
         };
         let metadata = list.metadata;
-        let Ok(verdict) = self
+        let Ok(view) = self
             .course
             .page(metadata.resource_version, metadata.continue_)
         else {
@@ -201,10 +201,10 @@ impl<Wrap> Feed<Wrap> {
         for object in list.items {
             self.send(Seen::Put((self.wrap)(object))).await?;
         }
-        if verdict != Verdict::Unchanged {
+        if view != View::Unchanged {
             self.send(Seen::Synced(self.kind)).await?;
         }
-        self.judge(verdict).await?;
+        self.judge(view).await?;
         Ok(Ok(()))
     }
 
@@ -244,14 +244,14 @@ impl<Wrap> Feed<Wrap> {
                     }
                 }
                 Ok(None) => {
-                    let verdict = self.course.ended(End::Closed {
+                    let view = self.course.ended(End::Closed {
                         ran: events.ran(),
                         quiet: events.quiet(),
                     });
-                    if verdict == Verdict::Interrupted {
+                    if view == View::Interrupted {
                         return Ok(Err(Failure::BrokenOff));
                     }
-                    self.judge(verdict).await?;
+                    self.judge(view).await?;
                     return Ok(Ok(()));
                 }
                 Err(failure) => return Ok(Err(failure)),
@@ -269,8 +269,8 @@ impl<Wrap> Feed<Wrap> {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Seen::Put),
             WatchEvent::Deleted(object) => (object, Seen::Gone),
             WatchEvent::Bookmark(bookmark) => {
-                let verdict = self.course.bookmark(bookmark.metadata.resource_version);
-                self.judge(verdict).await?;
+                let view = self.course.bookmark(bookmark.metadata.resource_version);
+                self.judge(view).await?;
                 return Ok(Ok(()));
             }
             WatchEvent::Error(status) => return Ok(Err(Failure::Refused(status))),
@@ -285,8 +285,8 @@ impl<Wrap> Feed<Wrap> {
     }
 
     /// Tells of a view that is up to date.
-    async fn judge(&mut self, verdict: Verdict) -> Result<(), Stopped> {
-        let Verdict::Confirmed(confirmation) = verdict else {
+    async fn judge(&mut self, view: View) -> Result<(), Stopped> {
+        let View::Confirmed(confirmation) = view else {
             return Ok(());
         };
         self.works();

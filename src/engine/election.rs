@@ -19,7 +19,7 @@ const BLIND: Duration = Duration::from_secs(120);
 
 /// A Lease as it was read.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading<'a> {
+pub struct LeaseReading<'a> {
     /// Whose it is; empty for nobody's.
     pub holder: &'a str,
     /// How long it is good for, if it says so.
@@ -30,7 +30,7 @@ pub struct Reading<'a> {
 
 /// What is to be done about a Lease that somebody may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum LeaseClaim {
     /// It is ours.
     Renew,
     /// Nobody holds it, or whoever did has not renewed it in time.
@@ -39,18 +39,18 @@ pub enum Claim {
     Wait,
 }
 
-impl Reading<'_> {
+impl LeaseReading<'_> {
     /// Decides what is to be done about it.
     #[must_use]
-    pub fn claim(self, identity: &str) -> Claim {
+    pub fn claim(self, identity: &str) -> LeaseClaim {
         if self.holder == identity {
-            Claim::Renew
+            LeaseClaim::Renew
         } else if self.holder.is_empty()
             || self.unchanged >= self.duration.unwrap_or(LEASE_DURATION)
         {
-            Claim::Take
+            LeaseClaim::Take
         } else {
-            Claim::Wait
+            LeaseClaim::Wait
         }
     }
 }
@@ -136,22 +136,40 @@ mod tests {
     #[test]
     fn a_lease_is_taken_only_when_nobody_keeps_it() {
         for (name, holder, duration, unchanged, expected) in [
-            ("ours", "me", Some(15), 0, Claim::Renew),
-            ("ours, though run out", "me", Some(15), 60, Claim::Renew),
-            ("released", "", Some(1), 0, Claim::Take),
-            ("never held", "", None, 0, Claim::Take),
-            ("another's", "other", Some(15), 14, Claim::Wait),
-            ("another's, run out", "other", Some(15), 15, Claim::Take),
-            ("another's, for longer", "other", Some(60), 15, Claim::Wait),
+            ("ours", "me", Some(15), 0, LeaseClaim::Renew),
+            (
+                "ours, though run out",
+                "me",
+                Some(15),
+                60,
+                LeaseClaim::Renew,
+            ),
+            ("released", "", Some(1), 0, LeaseClaim::Take),
+            ("never held", "", None, 0, LeaseClaim::Take),
+            ("another's", "other", Some(15), 14, LeaseClaim::Wait),
+            (
+                "another's, run out",
+                "other",
+                Some(15),
+                15,
+                LeaseClaim::Take,
+            ),
+            (
+                "another's, for longer",
+                "other",
+                Some(60),
+                15,
+                LeaseClaim::Wait,
+            ),
             (
                 "another's, without a duration",
                 "other",
                 None,
                 15,
-                Claim::Take,
+                LeaseClaim::Take,
             ),
         ] {
-            let reading = Reading {
+            let reading = LeaseReading {
                 holder,
                 duration: duration.map(Duration::from_secs),
                 unchanged: Duration::from_secs(unchanged),

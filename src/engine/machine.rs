@@ -16,7 +16,7 @@ use super::conditions::ConditionQueue;
 use super::error::RequestError;
 use super::io::{Answer, Count, Effect, Input, Now, RequestId, until};
 use super::looks::{Looked, Looks};
-use super::node_writes::{Ended, Known, NodeWrite};
+use super::node_writes::{Known, NodeWrite, WriteEnd};
 use super::nodes::Nodes;
 use super::outbox::{Outbox, Purpose};
 use super::repairs::deletion;
@@ -488,13 +488,13 @@ impl Engine {
             return;
         };
         match work.write.answered(name, result, &mut self.out) {
-            None | Some(Ended::ReadAgain) => return,
-            Some(Ended::Failed) => {}
-            Some(Ended::Refused(changes, why)) => {
+            None | Some(WriteEnd::ReadAgain) => return,
+            Some(WriteEnd::Failed) => {}
+            Some(WriteEnd::Refused(changes, why)) => {
                 self.rules
                     .blame(name, &changes, &why, &mut work.recorded_by, &mut self.out);
             }
-            Some(Ended::CarriedOut(write, metadata)) => {
+            Some(WriteEnd::CarriedOut(write, metadata)) => {
                 for change in &write.changes {
                     if change.kind == ChangeKind::Added {
                         self.rules.closed(&change.rule_uid, name);

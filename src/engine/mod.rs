@@ -59,5 +59,6 @@ pub use error::RequestError;
 pub use machine::{Engine, Settings};
 pub use survey::{RuleSurvey, Survey};
 pub use turns::{
-    Backoff, Contention, Limits, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
+    Backoff, Contention, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
+    WriteLimits,
 };

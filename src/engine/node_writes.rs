@@ -39,7 +39,7 @@ pub struct WriteWork {
 /// A write of a node's taints and annotations.
 #[derive(Debug)]
 pub struct NodeWrite {
-    subject: Subject,
+    subject: WriteSubject,
     /// The taints that the node has if this succeeds, where they change.
     pub taints: Option<Vec<Taint>>,
     /// What it changes.
@@ -50,14 +50,14 @@ pub struct NodeWrite {
 
 /// What a write is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum WriteSubject {
     /// All that there is to write, which may be more than one thing.
     Several,
     /// One taint, with what goes with it; or annotations that go with none.
     One(Option<TaintId>),
 }
 
-impl Subject {
+impl WriteSubject {
     /// What the whole plan is about.
     fn of(plan: &NodePlan<'_>) -> Self {
         match &*plan.changes {
@@ -88,7 +88,7 @@ pub struct Known<'a> {
 /// What of a node's plan is written now.
 enum Choice<'a> {
     /// This much of it.
-    Write(Box<NodePlan<'a>>, Subject),
+    Write(Box<NodePlan<'a>>, WriteSubject),
     /// Nothing before this time.
     Later(Instant),
     /// Nothing: there is nothing to write, or it is not the node's turn to try again.
@@ -106,7 +106,7 @@ pub struct Completed {
 
 /// What follows from how a write has ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum WriteEnd {
     /// It has been carried out: the node's metadata are these now.
     CarriedOut(NodeWrite, NodeMetadata),
     /// The node has changed in the meantime and is read again, which is waited for.
@@ -193,7 +193,7 @@ impl WriteWork {
             undone_until(change).is_none() && !retries.is_locked_out(&change.key)
         };
         if self.refusals.is_empty() && plan.changes.iter().all(is_plain) {
-            let subject = Subject::of(&plan);
+            let subject = WriteSubject::of(&plan);
             return Choice::Write(Box::new(plan), subject);
         }
         let parts = plan::parts(cluster, state, history, out.now.wall);
@@ -214,7 +214,7 @@ impl WriteWork {
                 || std::mem::take(&mut self.has_turn)
                 || retries.turn(&state.node.name, what, times, now)
             {
-                return Choice::Write(Box::new(plan), Subject::One(taint));
+                return Choice::Write(Box::new(plan), WriteSubject::One(taint));
             }
         }
         later.map_or(Choice::Nothing, Choice::Later)
@@ -226,13 +226,13 @@ impl WriteWork {
         name: &Arc<str>,
         result: Result<NodeMetadata, RequestError>,
         out: &mut Outbox,
-    ) -> Option<Ended> {
+    ) -> Option<WriteEnd> {
         let write = self.under_way.take()?;
         let now = out.now.monotonic;
         Some(match result {
             Ok(metadata) => {
                 self.carried_out(&write, &About::node(name, &metadata.uid), out);
-                Ended::CarriedOut(write, metadata)
+                WriteEnd::CarriedOut(write, metadata)
             }
             Err(RequestError::Conflict) => {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
@@ -243,28 +243,28 @@ impl WriteWork {
                 self.under_way = Some(write);
                 let request = Request::ReadNode { name: name.clone() };
                 out.ask(Purpose::NodeAgain(name.clone()), request);
-                Ended::ReadAgain
+                WriteEnd::ReadAgain
             }
             Err(RequestError::Gone) => {
                 // The watch will tell; should it lag, the pause keeps this from being asked over and over.
                 self.retry.failed(Pauses::REFUSED, now);
-                Ended::Failed
+                WriteEnd::Failed
             }
             // All wait for these together.
-            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => Ended::Failed,
+            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => WriteEnd::Failed,
             Err(error) => match write.subject {
                 // Who knows for the sake of what.
-                Subject::Several => {
+                WriteSubject::Several => {
                     self.refusals.split();
-                    Ended::Failed
+                    WriteEnd::Failed
                 }
-                Subject::One(taint) => {
+                WriteSubject::One(taint) => {
                     let key = key_of(taint.as_ref()).to_owned();
                     let before = self.refusals.refused(taint, now);
                     out.turns.nodes.refused(&key, before, now);
                     out.turns
                         .complain("cannot write the node", name, &error, now);
-                    Ended::Refused(write.changes, error.to_string())
+                    WriteEnd::Refused(write.changes, error.to_string())
                 }
             },
         })
@@ -280,12 +280,12 @@ impl WriteWork {
         self.retry = Backoff::default();
         self.conflicts = 0;
         match &write.subject {
-            Subject::Several => {
+            WriteSubject::Several => {
                 for change in &write.changes {
                     out.turns.nodes.carried_out(&change.key, 0, now);
                 }
             }
-            Subject::One(taint) => {
+            WriteSubject::One(taint) => {
                 let times = self.refusals.carried_out(taint);
                 let key = key_of(taint.as_ref());
                 out.turns.nodes.carried_out(key, times, now);

@@ -2,7 +2,7 @@
 //!
 //! Pure: what the controller found is put in, the status to be written comes out.
 
-mod about;
+mod basis;
 mod conditions;
 mod tally;
 #[cfg(test)]
@@ -22,13 +22,13 @@ use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
 use crate::rule::CompiledSpec;
 use crate::wording::cut;
-use about::whole_second;
-pub use about::{About, Prospects};
+use basis::whole_second;
+pub use basis::{Basis, Prospects};
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;
-pub use tally::{Failure, Record, Tally};
-pub use written::Written;
+pub use tally::{Record, RuleFailure, Tally};
+pub use written::WrittenStatus;
 
 /// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
 const LIST_BUDGET: usize = 40_000;
@@ -36,11 +36,11 @@ const LIST_BUDGET: usize = 40_000;
 const MAX_MESSAGE: usize = 256;
 
 /// The status that follows.
-pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
-    let rule = about.rule;
+pub fn build(tally: &Tally, basis: Basis<'_>) -> NodeReadinessRuleStatus {
+    let rule = basis.rule;
     let mut status = NodeReadinessRuleStatus {
         observed_generation: Some(rule.generation.max(1)),
-        conditions: conditions(tally, about),
+        conditions: conditions(tally, basis),
         ..NodeReadinessRuleStatus::default()
     };
     let held = tally
@@ -56,12 +56,12 @@ pub fn build(tally: &Tally, about: About<'_>) -> NodeReadinessRuleStatus {
         status.failed_node_count = Some(count(tally.failures.len()));
     }
     let mut budget = Budget(LIST_BUDGET);
-    list_failures(&mut status, &mut budget, tally, about);
+    list_failures(&mut status, &mut budget, tally, basis);
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
-            status.dry_run_results = Some(dry_run_results(tally, about));
+            status.dry_run_results = Some(dry_run_results(tally, basis));
         }
-        list_nodes(&mut status, &mut budget, spec, tally, about);
+        list_nodes(&mut status, &mut budget, spec, tally, basis);
     }
     status
 }
@@ -83,10 +83,10 @@ fn list_failures(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
     tally: &Tally,
-    about: About<'_>,
+    basis: Basis<'_>,
 ) {
-    for (name, (failure, at)) in tally.failures.iter().take(about.node_limit) {
-        let previous = about
+    for (name, (failure, at)) in tally.failures.iter().take(basis.node_limit) {
+        let previous = basis
             .previous
             .failed_nodes
             .iter()
@@ -116,9 +116,9 @@ fn list_nodes(
     budget: &mut Budget,
     spec: &CompiledSpec,
     tally: &Tally,
-    about: About<'_>,
+    basis: Basis<'_>,
 ) {
-    let previous: BTreeMap<&str, &NodeEvaluation> = about
+    let previous: BTreeMap<&str, &NodeEvaluation> = basis
         .previous
         .node_evaluations
         .iter()
@@ -135,7 +135,7 @@ fn list_nodes(
             .iter()
             .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
     };
-    for (name, (record, at)) in of(true).chain(of(false)).take(about.node_limit) {
+    for (name, (record, at)) in of(true).chain(of(false)).take(basis.node_limit) {
         if !budget.spend(per_node + 4 * name.len() + 260) {
             break;
         }
@@ -176,12 +176,12 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(tally: &Tally, about: About<'_>) -> DryRunResults {
-    let About {
+fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
+    let Basis {
         disruption,
         prospects,
         ..
-    } = about;
+    } = basis;
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));

@@ -24,7 +24,7 @@ pub(super) struct ZoneNodes {
     /// How many do not: those that are closed, those that wait and the one that is granted.
     pub unmet: usize,
     /// Those that wait, without the one that is granted.
-    waiting: BTreeSet<Turn>,
+    waiting: BTreeSet<Place>,
     granted: Option<Grant>,
     /// When nodes among those that wait had their turn without being closed.
     missed: BTreeMap<Arc<str>, Timestamp>,
@@ -33,7 +33,7 @@ pub(super) struct ZoneNodes {
 
 /// A place in the queue: those who had their turn already come last, else whoever has waited longest comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct Place {
     missed: Option<Timestamp>,
     since: Timestamp,
     node: Arc<str>,
@@ -149,7 +149,7 @@ impl ZoneNodes {
         if self.waiting.is_empty() || !self.bucket.take() {
             return None;
         }
-        let Turn { since, node, .. } = self.waiting.pop_first()?;
+        let Place { since, node, .. } = self.waiting.pop_first()?;
         self.granted = Some(Grant {
             node: node.clone(),
             since,
@@ -176,8 +176,8 @@ impl ZoneNodes {
             .is_some_and(|grant| *grant.node == *node)
     }
 
-    fn turn(&self, node: &Arc<str>, since: Timestamp) -> Turn {
-        Turn {
+    fn turn(&self, node: &Arc<str>, since: Timestamp) -> Place {
+        Place {
             missed: self.missed.get(node).copied(),
             since,
             node: node.clone(),

@@ -11,17 +11,17 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::outcome::Finding;
+use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
 use crate::metric::{Description, Registry};
-use crate::serve::{Limits, Server};
+use crate::serve::{RoomLimits, Server};
 
 /// Buckets of the time that a check takes.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// How writing a condition ended.
 #[derive(Debug, Clone, Copy)]
-pub enum Write {
+pub enum WriteResult {
     /// It was written.
     Success,
     /// It could not be written.
@@ -82,23 +82,31 @@ impl Metrics {
             ),
             registry,
         };
-        for finding in [Finding::Ok, Finding::NotReady, Finding::NoAnswer] {
+        for finding in [
+            CheckFinding::Ok,
+            CheckFinding::NotReady,
+            CheckFinding::NoAnswer,
+        ] {
             metrics.checks.with_label_values(&[finding.label()]);
         }
-        for write in [Write::Success, Write::Error, Write::Skipped] {
+        for write in [
+            WriteResult::Success,
+            WriteResult::Error,
+            WriteResult::Skipped,
+        ] {
             metrics.writes.with_label_values(&[write.label()]);
         }
         metrics
     }
 
     /// Counts a check.
-    pub fn checked(&self, finding: Finding, took: Duration) {
+    pub fn checked(&self, finding: CheckFinding, took: Duration) {
         self.checks.with_label_values(&[finding.label()]).inc();
         self.check_duration.observe(took.as_secs_f64());
     }
 
     /// Counts a write, or that there was nothing to write.
-    pub fn wrote(&self, write: Write) {
+    pub fn wrote(&self, write: WriteResult) {
         self.writes.with_label_values(&[write.label()]).inc();
     }
 
@@ -117,7 +125,7 @@ impl Metrics {
     }
 }
 
-impl Write {
+impl WriteResult {
     fn label(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -211,7 +219,7 @@ pub fn serve(
         );
     let server = Server {
         name: "metrics and probes",
-        limits: Limits::REPORTER,
+        limits: RoomLimits::REPORTER,
         certificates: None,
         router,
     };

@@ -38,9 +38,9 @@ use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
 use boot::Boot;
 use check::{Checker, orphans};
-use metrics::{Health, Metrics, Write};
-use node::{Found, ReportedNode, RequestError};
-use outcome::Outcome;
+use metrics::{Health, Metrics, WriteResult};
+use node::{Found, ReportedNode, RequestFailure};
+use outcome::CheckOutcome;
 use settings::Settings;
 pub use settings::{Args, SettingError};
 use state::State;
@@ -148,7 +148,7 @@ async fn check_on_and_on(
     settings: &Settings,
     metrics: &Metrics,
     health: &watch::Sender<Health>,
-    outcomes: &mpsc::Sender<Outcome>,
+    outcomes: &mpsc::Sender<CheckOutcome>,
 ) {
     orphans::adopt();
     let mut next = Instant::now();
@@ -180,12 +180,12 @@ struct Reporter<'a> {
     health: watch::Sender<Health>,
     retry: Backoff,
     /// What went wrong with the last request, so that it is told once.
-    problem: Option<RequestError>,
+    problem: Option<RequestFailure>,
 }
 
 impl Reporter<'_> {
     /// Reports until there are no more outcomes, or once where that is asked for.
-    async fn run(mut self, mut outcomes: mpsc::Receiver<Outcome>) {
+    async fn run(mut self, mut outcomes: mpsc::Receiver<CheckOutcome>) {
         let mut last_check = Timestamp::now();
         let mut resumed = false;
         loop {
@@ -268,14 +268,14 @@ impl Reporter<'_> {
 
     async fn write_if_due(&mut self, last_check: Timestamp) {
         let Some(condition) = self.state.due(Instant::now()).cloned() else {
-            self.metrics.wrote(Write::Skipped);
+            self.metrics.wrote(WriteResult::Skipped);
             return self.settled();
         };
         if let Err(problem) = self.node.write(&condition, last_check).await {
-            self.metrics.wrote(Write::Error);
+            self.metrics.wrote(WriteResult::Error);
             return self.failed(problem);
         }
-        self.metrics.wrote(Write::Success);
+        self.metrics.wrote(WriteResult::Success);
         self.succeeded();
         if self.state.published_status() != Some(condition.status) {
             info!(
@@ -301,7 +301,7 @@ impl Reporter<'_> {
     }
 
     /// A request has failed: says so, once for each problem, and has it tried again later.
-    fn failed(&mut self, problem: RequestError) {
+    fn failed(&mut self, problem: RequestFailure) {
         self.retry.failed(PAUSES, Instant::now());
         self.health.send_modify(|health| {
             if let Some(why) = &mut health.unready {

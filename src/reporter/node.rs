@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::Args;
 use super::settings::Settings;
-use super::state::Condition;
+use super::state::ReportedCondition;
 use super::wire;
 use crate::api::{ConditionStatus, time_if_readable};
 use crate::causes::with_causes;
@@ -34,7 +34,7 @@ const UPDATES: usize = 5;
 /// Why a request failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
-pub struct RequestError {
+pub struct RequestFailure {
     words: String,
     kind: Kind,
 }
@@ -69,7 +69,7 @@ enum Means {
 #[derive(Debug)]
 pub struct Found {
     /// The condition.
-    pub condition: Condition,
+    pub condition: ReportedCondition,
     /// When it was last written.
     pub written: Option<Timestamp>,
     /// The boot that the node is in, as its kubelet says; empty where it does not.
@@ -106,7 +106,7 @@ impl ReportedNode {
     ///
     /// # Errors
     /// When it cannot be read; the message says what to do.
-    pub async fn read(&self) -> Result<Option<Found>, RequestError> {
+    pub async fn read(&self) -> Result<Option<Found>, RequestFailure> {
         self.find(&GetParams::default()).await
     }
 
@@ -115,11 +115,11 @@ impl ReportedNode {
     ///
     /// # Errors
     /// As there.
-    pub async fn look(&self) -> Result<Option<Found>, RequestError> {
+    pub async fn look(&self) -> Result<Option<Found>, RequestFailure> {
         self.find(&GetParams::at("0")).await
     }
 
-    async fn find(&self, version: &GetParams) -> Result<Option<Found>, RequestError> {
+    async fn find(&self, version: &GetParams) -> Result<Option<Found>, RequestFailure> {
         let node: Node = self.get(version).await?;
         let NodeStatus {
             conditions,
@@ -137,14 +137,14 @@ impl ReportedNode {
     /// When it cannot be written; the message says what to do.
     pub async fn write(
         &mut self,
-        condition: &Condition,
+        condition: &ReportedCondition,
         heartbeat: Timestamp,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestFailure> {
         let condition = wire::condition(&self.condition_type, condition, heartbeat);
         if self.means == Means::Update {
             let updated = self.update(&condition).await;
             // The permissions are others by now.
-            if updated.as_ref().is_err_and(RequestError::is_not_granted) {
+            if updated.as_ref().is_err_and(RequestFailure::is_not_granted) {
                 self.means = Means::Patch;
             }
             return updated;
@@ -168,7 +168,7 @@ impl ReportedNode {
     }
 
     /// Patches the condition.
-    async fn patch(&self, condition: &Value) -> Result<(), RequestError> {
+    async fn patch(&self, condition: &Value) -> Result<(), RequestFailure> {
         let patch = Patch::Strategic(wire::patch(condition));
         let params = PatchParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -180,7 +180,7 @@ impl ReportedNode {
 
     /// Reads the Node and puts its status back with the condition. Whatever changes in between makes the API server
     /// refuse it, so that nobody's change is lost.
-    async fn update(&self, condition: &Value) -> Result<(), RequestError> {
+    async fn update(&self, condition: &Value) -> Result<(), RequestFailure> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
@@ -202,7 +202,7 @@ impl ReportedNode {
     async fn get<T: for<'de> Deserialize<'de>>(
         &self,
         version: &GetParams,
-    ) -> Result<T, RequestError> {
+    ) -> Result<T, RequestFailure> {
         let request = Request::new(NODES).get(&self.name, version);
         self.request("read", request).await
     }
@@ -210,7 +210,7 @@ impl ReportedNode {
     async fn write_status(
         &self,
         request: Result<axum::http::Request<Vec<u8>>, request::Error>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestFailure> {
         let request = request.map(|mut request| {
             client::answer_with_metadata(&mut request);
             request
@@ -223,7 +223,7 @@ impl ReportedNode {
         &self,
         verb: &str,
         request: Result<axum::http::Request<Vec<u8>>, request::Error>,
-    ) -> Result<T, RequestError> {
+    ) -> Result<T, RequestFailure> {
         let answer = async {
             self.client
                 .request(request.map_err(kube::Error::BuildRequest)?)
@@ -239,11 +239,11 @@ impl ReportedNode {
         };
         let name = &self.name;
         let words = format!("cannot {verb} Node {name}: {problem}");
-        Err(RequestError { words, kind })
+        Err(RequestFailure { words, kind })
     }
 }
 
-impl RequestError {
+impl RequestFailure {
     fn is_not_granted(&self) -> bool {
         self.kind == Kind::NotGranted
     }
@@ -319,7 +319,7 @@ struct NodeCondition {
 impl NodeCondition {
     fn found_in(self, node_boot_id: String) -> Found {
         Found {
-            condition: Condition {
+            condition: ReportedCondition {
                 status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
                 reason: self.reason,
                 message: self.message,

@@ -7,16 +7,16 @@ const MAX_MESSAGE: usize = 512;
 
 /// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// The finding.
-    pub finding: Finding,
+    pub finding: CheckFinding,
     /// What was found, in one line.
     pub message: String,
 }
 
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
+pub enum CheckFinding {
     /// It answered that it is well.
     Ok,
     /// It answered something else.
@@ -27,9 +27,9 @@ pub enum Finding {
     Broken,
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// An outcome whose message is made to fit one line.
-    pub fn new(finding: Finding, message: &str) -> Self {
+    pub fn new(finding: CheckFinding, message: &str) -> Self {
         Self {
             finding,
             message: one_line(message, MAX_MESSAGE),
@@ -38,11 +38,11 @@ impl Outcome {
 
     /// Whether it speaks for the node.
     pub fn is_good(&self) -> bool {
-        self.finding == Finding::Ok
+        self.finding == CheckFinding::Ok
     }
 }
 
-impl Finding {
+impl CheckFinding {
     /// The status of the condition that says so.
     pub fn status(self) -> ConditionStatus {
         match self {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::outcome::Outcome;
+use super::outcome::CheckOutcome;
 use crate::api::ConditionStatus;
 
 /// How soon a condition is written again of which only the message has changed. A health endpoint that answers with the
@@ -34,7 +34,7 @@ pub struct Policy {
 
 /// A condition, as this reporter knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct ReportedCondition {
     /// The status.
     pub status: ConditionStatus,
     /// The reason, in one word.
@@ -50,7 +50,7 @@ pub struct Condition {
 pub struct State {
     policy: Policy,
     /// What the checks say, by the thresholds. `None` until they have said something.
-    current: Option<Condition>,
+    current: Option<ReportedCondition>,
     /// Whether checks of this process have said so. Nothing is written before: whoever reads the condition takes a write
     /// for news.
     is_checked: bool,
@@ -62,7 +62,7 @@ pub struct State {
 /// What this process has written.
 #[derive(Debug)]
 struct Published {
-    condition: Condition,
+    condition: ReportedCondition,
     /// When that was.
     since: Instant,
     /// When it is due again, changed or not.
@@ -87,7 +87,7 @@ impl State {
     /// this process has made already count on top of it.
     ///
     /// What is from an earlier boot is not for here: it says nothing about what runs now.
-    pub fn resume(&mut self, found: Condition) {
+    pub fn resume(&mut self, found: ReportedCondition) {
         if found.status == ConditionStatus::Unknown {
             return;
         }
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// Takes in what a check has found that ended just now.
-    pub fn observe(&mut self, outcome: &Outcome, now: Timestamp) {
+    pub fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
         let good = outcome.is_good();
         self.streak = match self.streak {
             (was, length) if was == good => (good, length.saturating_add(1)),
@@ -123,7 +123,7 @@ impl State {
         };
         if believed {
             self.is_checked = true;
-            self.current = Some(Condition {
+            self.current = Some(ReportedCondition {
                 status,
                 reason: outcome.finding.reason().to_owned(),
                 message: outcome.message.clone(),
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// The condition to write now, if any.
-    pub fn due(&self, now: Instant) -> Option<&Condition> {
+    pub fn due(&self, now: Instant) -> Option<&ReportedCondition> {
         let current = self.current.as_ref().filter(|_| self.is_checked)?;
         let Some(published) = &self.published else {
             return Some(current);
@@ -158,7 +158,7 @@ impl State {
     }
 
     /// Notes that a condition has been written.
-    pub fn published(&mut self, condition: Condition, now: Instant) {
+    pub fn published(&mut self, condition: ReportedCondition, now: Instant) {
         // The first beat comes early, by this reporter's phase; from then on they keep their distance.
         let pause = match self.published {
             Some(_) => self.policy.heartbeat,

@@ -3,10 +3,14 @@
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde_json::{Value, json};
 
-use super::state::Condition;
+use super::state::ReportedCondition;
 
 /// The condition, as last confirmed at `heartbeat`.
-pub fn condition(condition_type: &str, condition: &Condition, heartbeat: Timestamp) -> Value {
+pub fn condition(
+    condition_type: &str,
+    condition: &ReportedCondition,
+    heartbeat: Timestamp,
+) -> Value {
     json!({
         "type": condition_type,
         "status": condition.status,
@@ -54,7 +58,7 @@ mod tests {
     use crate::api::ConditionStatus;
 
     fn ready() -> Value {
-        let ready = Condition {
+        let ready = ReportedCondition {
             status: ConditionStatus::True,
             reason: "EndpointOK".to_owned(),
             message: "fine".to_owned(),

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::access::Access;
 use super::address::{BindAddress, ListenError, listen, parse_address};
-use super::room::Limits;
+use super::room::RoomLimits;
 use super::server::Server;
 use super::tls::{
     CertificateError, CertificateFiles, Certificates, FilesError, ServingCertificate,
@@ -60,7 +60,7 @@ pub enum Error {
 }
 
 /// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
-pub type Survey = oneshot::Sender<()>;
+pub type SurveyRequest = oneshot::Sender<()>;
 
 /// Serves `/metrics` as the command line says, for as long as the process lives. `exposition` makes the answer, once the
 /// gauges are up to date.
@@ -71,7 +71,7 @@ pub async fn serve(
     args: &Args,
     client: &Client,
     exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
-    surveys: mpsc::Sender<Survey>,
+    surveys: mpsc::Sender<SurveyRequest>,
 ) -> Result<(), Error> {
     if args.cert_dir.is_some() && !args.secure {
         warn!("--metrics-cert-dir has no effect without --metrics-secure");
@@ -97,7 +97,7 @@ pub async fn serve(
     };
     let server = Server {
         name: "/metrics",
-        limits: Limits::METRICS,
+        limits: RoomLimits::METRICS,
         certificates,
         router,
     };
@@ -114,7 +114,7 @@ fn self_signed() -> Result<Certificates, CertificateError> {
 }
 
 /// Waits until the gauges say what is so now. A loop that does not answer in time still has counters to show.
-async fn brought_up_to_date(surveys: &mpsc::Sender<Survey>) {
+async fn brought_up_to_date(surveys: &mpsc::Sender<SurveyRequest>) {
     let (done, is_done) = oneshot::channel();
     let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
         if surveys.send(done).await.is_ok() {

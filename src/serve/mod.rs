@@ -19,5 +19,5 @@ mod room;
 mod server;
 pub mod tls;
 
-pub use room::Limits;
+pub use room::RoomLimits;
 pub use server::Server;

@@ -18,7 +18,7 @@ const PACE: Duration = Duration::from_millis(5);
 
 /// How much room a server has. All servers of the controller together: 288 connections, and 28 MiB of bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RoomLimits {
     /// Connections at a time.
     pub connections: usize,
     /// Bytes of requests' and answers' bodies at a time, over all connections. A single answer may be larger.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub request: usize,
 }
 
-impl Limits {
+impl RoomLimits {
     /// `/metrics`. An answer has about 1 KiB for each rule.
     pub const METRICS: Self = Self {
         connections: 128,
@@ -102,7 +102,7 @@ struct Seat {
 /// The seats of a server, and who sits there.
 #[derive(Debug)]
 pub struct Room {
-    limits: Limits,
+    limits: RoomLimits,
     seats: BTreeMap<SeatId, Seat>,
     next: u64,
 }
@@ -118,7 +118,7 @@ pub struct Grant<T> {
 
 impl Room {
     /// An empty room.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: RoomLimits) -> Self {
         Self {
             limits,
             seats: BTreeMap::new(),

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsAcceptor;
 
-use super::room::{Limits, Phase};
+use super::room::{Phase, RoomLimits};
 use super::tls::Certificates;
 use connection::Connection;
 pub use connection::Peer;
@@ -27,7 +27,7 @@ pub struct Server {
     /// What it is, for the log.
     pub name: &'static str,
     /// How much room there is.
-    pub limits: Limits,
+    pub limits: RoomLimits,
     /// With what it is proven who serves; without, there is no TLS.
     pub certificates: Option<Certificates>,
     /// What is answered.

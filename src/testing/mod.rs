@@ -10,4 +10,4 @@ pub use builders::{
     Builder, CRITICAL, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, at, csi_node,
     daemon_set, node, pod, rule,
 };
-pub use world::{Answer, World, configured_world, world};
+pub use world::{ConditionAnswer, World, configured_world, world};

@@ -51,7 +51,7 @@ pub struct World {
 
 /// What a condition says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ConditionAnswer {
     pub status: ConditionStatus,
     pub reason: String,
     pub message: String,
@@ -350,7 +350,7 @@ impl World {
     }
 
     /// The node's condition of this type, as a dry run that asks for it sees it; `None` where the node has none.
-    pub fn condition(&self, kind: &str) -> Option<Answer> {
+    pub fn condition(&self, kind: &str) -> Option<ConditionAnswer> {
         let asks = rule("asks")
             .taint("readiness.k8s.io/asks", "NoSchedule")
             .waits_for(kind)
@@ -363,7 +363,7 @@ impl World {
             .find(|outcome| &*outcome.rule.name == "asks")
             .expect("the rule selects every node of these tests");
         let condition = outcome.evaluation.results[0].condition.as_ref()?;
-        Some(Answer {
+        Some(ConditionAnswer {
             status: condition.status,
             reason: condition.detail.reason().into(),
             message: condition.detail.to_string(),

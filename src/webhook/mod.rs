@@ -27,7 +27,7 @@ use crate::condition::CriticalComponentClass;
 use crate::instance::own_namespace;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::serve::tls::{CertificateFiles, FilesError, ManagedCertificate};
-use crate::serve::{Limits, Server};
+use crate::serve::{RoomLimits, Server};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -104,7 +104,7 @@ pub async fn start(
     });
     let server = Server {
         name: "the webhook",
-        limits: Limits::WEBHOOK,
+        limits: RoomLimits::WEBHOOK,
         certificates: Some(certificates),
         router: server::router(client.clone(), Arc::from(classes)),
     };

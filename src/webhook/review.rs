@@ -32,7 +32,7 @@ pub struct Subject {
 
 /// What comes of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReviewResult {
     /// The rule is taken.
     Accepted {
         /// What its author should know.
@@ -109,16 +109,16 @@ pub fn review(
     subject: &Subject,
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
-) -> Verdict {
+) -> ReviewResult {
     if !subject.faults.is_empty() {
         let faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
-        return Verdict::Rejected(failed(&faults.join(", ")));
+        return ReviewResult::Rejected(failed(&faults.join(", ")));
     }
     let spec = match &subject.rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
             let warning = format!("the rule stays without effect: {rejection}");
-            return Verdict::Accepted {
+            return ReviewResult::Accepted {
                 warnings: vec![shortened(warning)],
             };
         }
@@ -130,13 +130,13 @@ pub fn review(
             "spec.taint.key: Invalid value: {key:?}: {}",
             in_words(&conflicts)
         );
-        return Verdict::Rejected(failed(&why));
+        return ReviewResult::Rejected(failed(&why));
     }
     let mut warnings = warnings(subject.spec.as_ref(), spec, classes, surroundings);
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
     }
-    Verdict::Accepted { warnings }
+    ReviewResult::Accepted { warnings }
 }
 
 /// Why a rule is turned down, as the upstream project's webhook puts it around its list of errors.

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use super::envelope;
-use super::review::{Subject, Verdict, review};
+use super::review::{ReviewResult, Subject, review};
 use super::surroundings::{self, Surroundings};
 use crate::condition::CriticalComponentClass;
 
@@ -86,11 +86,11 @@ impl Webhook {
             Err(_) => Surroundings::default(),
         };
         match review(&subject, &self.classes, &surroundings) {
-            Verdict::Accepted { warnings } => {
+            ReviewResult::Accepted { warnings } => {
                 response.warnings = Some(warnings).filter(|warnings| !warnings.is_empty());
                 response
             }
-            Verdict::Rejected(why) => {
+            ReviewResult::Rejected(why) => {
                 info!(rule, "rule turned down: {why}");
                 response.allowed = false;
                 response.result = forbidden(&why);

@@ -5,7 +5,7 @@ use super::{
     cni_pod, labelled, worker,
 };
 use crate::api::ConditionStatus;
-use crate::testing::{Answer, Builder, CRITICAL, PodBuilder, daemon_set, pod, world};
+use crate::testing::{Builder, CRITICAL, ConditionAnswer, PodBuilder, daemon_set, pod, world};
 
 #[test]
 fn a_node_without_critical_components_lacks_nothing() {
@@ -32,7 +32,7 @@ fn a_node_without_critical_components_lacks_nothing() {
             "every critical component is ready on this node",
         ),
     ] {
-        let answer = Answer {
+        let answer = ConditionAnswer {
             status: ConditionStatus::True,
             reason: reason.into(),
             message: message.into(),

@@ -3,7 +3,8 @@
 use super::{CNI_MISSING, COMPONENTS, DRIVERS, assert_lack, cni, cni_pod, worker};
 use crate::api::ConditionStatus;
 use crate::testing::{
-    Answer, Builder, GATE, PodBuilder, configured_world, csi_node, daemon_set, pod, rule, world,
+    Builder, ConditionAnswer, GATE, PodBuilder, configured_world, csi_node, daemon_set, pod, rule,
+    world,
 };
 
 #[test]
@@ -310,7 +311,7 @@ fn what_the_node_reports_otherwise_counts_as_it_is() {
         ("Unknown", ConditionStatus::Unknown),
         ("", ConditionStatus::Unknown),
     ] {
-        let answer = Answer {
+        let answer = ConditionAnswer {
             status: expected,
             reason: "Why".into(),
             message: "because".into(),

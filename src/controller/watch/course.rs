@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// What to ask the API server for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum Question {
     /// A page of a list; the first one without a token.
     List {
         /// What the page before said that it is gone on with.
@@ -49,7 +49,7 @@ pub enum End {
 
 /// What is known of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum View {
     /// Everything up to the present has been handed over, as of when this confirmation was asked for.
     Confirmed(u64),
     /// It is as good as it was.
@@ -65,7 +65,7 @@ pub struct NoVersion;
 /// Where a watch has got to.
 #[derive(Debug)]
 pub struct Course {
-    stage: Stage,
+    progress: Progress,
     /// The confirmation that was wanted when the list or the watch under way was begun.
     asked: u64,
     /// The confirmation that has been had since the last interruption.
@@ -75,7 +75,7 @@ pub struct Course {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum Progress {
     /// Not all objects have been listed.
     Listing { token: Option<String> },
     /// All up to this version have been seen.
@@ -86,7 +86,7 @@ impl Course {
     /// One that has seen nothing.
     pub fn new() -> Self {
         Self {
-            stage: Stage::Listing { token: None },
+            progress: Progress::Listing { token: None },
             asked: 0,
             confirmed: None,
             length: Duration::ZERO,
@@ -94,25 +94,25 @@ impl Course {
     }
 
     /// What to ask for next, where this confirmation is wanted.
-    pub fn next(&mut self, wanted: u64) -> Request {
-        match &self.stage {
-            Stage::Listing { token } => {
+    pub fn next(&mut self, wanted: u64) -> Question {
+        match &self.progress {
+            Progress::Listing { token } => {
                 // All pages show what there was when the first one was made.
                 if token.is_none() {
                     self.asked = wanted;
                 }
-                Request::List {
+                Question::List {
                     token: token.clone(),
                 }
             }
-            Stage::Watching { version } => {
+            Progress::Watching { version } => {
                 self.asked = wanted;
                 self.length = if self.confirmed == Some(wanted) {
                     LENGTH
                 } else {
                     SHORT_LENGTH
                 };
-                Request::Watch {
+                Question::Watch {
                     version: version.clone(),
                     length: self.length,
                 }
@@ -128,15 +128,15 @@ impl Course {
         &mut self,
         version: Option<String>,
         token: Option<String>,
-    ) -> Result<Verdict, NoVersion> {
+    ) -> Result<View, NoVersion> {
         let given = |text: &String| !text.is_empty();
         match (token.filter(given), version.filter(given)) {
             (Some(token), _) => {
-                self.stage = Stage::Listing { token: Some(token) };
-                Ok(Verdict::Unchanged)
+                self.progress = Progress::Listing { token: Some(token) };
+                Ok(View::Unchanged)
             }
             (None, Some(version)) => {
-                self.stage = Stage::Watching { version };
+                self.progress = Progress::Watching { version };
                 Ok(self.confirm())
             }
             (None, None) => Err(NoVersion),
@@ -145,36 +145,36 @@ impl Course {
 
     /// Takes in that a watch has shown an object of this version.
     pub fn saw(&mut self, version: String) {
-        self.stage = Stage::Watching { version };
+        self.progress = Progress::Watching { version };
     }
 
     /// Takes in that a watch has shown everything up to this version, which is the present.
-    pub fn bookmark(&mut self, version: String) -> Verdict {
-        self.stage = Stage::Watching { version };
+    pub fn bookmark(&mut self, version: String) -> View {
+        self.progress = Progress::Watching { version };
         self.confirm()
     }
 
     /// Takes in how what was asked for has ended.
-    pub fn ended(&mut self, end: End) -> Verdict {
+    pub fn ended(&mut self, end: End) -> View {
         match end {
             End::Closed { ran, quiet } if ran >= self.length && quiet >= QUIET => self.confirm(),
-            End::Closed { ran, .. } if ran >= self.length => Verdict::Unchanged,
+            End::Closed { ran, .. } if ran >= self.length => View::Unchanged,
             End::Closed { .. } | End::Failed => self.interrupt(),
             End::Expired => {
-                self.stage = Stage::Listing { token: None };
+                self.progress = Progress::Listing { token: None };
                 self.interrupt()
             }
         }
     }
 
-    fn confirm(&mut self) -> Verdict {
+    fn confirm(&mut self) -> View {
         self.confirmed = Some(self.asked);
-        Verdict::Confirmed(self.asked)
+        View::Confirmed(self.asked)
     }
 
-    fn interrupt(&mut self) -> Verdict {
+    fn interrupt(&mut self) -> View {
         self.confirmed = None;
-        Verdict::Interrupted
+        View::Interrupted
     }
 }
 
@@ -184,13 +184,13 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn list(token: &str) -> Request {
+    fn list(token: &str) -> Question {
         let token = (!token.is_empty()).then(|| token.to_owned());
-        Request::List { token }
+        Question::List { token }
     }
 
-    fn watch(version: &str, length: Duration) -> Request {
-        Request::Watch {
+    fn watch(version: &str, length: Duration) -> Question {
+        Question::Watch {
             version: version.to_owned(),
             length,
         }
@@ -200,8 +200,8 @@ mod tests {
     fn listed(wanted: u64) -> Course {
         let mut course = Course::new();
         assert_eq!(course.next(wanted), list(""));
-        let verdict = course.page(Some("5".into()), None);
-        assert_eq!(verdict, Ok(Verdict::Confirmed(wanted)));
+        let view = course.page(Some("5".into()), None);
+        assert_eq!(view, Ok(View::Confirmed(wanted)));
         course
     }
 
@@ -210,13 +210,13 @@ mod tests {
         let mut course = Course::new();
         assert_eq!(course.next(0), list(""));
         let page = course.page(Some("5".into()), Some("next".into()));
-        assert_eq!(page, Ok(Verdict::Unchanged));
+        assert_eq!(page, Ok(View::Unchanged));
         assert_eq!(course.next(0), list("next"));
         // What one page failed for says nothing against the others.
-        assert_eq!(course.ended(End::Failed), Verdict::Interrupted);
+        assert_eq!(course.ended(End::Failed), View::Interrupted);
         assert_eq!(course.next(0), list("next"));
         let page = course.page(Some("5".into()), Some(String::new()));
-        assert_eq!(page, Ok(Verdict::Confirmed(0)));
+        assert_eq!(page, Ok(View::Confirmed(0)));
         assert_eq!(course.next(0), watch("5", LENGTH));
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let mut course = Course::new();
         course.next(0);
         assert!(course.page(None, Some("next".into())).is_ok());
-        assert_eq!(course.ended(End::Expired), Verdict::Interrupted);
+        assert_eq!(course.ended(End::Expired), View::Interrupted);
         assert_eq!(course.next(0), list(""));
     }
 
@@ -241,41 +241,41 @@ mod tests {
     fn how_a_watch_ends_says_what_the_view_is_worth_and_what_comes_next() {
         let closed = |ran, quiet| End::Closed { ran, quiet };
         let minute = 60 * SECOND;
-        for (name, end, verdict, next) in [
+        for (name, end, view, next) in [
             (
                 "its time was over, and nothing had come for a while",
                 closed(LENGTH, minute),
-                Verdict::Confirmed(0),
+                View::Confirmed(0),
                 watch("5", LENGTH),
             ),
             (
                 "its time was over in the midst of events",
                 closed(LENGTH, Duration::ZERO),
-                Verdict::Unchanged,
+                View::Unchanged,
                 watch("5", LENGTH),
             ),
             (
                 "it ended early",
                 closed(LENGTH.saturating_sub(SECOND), minute),
-                Verdict::Interrupted,
+                View::Interrupted,
                 watch("5", SHORT_LENGTH),
             ),
             (
                 "it broke off",
                 End::Failed,
-                Verdict::Interrupted,
+                View::Interrupted,
                 watch("5", SHORT_LENGTH),
             ),
             (
                 "its version is too old",
                 End::Expired,
-                Verdict::Interrupted,
+                View::Interrupted,
                 list(""),
             ),
         ] {
             let mut course = listed(0);
             course.next(0);
-            assert_eq!(course.ended(end), verdict, "{name}");
+            assert_eq!(course.ended(end), view, "{name}");
             assert_eq!(course.next(0), next, "{name}");
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let mut course = listed(0);
         course.next(0);
         course.saw("6".into());
-        assert_eq!(course.bookmark("8".into()), Verdict::Confirmed(0));
+        assert_eq!(course.bookmark("8".into()), View::Confirmed(0));
         course.saw("9".into());
         course.ended(End::Failed);
         assert_eq!(course.next(0), watch("9", SHORT_LENGTH));
@@ -297,13 +297,13 @@ mod tests {
         course.next(0);
         course.ended(End::Failed);
         assert_eq!(course.next(0), watch("5", SHORT_LENGTH));
-        assert_eq!(course.bookmark("7".into()), Verdict::Confirmed(0));
+        assert_eq!(course.bookmark("7".into()), View::Confirmed(0));
         // It goes on for a while after its bookmark, and ends in good order.
         let end = End::Closed {
             ran: SHORT_LENGTH,
             quiet: Duration::ZERO,
         };
-        assert_eq!(course.ended(end), Verdict::Unchanged);
+        assert_eq!(course.ended(end), View::Unchanged);
         assert_eq!(course.next(0), watch("7", LENGTH));
     }
 
@@ -311,17 +311,17 @@ mod tests {
     fn what_began_before_a_confirmation_was_asked_for_does_not_give_it() {
         let mut course = listed(0);
         assert_eq!(course.next(0), watch("5", LENGTH));
-        assert_eq!(course.bookmark("6".into()), Verdict::Confirmed(0));
+        assert_eq!(course.bookmark("6".into()), View::Confirmed(0));
         // Asked for: whatever is under way is dropped, and this comes next.
         assert_eq!(course.next(1), watch("6", SHORT_LENGTH));
-        assert_eq!(course.bookmark("6".into()), Verdict::Confirmed(1));
+        assert_eq!(course.bookmark("6".into()), View::Confirmed(1));
 
         let mut course = Course::new();
         course.next(0);
         assert!(course.page(None, Some("next".into())).is_ok());
         assert_eq!(course.next(1), list("next"));
-        let verdict = course.page(Some("5".into()), None);
-        assert_eq!(verdict, Ok(Verdict::Confirmed(0)));
+        let view = course.page(Some("5".into()), None);
+        assert_eq!(view, Ok(View::Confirmed(0)));
         assert_eq!(course.next(1), watch("5", SHORT_LENGTH));
     }
 }

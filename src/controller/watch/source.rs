@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Where the objects of one kind are listed and watched.
 #[derive(Clone)]
-pub struct Source {
+pub struct WatchSource {
     client: Client,
     /// The path of the resource.
     path: String,
@@ -34,7 +34,7 @@ pub struct Source {
     fields: Option<String>,
 }
 
-impl Source {
+impl WatchSource {
     /// All objects at this path.
     pub fn new(client: &Client, path: String) -> Self {
         Self {

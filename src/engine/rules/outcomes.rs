@@ -10,7 +10,7 @@ use super::work::RuleWork;
 use crate::engine::cache::Cache;
 use crate::engine::io::{Count, EVALUATION_ERROR};
 use crate::engine::outbox::Outbox;
-use crate::engine::status::{Failure, Record};
+use crate::engine::status::{Record, RuleFailure};
 use crate::object::Node;
 use crate::plan::{ChangeKind, Doubts, NodePlan, Outcome, TaintChange};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
@@ -253,7 +253,7 @@ impl RuleWork {
     }
 
     fn fail(&mut self, name: &Arc<str>, message: String, out: &mut Outbox) {
-        let failure = Failure {
+        let failure = RuleFailure {
             reason: EVALUATION_ERROR,
             message,
         };

@@ -16,7 +16,7 @@ use crate::engine::notice::Notice;
 use crate::engine::outbox::{Outbox, Purpose};
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, About};
+use crate::engine::status::{self, Basis};
 use crate::engine::turns::Backoff;
 use crate::object::Version;
 use crate::plan::PassedOver;
@@ -200,7 +200,7 @@ impl RuleWork {
         let closures = self.closures.as_mut();
         let disruption = closures.map(|closures| closures.tell(rule, out));
         let governors = cache.cluster().rules.governors_of(rule);
-        let about = About {
+        let basis = Basis {
             rule,
             passed_over: &self.passed_over,
             disruption: disruption.as_ref(),
@@ -211,7 +211,7 @@ impl RuleWork {
             previous: self.status.written.status().unwrap_or(&cached.status),
             now: out.now.wall,
         };
-        status::build(&self.tally, about)
+        status::build(&self.tally, basis)
     }
 
     /// Finds out what keeps the rule from repairing any node, and tells when that has changed.

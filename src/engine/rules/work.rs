@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::closures::Closures;
 use crate::engine::map::Set;
-use crate::engine::status::{Tally, Written};
+use crate::engine::status::{Tally, WrittenStatus};
 use crate::engine::turns::Backoff;
 use crate::plan::PassedOver;
 use crate::rule::{RequiredCondition, Rule};
@@ -89,7 +89,7 @@ pub struct StatusWork {
     pub due: Option<Instant>,
     pub write: Write,
     pub written_at: Option<Instant>,
-    pub written: Written,
+    pub written: WrittenStatus,
     /// When it was last to be written only because somebody else had written over it.
     pub healed_at: Option<Instant>,
 }

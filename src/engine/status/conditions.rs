@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::about::{About, whole_second};
+use super::basis::{Basis, whole_second};
 use super::tally::{Role, Tally};
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
@@ -13,11 +13,11 @@ use crate::wording::enumerated;
 
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
-pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
-    let rule = about.rule;
+pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
+    let rule = basis.rule;
     let condition = |kind: &str, holds: bool, reason: &str, message: String| {
         let status = if holds { "True" } else { "False" };
-        let previous = about
+        let previous = basis
             .previous
             .conditions
             .iter()
@@ -28,7 +28,7 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             reason: reason.into(),
             message,
             observed_generation: Some(rule.generation),
-            last_transition_time: previous.map_or(Time(whole_second(about.now)), |known| {
+            last_transition_time: previous.map_or(Time(whole_second(basis.now)), |known| {
                 known.last_transition_time.clone()
             }),
         }
@@ -51,7 +51,7 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         "the rule is in force".into(),
     )];
 
-    conditions.push(match conflict(tally, spec, about.governors) {
+    conditions.push(match conflict(tally, spec, basis.governors) {
         Some((reason, message)) => condition("Conflicted", true, reason, message),
         None => condition(
             "Conflicted",
@@ -60,7 +60,7 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             "no other rule governs the same taint".into(),
         ),
     });
-    if let Some(obstacle) = about.obstacle {
+    if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
         conditions.push(condition(
             "RepairUnavailable",
@@ -69,7 +69,7 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
             message,
         ));
     }
-    if let Some(report) = about.disruption {
+    if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;
         let reason = match limits {
             true if report.all_zones_disrupted => "AllZonesDisrupted",
@@ -84,7 +84,7 @@ pub(super) fn conditions(tally: &Tally, about: About<'_>) -> Vec<Condition> {
         ));
     }
     for (why, kind, reason) in PASSED_OVER {
-        if let Some(message) = passed_over_message(spec, about.passed_over, why) {
+        if let Some(message) = passed_over_message(spec, basis.passed_over, why) {
             conditions.push(condition(kind, true, reason, message));
         }
     }

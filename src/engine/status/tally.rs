@@ -63,7 +63,7 @@ impl Record {
 
 /// Why a rule could not be carried out on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct RuleFailure {
     /// One word.
     pub reason: &'static str,
     /// What the API server said.
@@ -74,7 +74,7 @@ pub struct Failure {
 #[derive(Debug, Default)]
 pub struct Tally {
     pub(super) nodes: BTreeMap<Arc<str>, (Record, Timestamp)>,
-    pub(super) failures: BTreeMap<Arc<str>, (Failure, Timestamp)>,
+    pub(super) failures: BTreeMap<Arc<str>, (RuleFailure, Timestamp)>,
     /// The nodes that still have the taint of the rule, which is being deleted.
     pub(super) lingering: BTreeSet<Arc<str>>,
     /// Since when nodes have been closed under the rule's taint, or are to be.
@@ -101,7 +101,7 @@ impl Tally {
     }
 
     /// Notes that the rule could not be carried out on a node; answers whether that is news.
-    pub fn fail(&mut self, node: &Arc<str>, failure: Failure, now: Timestamp) -> bool {
+    pub fn fail(&mut self, node: &Arc<str>, failure: RuleFailure, now: Timestamp) -> bool {
         if self
             .failures
             .get(node)

@@ -33,8 +33,8 @@ fn tally(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (Tally, Arc<Rule>) {
     (tally, world(&nodes[0]).rule(rule).rules()[0].clone())
 }
 
-fn about<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> About<'a> {
-    About {
+fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
+    Basis {
         rule,
         passed_over: &[],
         prospects: Prospects::default(),
@@ -57,13 +57,13 @@ fn counts_are_exact_and_held_nodes_come_first() {
         member("c").condition("Net", "False"),
     ];
     let (mut tally, rule) = tally(&gate(), &nodes);
-    let failure = Failure {
+    let failure = RuleFailure {
         reason: "AddTaintError",
         message: "no".into(),
     };
     tally.fail(&"c".into(), failure, at(0));
     let none = NodeReadinessRuleStatus::default();
-    let status = build(&tally, about(&rule, &none));
+    let status = build(&tally, basis(&rule, &none));
     let counts = (
         status.matched_nodes,
         status.held_nodes,
@@ -83,9 +83,9 @@ fn counts_are_exact_and_held_nodes_come_first() {
         "a node that failed is not among them"
     );
     assert_eq!(status.failed_nodes[0].node_name, "c");
-    let limited = About {
+    let limited = Basis {
         node_limit: 1,
-        ..about(&rule, &none)
+        ..basis(&rule, &none)
     };
     let limited = build(&tally, limited);
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
         ),
     ] {
         let (tally, rule) = tally(&gate, &[node]);
-        let status = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+        let status = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
         let results = &status.node_evaluations[0].condition_results;
         let results: Vec<_> = results
             .iter()
@@ -139,7 +139,7 @@ fn a_dry_run_is_summed_up() {
     ] {
         let (tally, rule) = tally(&gate().dry_run(), &nodes);
         let none = NodeReadinessRuleStatus::default();
-        let results = build(&tally, about(&rule, &none)).dry_run_results;
+        let results = build(&tally, basis(&rule, &none)).dry_run_results;
         assert_eq!(
             results.map(|results| results.summary).as_deref(),
             Some(summary)
@@ -155,14 +155,14 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
         let (mut tally, rule) = tally(&rule, &[member("a").taint(KEY, "NoSchedule")]);
         assert!(!tally.has_unfinished(), "{name}");
         assert!(tally.linger(&"a".into(), true) && !tally.linger(&"a".into(), true));
-        let failure = Failure {
+        let failure = RuleFailure {
             reason: "RemoveTaintError",
             message: "forbidden".into(),
         };
         tally.fail(&"a".into(), failure, at(0));
         assert!(tally.has_unfinished(), "{name}");
         let none = NodeReadinessRuleStatus::default();
-        let status = build(&tally, about(&rule, &none));
+        let status = build(&tally, basis(&rule, &none));
         let counts = (
             status.matched_nodes,
             status.held_nodes,
@@ -181,14 +181,14 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
 fn what_has_not_changed_keeps_its_time() {
     let nodes = [member("a").condition("Net", "True")];
     let (tally, rule) = tally(&gate(), &nodes);
-    let first = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+    let first = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
     let mut later = Tally::default();
     for (node, (record, _)) in tally.nodes {
         later.record(&node, record, at(3600));
     }
-    let again = About {
+    let again = Basis {
         now: at(3600),
-        ..about(&rule, &first)
+        ..basis(&rule, &first)
     };
     assert_eq!(build(&later, again), first);
 }
@@ -224,7 +224,7 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
         .collect();
     let nodes: Vec<_> = names.iter().map(|name| member(name)).collect();
     let (tally, rule) = tally(&rule, &nodes);
-    let status = build(&tally, about(&rule, &NodeReadinessRuleStatus::default()));
+    let status = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
     let size = serde_json::to_string(&status).unwrap().len();
     assert!(size < 32 * 1024, "{size} bytes");
     assert_eq!(status.matched_nodes, Some(200));

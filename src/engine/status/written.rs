@@ -8,7 +8,7 @@ use crate::object::Version;
 
 /// A status as it was written last.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct WrittenStatus {
     status: Option<NodeReadinessRuleStatus>,
     /// The version that the rule had with it; `None` while it is under way.
     version: Option<Version>,
@@ -18,7 +18,7 @@ pub struct Written {
     overwritten: bool,
 }
 
-impl Written {
+impl WrittenStatus {
     /// What is about to be written.
     pub fn writes(&mut self, status: NodeReadinessRuleStatus) {
         *self = Self {
@@ -87,8 +87,8 @@ mod tests {
         NodeReadinessRuleStatus::default()
     }
 
-    fn written(held: i32, version: Version) -> Written {
-        let mut written = Written::default();
+    fn written(held: i32, version: Version) -> WrittenStatus {
+        let mut written = WrittenStatus::default();
         written.writes(status(held));
         written.was_answered(version);
         written
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_or_failed_cannot_be_overwritten() {
-        let mut under_way = Written::default();
+        let mut under_way = WrittenStatus::default();
         assert!(!under_way.shown(&status(9), 5));
         under_way.writes(status(1));
         assert!(!under_way.shown(&status(9), 5));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_was_there_already_can_be_overwritten_too() {
-        let mut written = Written::default();
+        let mut written = WrittenStatus::default();
         written.found(status(1), 5);
         assert!(written.stands_as(&status(1)));
         assert!(written.shown(&status(9), 6));

@@ -28,12 +28,12 @@ struct Record<T, C> {
     /// When it was last made.
     made: Instant,
     /// Apart, since hardly any change is ever undone.
-    undone: Option<Box<History>>,
+    undone: Option<Box<Contest>>,
 }
 
 /// How a change has been undone.
 #[derive(Debug)]
-struct History {
+struct Contest {
     /// How often since then.
     times: u32,
     since: Instant,
@@ -108,7 +108,7 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
             return None;
         }
         let undone = known.undone.get_or_insert_with(|| {
-            Box::new(History {
+            Box::new(Contest {
                 times: 0,
                 since: now,
                 contended: None,

@@ -36,7 +36,7 @@ pub enum Turn {
 
 /// The limit that all writes share.
 #[derive(Debug)]
-pub struct Limits {
+pub struct WriteLimits {
     ceiling: f64,
     /// How many writes may be under way; from 1 to the ceiling.
     window: f64,
@@ -45,10 +45,10 @@ pub struct Limits {
     retry: Backoff,
     /// The end of the common pause.
     paused: Option<Instant>,
-    bucket: Option<Bucket>,
+    bucket: Option<WriteBucket>,
 }
 
-impl Limits {
+impl WriteLimits {
     /// At most so many writes at a time, 1 or more, and so many a second where that is limited.
     #[must_use]
     pub fn new(at_a_time: u16, rate: Option<Rate>) -> Self {
@@ -59,7 +59,7 @@ impl Limits {
             cut: None,
             retry: Backoff::default(),
             paused: None,
-            bucket: rate.map(Bucket::new),
+            bucket: rate.map(WriteBucket::new),
         }
     }
 
@@ -125,7 +125,7 @@ impl Limits {
 
 /// A bucket of tokens that fills by time passed.
 #[derive(Debug)]
-struct Bucket {
+struct WriteBucket {
     rate: Rate,
     /// How many tokens there were when one was last taken.
     level: f64,
@@ -133,7 +133,7 @@ struct Bucket {
     taken: Option<Instant>,
 }
 
-impl Bucket {
+impl WriteBucket {
     fn new(rate: Rate) -> Self {
         Self {
             rate,
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn writes_are_limited_only_by_their_number_while_all_is_well() {
         let now = Instant::now();
-        let mut limits = Limits::new(64, None);
+        let mut limits = WriteLimits::new(64, None);
         assert_eq!(limits.turn(63, now), Turn::Now);
         assert_eq!(limits.turn(64, now), Turn::AfterAnother);
         for _ in 0..1000 {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn writes_that_are_turned_away_together_count_once() {
         let start = Instant::now();
-        let mut limits = Limits::new(64, None);
+        let mut limits = WriteLimits::new(64, None);
         // Well before the shortest pause is over.
         for answer in 1..=40 {
             limits.overloaded(start, None, start + answer * MS);
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_number_falls_to_one_and_pauses_grow_while_nothing_gets_through() {
         let mut now = Instant::now();
-        let mut limits = Limits::new(64, None);
+        let mut limits = WriteLimits::new(64, None);
         let mut requests = 0;
         let end = now + 60 * S;
         while now < end {
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn the_number_grows_back_by_one_a_round() {
         let now = Instant::now();
-        let mut limits = Limits::new(8, None);
+        let mut limits = WriteLimits::new(8, None);
         for round in 0..3 {
             limits.overloaded(now + round * S, None, now + round * S);
         }
@@ -250,7 +250,7 @@ mod tests {
     fn the_api_server_says_when_to_come_again() {
         let before = Instant::now();
         let now = before + S;
-        let mut limits = Limits::new(64, None);
+        let mut limits = WriteLimits::new(64, None);
         limits.overloaded(now, Some(3 * S), now);
         assert_eq!(limits.turn(0, now), Turn::At(now + 3 * S));
         // The longest counts, also among those that were under way together.
@@ -272,7 +272,7 @@ mod tests {
             per_second: 10.0,
             burst: 5,
         };
-        let mut limits = Limits::new(64, Some(rate));
+        let mut limits = WriteLimits::new(64, Some(rate));
         let mut now = start;
         let mut writes = 0;
         while now < start + 10 * S {

@@ -25,7 +25,7 @@ use tracing::{info, warn};
 
 pub use backoff::{Backoff, Pauses};
 pub use contention::{Contention, Undone};
-pub use limits::{Limits, Rate, Turn};
+pub use limits::{Rate, Turn, WriteLimits};
 pub use outage::Outage;
 pub use refusals::Refusals;
 pub use repetitions::Repetitions;
@@ -73,7 +73,7 @@ impl Class {
 pub struct Turns {
     /// How many nodes are written at a time.
     nodes_at_a_time: usize,
-    limits: Limits,
+    limits: WriteLimits,
     outage: Outage,
     /// What has been refused of nodes, and who waits for a turn to try that again.
     pub nodes: Retries,
@@ -90,7 +90,7 @@ impl Turns {
     pub fn new(at_a_time: u16, rate: Option<Rate>) -> Self {
         Self {
             nodes_at_a_time: at_a_time.into(),
-            limits: Limits::new(at_a_time, rate),
+            limits: WriteLimits::new(at_a_time, rate),
             outage: Outage::default(),
             nodes: Retries::default(),
             conditions: Retries::default(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::endpoint::{Check, Endpoint};
-use super::super::outcome::{Finding, Outcome};
+use super::super::outcome::{CheckFinding, CheckOutcome};
 use super::super::settings::{SettingError, Settings};
 use super::tls::Tls;
 use super::{command, connect, grpc, http};
@@ -32,7 +32,7 @@ impl Checker {
     }
 
     /// Makes one check. It ends within the timeout, or a little later where a command has to be killed.
-    pub async fn check(&self) -> Outcome {
+    pub async fn check(&self) -> CheckOutcome {
         let endpoint = &self.endpoint;
         let check = async {
             match &endpoint.check {
@@ -47,13 +47,13 @@ impl Checker {
             }
         };
         let (finding, words) = match tokio::time::timeout(self.timeout, check).await {
-            Ok(Ok(words)) => (Finding::Ok, words),
+            Ok(Ok(words)) => (CheckFinding::Ok, words),
             Ok(Err(failure)) => (failure.finding, failure.words),
             Err(_) => (
-                Finding::NoAnswer,
+                CheckFinding::NoAnswer,
                 format!("did not answer within {:?}", self.timeout),
             ),
         };
-        Outcome::new(finding, &format!("{endpoint} {words}"))
+        CheckOutcome::new(finding, &format!("{endpoint} {words}"))
     }
 }

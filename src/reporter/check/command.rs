@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use super::failure::Failure;
+use super::failure::CheckFailure;
 
 /// How much of each output stream is kept.
 const SHOWN: u64 = 256;
@@ -17,7 +17,7 @@ const SHOWN: u64 = 256;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs the program and says how it ended. When this is dropped, the program is killed with all that it has started.
-pub async fn check(program: &Path, arguments: &[String]) -> Result<String, Failure> {
+pub async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckFailure> {
     let started = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -27,7 +27,7 @@ pub async fn check(program: &Path, arguments: &[String]) -> Result<String, Failu
         .kill_on_drop(true)
         .spawn();
     let mut child =
-        started.map_err(|error| Failure::broken(format!("cannot be started: {error}")))?;
+        started.map_err(|error| CheckFailure::broken(format!("cannot be started: {error}")))?;
     let _group = Group::of(child.id());
     let mut output = Vec::new();
     let mut errors = Vec::new();
@@ -45,13 +45,14 @@ pub async fn check(program: &Path, arguments: &[String]) -> Result<String, Failu
             () = &mut reading => child.wait().await,
         }
     };
-    let ended = ended.map_err(|error| Failure::broken(format!("was lost sight of: {error}")))?;
+    let ended =
+        ended.map_err(|error| CheckFailure::broken(format!("was lost sight of: {error}")))?;
     if ended.success() {
         return Ok("succeeded".to_owned());
     }
     let shown = if errors.is_empty() { output } else { errors };
     let shown = String::from_utf8_lossy(&shown);
-    Err(Failure::not_ready(match shown.trim() {
+    Err(CheckFailure::not_ready(match shown.trim() {
         "" => failure(ended),
         shown => format!("{}: {shown}", failure(ended)),
     }))
@@ -94,7 +95,7 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::outcome::Finding;
+    use super::super::super::outcome::CheckFinding;
     use super::*;
 
     #[tokio::test]
@@ -125,7 +126,7 @@ mod tests {
     async fn a_program_that_cannot_be_started_is_a_broken_check() {
         let result = check(Path::new("/no/such/program"), &[]).await;
         let failure = result.unwrap_err();
-        assert_eq!(failure.finding, Finding::Broken);
+        assert_eq!(failure.finding, CheckFinding::Broken);
         assert!(failure.words.contains("cannot be started"), "{failure:?}");
     }
 }

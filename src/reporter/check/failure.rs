@@ -1,29 +1,29 @@
 //! Why a check is not good.
 
-use super::super::outcome::Finding;
+use super::super::outcome::CheckFinding;
 
 /// Why a check is not good.
 #[derive(Debug)]
-pub struct Failure {
-    pub(super) finding: Finding,
+pub struct CheckFailure {
+    pub(super) finding: CheckFinding,
     /// The rest of a sentence that starts with the endpoint.
     pub(super) words: String,
 }
 
-impl Failure {
+impl CheckFailure {
     pub(super) fn not_ready(words: impl Into<String>) -> Self {
-        Self::new(Finding::NotReady, words)
+        Self::new(CheckFinding::NotReady, words)
     }
 
     pub(super) fn no_answer(words: impl Into<String>) -> Self {
-        Self::new(Finding::NoAnswer, words)
+        Self::new(CheckFinding::NoAnswer, words)
     }
 
     pub(super) fn broken(words: impl Into<String>) -> Self {
-        Self::new(Finding::Broken, words)
+        Self::new(CheckFinding::Broken, words)
     }
 
-    pub(super) fn new(finding: Finding, words: impl Into<String>) -> Self {
+    pub(super) fn new(finding: CheckFinding, words: impl Into<String>) -> Self {
         Self {
             finding,
             words: words.into(),

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::super::endpoint::Target;
 use super::connect;
 use super::exchange::{self, drive};
-use super::failure::Failure;
+use super::failure::CheckFailure;
 use crate::causes::with_causes;
 
 /// The method that is called.
@@ -26,10 +26,14 @@ const SERVICE: u8 = 0x0a;
 const STATUS: u8 = 0x08;
 
 /// Asks for the health of a service, or of the server as a whole, and says what was found.
-pub async fn check(target: &Target, authority: &str, service: &str) -> Result<String, Failure> {
+pub async fn check(
+    target: &Target,
+    authority: &str,
+    service: &str,
+) -> Result<String, CheckFailure> {
     let stream = connect::connect(target).await?;
     let unanswered = |error: hyper::Error| {
-        Failure::no_answer(format!("did not answer as gRPC: {}", with_causes(&error)))
+        CheckFailure::no_answer(format!("did not answer as gRPC: {}", with_causes(&error)))
     };
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
@@ -39,7 +43,7 @@ pub async fn check(target: &Target, authority: &str, service: &str) -> Result<St
         .header(TE, "trailers")
         .header(USER_AGENT, exchange::USER_AGENT)
         .body(Full::new(Bytes::from(request(service))))
-        .map_err(|error| Failure::broken(format!("cannot be asked: {error}")))?;
+        .map_err(|error| CheckFailure::broken(format!("cannot be asked: {error}")))?;
     let exchange = async {
         let response = sender.send_request(message).await.map_err(unanswered)?;
         read(response).await
@@ -47,31 +51,31 @@ pub async fn check(target: &Target, authority: &str, service: &str) -> Result<St
     drive(exchange, connection).await
 }
 
-async fn read(response: Response<Incoming>) -> Result<String, Failure> {
+async fn read(response: Response<Incoming>) -> Result<String, CheckFailure> {
     let (head, body) = response.into_parts();
     if head.status != StatusCode::OK {
-        return Err(Failure::broken(format!(
+        return Err(CheckFailure::broken(format!(
             "does not speak gRPC: it answered {}",
             head.status
         )));
     }
     let body = Limited::new(body, MAX_ANSWER).collect().await;
     let body =
-        body.map_err(|error| Failure::no_answer(format!("broke off its answer: {error}")))?;
+        body.map_err(|error| CheckFailure::no_answer(format!("broke off its answer: {error}")))?;
     // A call that fails at once has its status among the headers.
     let trailers = body.trailers().unwrap_or(&head.headers);
     let code = header(trailers, "grpc-status");
     if code != "0" {
-        return Err(Failure::not_ready(refusal(
+        return Err(CheckFailure::not_ready(refusal(
             code,
             header(trailers, "grpc-message"),
         )));
     }
     match status(&body.to_bytes()) {
         Some(1) => Ok("answered SERVING".to_owned()),
-        Some(2) => Err(Failure::not_ready("answered NOT_SERVING")),
-        Some(_) => Err(Failure::not_ready("answered UNKNOWN")),
-        None => Err(Failure::broken(
+        Some(2) => Err(CheckFailure::not_ready("answered NOT_SERVING")),
+        Some(_) => Err(CheckFailure::not_ready("answered UNKNOWN")),
+        None => Err(CheckFailure::broken(
             "answered something else than a health status",
         )),
     }

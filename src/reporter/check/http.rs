@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use super::super::endpoint::{Check, Endpoint, HttpRequest};
 use super::connect;
 use super::exchange::{self, drive};
-use super::failure::Failure;
+use super::failure::CheckFailure;
 use super::tls::Tls;
 use crate::causes::with_causes;
 
@@ -24,22 +24,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REDIRECTS: usize = 10;
 
 /// Makes the request, follows redirects on the same host, and says what was found.
-pub async fn check(request: &HttpRequest, tls: Option<&Tls>) -> Result<String, Failure> {
+pub async fn check(request: &HttpRequest, tls: Option<&Tls>) -> Result<String, CheckFailure> {
     let mut request = request.clone();
     for _ in 0..=REDIRECTS {
         match get(&request, tls).await? {
             Answer::Good(status) => return Ok(format!("answered {status}")),
-            Answer::Bad(words) => return Err(Failure::not_ready(words)),
+            Answer::Bad(words) => return Err(CheckFailure::not_ready(words)),
             Answer::Elsewhere(location) => {
                 request = follow(&request, &location).ok_or_else(|| {
-                    Failure::not_ready(format!(
+                    CheckFailure::not_ready(format!(
                         "redirects to {location}, which is not on the same host; check that address itself"
                     ))
                 })?;
             }
         }
     }
-    Err(Failure::not_ready(format!(
+    Err(CheckFailure::not_ready(format!(
         "redirects more than {REDIRECTS} times"
     )))
 }
@@ -54,13 +54,13 @@ enum Answer {
     Elsewhere(String),
 }
 
-async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, Failure> {
+async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, CheckFailure> {
     let mut stream = connect::connect(&request.target).await?;
     if let Some(tls) = tls {
         stream = tls.connect(&request.target, stream).await?;
     }
     let unanswered = |error: hyper::Error| {
-        Failure::no_answer(format!("did not answer: {}", with_causes(&error)))
+        CheckFailure::no_answer(format!("did not answer: {}", with_causes(&error)))
     };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
@@ -71,7 +71,7 @@ async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, Failure
         .header(ACCEPT, HeaderValue::from_static("*/*"))
         .header(CONNECTION, HeaderValue::from_static("close"))
         .body(Empty::<Bytes>::new())
-        .map_err(|error| Failure::broken(format!("cannot be asked: {error}")))?;
+        .map_err(|error| CheckFailure::broken(format!("cannot be asked: {error}")))?;
     let exchange = async {
         let response = sender.send_request(message).await.map_err(unanswered)?;
         Ok(read(response).await)

@@ -19,8 +19,8 @@ use tokio_rustls::rustls::{
 
 use super::super::endpoint::Target;
 use super::super::settings::{SettingError, Verify};
-use super::connect::Connection;
-use super::failure::Failure;
+use super::connect::ByteStream;
+use super::failure::CheckFailure;
 use crate::causes::with_causes;
 
 /// How to speak TLS with the endpoint.
@@ -54,26 +54,27 @@ impl Tls {
     pub async fn connect(
         &self,
         target: &Target,
-        connection: Box<dyn Connection>,
-    ) -> Result<Box<dyn Connection>, Failure> {
+        connection: Box<dyn ByteStream>,
+    ) -> Result<Box<dyn ByteStream>, CheckFailure> {
         let config = match self {
             Self::Fixed(config) => Arc::clone(config),
             Self::File(path) => verified(roots_in(path).map_err(|problem| {
-                Failure::broken(format!("cannot be verified: CHECK_CA_FILE {problem}"))
+                CheckFailure::broken(format!("cannot be verified: CHECK_CA_FILE {problem}"))
             })?),
         };
         let host = match target {
             Target::Tcp { host, .. } => host.as_str(),
             Target::Unix(_) => "localhost",
         };
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Failure::broken(format!("cannot be verified: {host} is no DNS name")))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            CheckFailure::broken(format!("cannot be verified: {host} is no DNS name"))
+        })?;
         let stream = TlsConnector::from(config).connect(name, connection).await;
         match stream {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => {
                 let words = format!("fails the TLS handshake: {}", with_causes(&error));
-                Err(Failure::no_answer(words))
+                Err(CheckFailure::no_answer(words))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Checks and time go in; what is written comes out.
 
-use super::super::outcome::Finding;
+use super::super::outcome::CheckFinding;
 use super::*;
 
 const POLICY: Policy = Policy {
@@ -47,18 +47,18 @@ impl World {
     }
 
     /// A check, and what is due after it is written.
-    fn check(&mut self, finding: Finding, message: &str) {
+    fn check(&mut self, finding: CheckFinding, message: &str) {
         self.state
-            .observe(&Outcome::new(finding, message), self.now);
+            .observe(&CheckOutcome::new(finding, message), self.now);
         self.write_what_is_due();
     }
 
     fn resume(&mut self, status: ConditionStatus, message: &str, transition: i64) {
-        let found = Condition {
+        let found = ReportedCondition {
             status,
             reason: match status {
-                ConditionStatus::True => Finding::Ok.reason().to_owned(),
-                _ => Finding::NotReady.reason().to_owned(),
+                ConditionStatus::True => CheckFinding::Ok.reason().to_owned(),
+                _ => CheckFinding::NotReady.reason().to_owned(),
             },
             message: message.to_owned(),
             transition: Timestamp::from_second(transition).unwrap(),
@@ -78,7 +78,7 @@ impl World {
 fn an_unchanged_condition_is_written_again_only_at_the_heartbeat() {
     let mut world = World::new(POLICY);
     for _ in 0..20 {
-        world.check(Finding::Ok, "ok");
+        world.check(CheckFinding::Ok, "ok");
         world.wait(30);
     }
     // At 0 s; early, at 150 s, by the phase; at 450 s.
@@ -95,12 +95,12 @@ fn an_unchanged_condition_is_written_again_only_at_the_heartbeat() {
 fn reporters_that_start_together_beat_at_different_times() {
     let first_beat = |phase| {
         let mut world = World::new(Policy { phase, ..POLICY });
-        world.check(Finding::Ok, "ok");
+        world.check(CheckFinding::Ok, "ok");
         let mut seconds = 0;
         while world.written.len() < 2 {
             world.wait(1);
             seconds += 1;
-            world.check(Finding::Ok, "ok");
+            world.check(CheckFinding::Ok, "ok");
         }
         seconds
     };
@@ -111,10 +111,10 @@ fn reporters_that_start_together_beat_at_different_times() {
 fn the_transition_moves_with_the_status_and_never_else() {
     let mut world = World::new(POLICY);
     for (finding, message) in [
-        (Finding::NoAnswer, "refused"),
-        (Finding::NotReady, "500"),
-        (Finding::Ok, "ok"),
-        (Finding::NotReady, "503"),
+        (CheckFinding::NoAnswer, "refused"),
+        (CheckFinding::NotReady, "500"),
+        (CheckFinding::Ok, "ok"),
+        (CheckFinding::NotReady, "503"),
     ] {
         world.check(finding, message);
         world.wait(10);
@@ -132,7 +132,7 @@ fn the_transition_moves_with_the_status_and_never_else() {
 fn a_message_that_changes_with_every_check_is_not_written_with_every_check() {
     let mut world = World::new(POLICY);
     for second in 0..120 {
-        world.check(Finding::NotReady, &format!("503 at {second}"));
+        world.check(CheckFinding::NotReady, &format!("503 at {second}"));
         world.wait(1);
     }
     assert_eq!(world.statuses(), ["False"; 2]);
@@ -141,7 +141,7 @@ fn a_message_that_changes_with_every_check_is_not_written_with_every_check() {
 
 #[test]
 fn thresholds_keep_a_status_from_flapping() {
-    use Finding::{NotReady as Bad, Ok as Good};
+    use CheckFinding::{NotReady as Bad, Ok as Good};
     for (success, failure, checks, expected) in [
         (1, 1, vec![Good, Bad, Good], vec!["True", "False", "True"]),
         (1, 3, vec![Good, Bad, Bad, Good, Bad, Bad], vec!["True"]),
@@ -179,7 +179,7 @@ fn a_restart_writes_once_and_keeps_the_transition() {
         let mut world = World::new(POLICY);
         world.wait(1000);
         if check_first {
-            let outcome = Outcome::new(Finding::Ok, "ok");
+            let outcome = CheckOutcome::new(CheckFinding::Ok, "ok");
             world.state.observe(&outcome, world.now);
         }
         world.resume(ConditionStatus::True, "ok", 5);
@@ -188,7 +188,7 @@ fn a_restart_writes_once_and_keeps_the_transition() {
             assert!(world.written.is_empty(), "nobody has checked yet");
         }
         for _ in 0..14 {
-            world.check(Finding::Ok, "ok");
+            world.check(CheckFinding::Ok, "ok");
             world.wait(10);
         }
         assert_eq!(world.written, [(ConditionStatus::True, "ok".to_owned(), 5)]);
@@ -205,16 +205,16 @@ fn what_an_earlier_process_left_is_given_up_by_the_threshold() {
         let mut world = World::new(policy);
         world.wait(1000);
         if check_first {
-            let outcome = Outcome::new(Finding::NotReady, "503");
+            let outcome = CheckOutcome::new(CheckFinding::NotReady, "503");
             world.state.observe(&outcome, world.now);
         }
         world.resume(ConditionStatus::True, "ok", 5);
         world.write_what_is_due();
         if !check_first {
-            world.check(Finding::NotReady, "503");
+            world.check(CheckFinding::NotReady, "503");
         }
         assert!(world.written.is_empty(), "True is not said again unchecked");
-        world.check(Finding::NotReady, "503");
+        world.check(CheckFinding::NotReady, "503");
         let expected = (ConditionStatus::False, "503".to_owned(), 1000);
         assert_eq!(world.written, [expected]);
     }
@@ -227,27 +227,27 @@ fn a_reporter_that_starts_from_nothing_believes_the_first_bad_check() {
         failure_threshold: 3,
         ..POLICY
     });
-    world.check(Finding::NoAnswer, "refused");
+    world.check(CheckFinding::NoAnswer, "refused");
     world.wait(30);
-    world.check(Finding::Ok, "ok");
+    world.check(CheckFinding::Ok, "ok");
     assert_eq!(world.statuses(), ["False"]);
-    world.check(Finding::Ok, "ok");
+    world.check(CheckFinding::Ok, "ok");
     assert_eq!(world.statuses(), ["False", "True"]);
 }
 
 #[test]
 fn after_an_outage_the_latest_state_is_written_and_no_other() {
     let mut world = World::new(POLICY);
-    world.check(Finding::Ok, "ok");
+    world.check(CheckFinding::Ok, "ok");
     for finding in [
-        Finding::NotReady,
-        Finding::NoAnswer,
-        Finding::Ok,
-        Finding::Broken,
+        CheckFinding::NotReady,
+        CheckFinding::NoAnswer,
+        CheckFinding::Ok,
+        CheckFinding::Broken,
     ] {
         // Nothing can be written.
         world.wait(10);
-        let outcome = Outcome::new(finding, finding.reason());
+        let outcome = CheckOutcome::new(finding, finding.reason());
         world.state.observe(&outcome, world.now);
     }
     world.wait(1);
@@ -261,7 +261,7 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
 fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
     let mut world = World::new(POLICY);
     assert!(!world.state.is_look_due(world.instant), "nothing is there");
-    world.check(Finding::Ok, "fine");
+    world.check(CheckFinding::Ok, "fine");
     for (there, expected) in [
         (Some(ConditionStatus::True), 0),
         (None, 1),
@@ -275,7 +275,7 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
         assert!(world.state.is_look_due(world.instant));
         world.state.looked(there, world.instant);
         assert!(!world.state.is_look_due(world.instant));
-        world.check(Finding::Ok, "fine");
+        world.check(CheckFinding::Ok, "fine");
         assert_eq!(world.written.len() - before, expected, "{there:?}");
     }
     // The transition is the old one: the checks have said nothing else.
@@ -294,7 +294,7 @@ fn whoever_beats_often_looks_seldom() {
             heartbeat: Duration::from_secs(heartbeat),
             ..POLICY
         });
-        world.check(Finding::Ok, "fine");
+        world.check(CheckFinding::Ok, "fine");
         world.wait(pause - 1);
         assert!(!world.state.is_look_due(world.instant), "{heartbeat}");
         world.wait(1);

@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-const SMALL: Limits = Limits {
+const SMALL: RoomLimits = RoomLimits {
     connections: 3,
     bytes: 100,
     request: 50,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-use crate::serve::room::{Grant, Limits, Phase, Room, SeatId};
+use crate::serve::room::{Grant, Phase, Room, RoomLimits, SeatId};
 
 /// How long a full room is not told of again.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Doors {
     name: &'static str,
-    limits: Limits,
+    limits: RoomLimits,
     inside: Arc<Mutex<Inside>>,
 }
 
@@ -30,7 +30,7 @@ struct Inside {
 
 impl Doors {
     /// Open ones, with nobody inside.
-    pub fn new(name: &'static str, limits: Limits) -> Self {
+    pub fn new(name: &'static str, limits: RoomLimits) -> Self {
         let inside = Inside {
             room: Room::new(limits),
             tasks: HashMap::new(),

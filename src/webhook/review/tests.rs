@@ -64,7 +64,7 @@ fn compiled(rule: &Value) -> Rule {
     Rule::compile(&rule.metadata, rule.spec, &classes())
 }
 
-fn verdict(object: &Value, before: Option<&Value>, surroundings: &Surroundings) -> Verdict {
+fn verdict(object: &Value, before: Option<&Value>, surroundings: &Surroundings) -> ReviewResult {
     let subject = Subject::of(&request(object, before), &classes()).expect("reviewed");
     review(&subject, &classes(), surroundings)
 }
@@ -78,8 +78,8 @@ fn beside(rules: &[Value]) -> Surroundings {
 
 fn warnings(patch: &str, surroundings: &Surroundings) -> Vec<String> {
     match verdict(&rule("new", patch), None, surroundings) {
-        Verdict::Accepted { warnings } => warnings,
-        Verdict::Rejected(why) => panic!("{why}"),
+        ReviewResult::Accepted { warnings } => warnings,
+        ReviewResult::Rejected(why) => panic!("{why}"),
     }
 }
 
@@ -130,9 +130,9 @@ fn a_new_rule_must_not_conflict_with_another() {
         ),
     ] {
         let expected = if conflicts {
-            Verdict::Rejected(REJECTION.into())
+            ReviewResult::Rejected(REJECTION.into())
         } else {
-            Verdict::Accepted {
+            ReviewResult::Accepted {
                 warnings: Vec::new(),
             }
         };
@@ -168,9 +168,9 @@ fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
         let others = beside(&[before.clone(), rule("old", "{}")]);
         let verdict = verdict(&after, Some(&before), &others);
         let expected = if rejected {
-            Verdict::Rejected(REJECTION.into())
+            ReviewResult::Rejected(REJECTION.into())
         } else {
-            Verdict::Accepted {
+            ReviewResult::Accepted {
                 warnings: vec![CONFLICT.into()],
             }
         };
@@ -183,7 +183,7 @@ fn of_many_conflicts_some_are_named() {
     let others: Vec<_> = (0..5)
         .map(|number| rule(&format!("old-{number}"), "{}"))
         .collect();
-    let Verdict::Rejected(why) = verdict(&rule("new", "{}"), None, &beside(&others)) else {
+    let ReviewResult::Rejected(why) = verdict(&rule("new", "{}"), None, &beside(&others)) else {
         panic!("accepted");
     };
     assert!(
@@ -240,8 +240,8 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
         ("spec: {conditions: nonsense}", "spec cannot be read"),
     ] {
         match verdict(&rule("new", patch), None, &Surroundings::default()) {
-            Verdict::Rejected(why) => assert!(why.contains(expected), "{why}\n{expected}"),
-            Verdict::Accepted { .. } => panic!("accepted: {patch}"),
+            ReviewResult::Rejected(why) => assert!(why.contains(expected), "{why}\n{expected}"),
+            ReviewResult::Accepted { .. } => panic!("accepted: {patch}"),
         }
     }
 }
@@ -265,14 +265,15 @@ fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
         let with = |change: &str| rule("r", &format!("spec: {{{fault}, {change}}}"));
         let others = Surroundings::default();
         match verdict(&with("dryRun: true"), Some(&before), &others) {
-            Verdict::Accepted { warnings } => {
+            ReviewResult::Accepted { warnings } => {
                 assert_eq!(warnings.len(), 1, "{what}: {warnings:?}");
                 assert!(warnings[0].starts_with("the rule stays without effect: spec"));
             }
-            Verdict::Rejected(why) => panic!("{what}: {why}"),
+            ReviewResult::Rejected(why) => panic!("{what}: {why}"),
         }
         let worse = verdict(&with("taint: {key: x.io/y}"), Some(&before), &others);
-        let is_worse = matches!(&worse, Verdict::Rejected(why) if why.contains("spec.taint.key"));
+        let is_worse =
+            matches!(&worse, ReviewResult::Rejected(why) if why.contains("spec.taint.key"));
         assert!(
             is_worse || what == "an unreadable spec",
             "{what}: {worse:?}"

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nodegate::engine::election::{Attempt, Claim, LEASE_DURATION, Reading, Term};
+use nodegate::engine::election::{Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Term};
 
 use super::time::Time;
 
@@ -67,13 +67,13 @@ impl Standing {
         self.seen = Some((lease.version, since));
         let name = |(instance, life): Life| format!("{instance}-{life}");
         let holder = lease.holder.map(name).unwrap_or_default();
-        let reading = Reading {
+        let reading = LeaseReading {
             holder: &holder,
             duration: Some(LEASE_DURATION),
             unchanged: clock.saturating_duration_since(since),
         };
         let claim = reading.claim(&name(life));
-        if claim == Claim::Wait || (self.term.is_some() && claim == Claim::Take) {
+        if claim == LeaseClaim::Wait || (self.term.is_some() && claim == LeaseClaim::Take) {
             return Attempt::Taken;
         }
         lease.holder = Some(life);

@@ -20,7 +20,7 @@ pub struct Prospects {
 
 /// What goes into a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub struct Basis<'a> {
     /// The rule.
     pub rule: &'a Rule,
     /// The labelled `DaemonSet`s that the rule does not wait for.
