@@ -3,6 +3,10 @@
 //! ```text
 //! take: read the clock -> inputs -> timers -> rules -> nodes (plan, tell, write) -> what may wait -> effects
 //! ```
+//!
+//! What follows from answers is in `answers`.
+
+mod answers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +17,11 @@ use super::cache::Cache;
 use super::claims::Claims;
 use super::clock::Clock;
 use super::conditions::ConditionQueue;
-use super::error::RequestError;
-use super::io::{Answer, Count, Effect, Input, Now, RequestId, until};
-use super::looks::{Looked, Looks};
-use super::node_writes::{Known, NodeWrite, WriteEnd};
+use super::io::{Effect, Input, Now, until};
+use super::looks::Looks;
+use super::node_writes::Known;
 use super::nodes::Nodes;
-use super::outbox::{Outbox, Purpose};
+use super::outbox::Outbox;
 use super::repairs::deletion;
 use super::rules::{Evaluated, Rules};
 use super::survey::Survey;
@@ -27,8 +30,7 @@ use super::turns::{Class, Rate, Turns};
 use super::unreadable::tell_unreadable;
 use crate::condition::CriticalComponentClass;
 use crate::guard;
-use crate::object::{NodeMetadata, NodeObject};
-use crate::plan::{self, ChangeKind, Memory, NodeHistory};
+use crate::plan::{self, Memory, NodeHistory};
 use crate::repair::Postponed;
 
 /// How often the clock is read at least: by that it shows whether the process stood still.
@@ -423,132 +425,5 @@ impl Engine {
     /// Whether nodes are being written, or are about to be. What can wait then does.
     fn is_busy(&self) -> bool {
         self.out.turns.under_way(Class::Node) > 0 || self.cache.has_dirty()
-    }
-
-    /// Takes in the answer to a request.
-    fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
-        let Some((made, purpose)) = self.out.answered(id) else {
-            return;
-        };
-        let now = self.out.now.monotonic;
-        self.out.turns.answered(made, answer.as_ref().err(), now);
-        match purpose {
-            Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::metadata)),
-            Purpose::NodeAgain(name) => self.read_again(&name, answer.and_then(Answer::node)),
-            Purpose::Conditions(name) => {
-                self.conditions_answered(&name, answer.and_then(Answer::node));
-            }
-            Purpose::Finalizers(uid) => {
-                let answer = answer.and_then(Answer::rule);
-                self.rules
-                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
-            }
-            Purpose::Status(uid) => {
-                let answer = answer.and_then(Answer::version);
-                self.rules
-                    .status_answered(&uid, answer, &mut self.cache, &mut self.out);
-            }
-            Purpose::Claim(name) => {
-                let (cache, out) = (&mut self.cache, &mut self.out);
-                if let Some(node) = self.claims.answered(&name, answer, cache, out) {
-                    self.cache.mark(&node);
-                }
-            }
-            Purpose::Look(name) => {
-                let answer = answer.and_then(Answer::node_evidence);
-                let error = answer
-                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall))
-                    .err();
-                if let Some(looked) = self.looks.node_answered(&name, error, &mut self.out) {
-                    self.looked(&looked);
-                }
-            }
-            Purpose::ClusterLook => {
-                let answer = answer.and_then(Answer::cluster_evidence);
-                let error = answer
-                    .map(|evidence| self.cache.take_in_cluster(&evidence, self.out.now.wall))
-                    .err();
-                for looked in self.looks.cluster_answered(error.as_ref(), &mut self.out) {
-                    self.looked(&looked);
-                }
-            }
-            Purpose::Event => {
-                if let Err(error) = answer {
-                    self.out.count(Count::EventDropped);
-                    self.out
-                        .turns
-                        .complain("cannot post an event", "", &error, now);
-                }
-            }
-        }
-    }
-
-    fn node_answered(&mut self, name: &Arc<str>, result: Result<NodeMetadata, RequestError>) {
-        let Some(work) = self.nodes.get_mut(name) else {
-            return;
-        };
-        match work.write.answered(name, result, &mut self.out) {
-            None | Some(WriteEnd::ReadAgain) => return,
-            Some(WriteEnd::Failed) => {}
-            Some(WriteEnd::Refused(changes, why)) => {
-                self.rules
-                    .blame(name, &changes, &why, &mut work.recorded_by, &mut self.out);
-            }
-            Some(WriteEnd::CarriedOut(write, metadata)) => {
-                for change in &write.changes {
-                    if change.kind == ChangeKind::Added {
-                        self.rules.closed(&change.rule_uid, name);
-                    }
-                }
-                self.count(&write);
-                self.cache.patched_node(metadata, write.taints);
-            }
-        }
-        self.cache.mark(name);
-    }
-
-    /// Counts what a write has done.
-    fn count(&mut self, write: &NodeWrite) {
-        for change in &write.changes {
-            self.out.count(Count::Changed(Box::new(change.clone())));
-        }
-        for completed in &write.completed {
-            self.out.count(Count::BootstrapCompleted {
-                rule: completed.rule.clone(),
-                since: completed.since,
-            });
-        }
-    }
-
-    fn read_again(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
-        if let Some(work) = self.nodes.get_mut(name) {
-            work.write.read_again();
-        }
-        if let Ok(node) = result {
-            self.cache.update_node(node, self.out.now.wall);
-        }
-        self.cache.mark(name);
-    }
-
-    fn conditions_answered(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
-        if let Some(work) = self.nodes.get_mut(name) {
-            let error = result.as_ref().err();
-            work.conditions.answered(name, error, &mut self.out);
-        }
-        if let Ok(node) = result {
-            self.cache.update_node(node, self.out.now.wall);
-        }
-        self.cache.mark(name);
-    }
-
-    /// Takes in that a look has ended.
-    fn looked(&mut self, looked: &Looked) {
-        if let Some(next) = self.looks.next() {
-            self.cache.mark(&next);
-        }
-        if let Some(work) = self.nodes.get_mut(&looked.name) {
-            work.look.ended(looked, self.doubted, &mut self.out);
-        }
-        self.cache.mark(&looked.name);
     }
 }

@@ -1,0 +1,141 @@
+//! What follows from the answers to the engine's requests.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::engine::error::RequestError;
+use crate::engine::io::{Answer, Count, RequestId};
+use crate::engine::looks::Looked;
+use crate::engine::node_writes::{NodeWrite, WriteEnd};
+use crate::engine::outbox::Purpose;
+use crate::object::{NodeMetadata, NodeObject};
+use crate::plan::ChangeKind;
+
+impl Engine {
+    /// Takes in the answer to a request.
+    pub(super) fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
+        let Some((made, purpose)) = self.out.answered(id) else {
+            return;
+        };
+        let now = self.out.now.monotonic;
+        self.out.turns.answered(made, answer.as_ref().err(), now);
+        match purpose {
+            Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::metadata)),
+            Purpose::NodeAgain(name) => self.read_again(&name, answer.and_then(Answer::node)),
+            Purpose::Conditions(name) => {
+                self.conditions_answered(&name, answer.and_then(Answer::node));
+            }
+            Purpose::Finalizers(uid) => {
+                let answer = answer.and_then(Answer::rule);
+                self.rules
+                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
+            }
+            Purpose::Status(uid) => {
+                let answer = answer.and_then(Answer::version);
+                self.rules
+                    .status_answered(&uid, answer, &mut self.cache, &mut self.out);
+            }
+            Purpose::Claim(name) => {
+                let (cache, out) = (&mut self.cache, &mut self.out);
+                if let Some(node) = self.claims.answered(&name, answer, cache, out) {
+                    self.cache.mark(&node);
+                }
+            }
+            Purpose::Look(name) => {
+                let answer = answer.and_then(Answer::node_evidence);
+                let error = answer
+                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall))
+                    .err();
+                if let Some(looked) = self.looks.node_answered(&name, error, &mut self.out) {
+                    self.looked(&looked);
+                }
+            }
+            Purpose::ClusterLook => {
+                let answer = answer.and_then(Answer::cluster_evidence);
+                let error = answer
+                    .map(|evidence| self.cache.take_in_cluster(&evidence, self.out.now.wall))
+                    .err();
+                for looked in self.looks.cluster_answered(error.as_ref(), &mut self.out) {
+                    self.looked(&looked);
+                }
+            }
+            Purpose::Event => {
+                if let Err(error) = answer {
+                    self.out.count(Count::EventDropped);
+                    self.out
+                        .turns
+                        .complain("cannot post an event", "", &error, now);
+                }
+            }
+        }
+    }
+
+    fn node_answered(&mut self, name: &Arc<str>, result: Result<NodeMetadata, RequestError>) {
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        match work.write.answered(name, result, &mut self.out) {
+            None | Some(WriteEnd::ReadAgain) => return,
+            Some(WriteEnd::Failed) => {}
+            Some(WriteEnd::Refused(changes, why)) => {
+                self.rules
+                    .blame(name, &changes, &why, &mut work.recorded_by, &mut self.out);
+            }
+            Some(WriteEnd::CarriedOut(write, metadata)) => {
+                for change in &write.changes {
+                    if change.kind == ChangeKind::Added {
+                        self.rules.closed(&change.rule_uid, name);
+                    }
+                }
+                self.count(&write);
+                self.cache.patched_node(metadata, write.taints);
+            }
+        }
+        self.cache.mark(name);
+    }
+
+    /// Counts what a write has done.
+    fn count(&mut self, write: &NodeWrite) {
+        for change in &write.changes {
+            self.out.count(Count::Changed(Box::new(change.clone())));
+        }
+        for completed in &write.completed {
+            self.out.count(Count::BootstrapCompleted {
+                rule: completed.rule.clone(),
+                since: completed.since,
+            });
+        }
+    }
+
+    fn read_again(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+        if let Some(work) = self.nodes.get_mut(name) {
+            work.write.read_again();
+        }
+        if let Ok(node) = result {
+            self.cache.update_node(node, self.out.now.wall);
+        }
+        self.cache.mark(name);
+    }
+
+    fn conditions_answered(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+        if let Some(work) = self.nodes.get_mut(name) {
+            let error = result.as_ref().err();
+            work.conditions.answered(name, error, &mut self.out);
+        }
+        if let Ok(node) = result {
+            self.cache.update_node(node, self.out.now.wall);
+        }
+        self.cache.mark(name);
+    }
+
+    /// Takes in that a look has ended.
+    pub(super) fn looked(&mut self, looked: &Looked) {
+        if let Some(next) = self.looks.next() {
+            self.cache.mark(&next);
+        }
+        if let Some(work) = self.nodes.get_mut(&looked.name) {
+            work.look.ended(looked, self.doubted, &mut self.out);
+        }
+        self.cache.mark(&looked.name);
+    }
+}
