@@ -2,7 +2,7 @@
 //! last written, when the node came back from a reboot, and what has been renewed since. Nobody's clock is asked, only
 //! whether what was written has changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -32,8 +32,17 @@ pub struct Sightings {
     heartbeats: Vec<Heartbeat>,
     /// The CSI drivers that have been seen to be registered, or registered otherwise, since the present boot was seen.
     registered: BTreeSet<String>,
-    /// UIDs of the rules under which a deadline has been on record.
-    deadlines: BTreeSet<Arc<str>>,
+    /// The deadlines that are or have been on record, by the UID of their rule.
+    deadlines: BTreeMap<Arc<str>, SeenDeadline>,
+}
+
+/// A deadline that is or has been on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SeenDeadline {
+    /// As it was last.
+    value: Box<str>,
+    /// How far the clock has been set forward since.
+    step: SignedDuration,
 }
 
 /// One condition's signs of life.
@@ -130,10 +139,20 @@ impl Sightings {
 
     /// Takes in under which rules the node has a deadline on record.
     pub fn see_deadlines(&mut self, node: &Node) {
-        let keys = node.annotations.iter().flatten().map(|(key, _)| key);
-        for uid in keys.filter_map(|key| key.strip_prefix(READY_DEADLINE_PREFIX)) {
-            if !self.deadlines.contains(uid) {
-                self.deadlines.insert(uid.into());
+        for (key, value) in node.annotations.iter().flatten() {
+            let Some(uid) = key.strip_prefix(READY_DEADLINE_PREFIX) else {
+                continue;
+            };
+            if self
+                .deadlines
+                .get(uid)
+                .is_none_or(|it| *it.value != **value)
+            {
+                let deadline = SeenDeadline {
+                    value: value.as_str().into(),
+                    step: SignedDuration::ZERO,
+                };
+                self.deadlines.insert(uid.into(), deadline);
             }
         }
     }
@@ -171,8 +190,12 @@ impl Sightings {
         }
     }
 
-    /// Counts every silence and every doubt from now on: the clock by which they were measured was set.
-    pub fn measure_anew(&mut self, now: Timestamp) {
+    /// Counts every silence and every doubt from now on: the clock by which they were measured was set, by so much forward
+    /// or back. A deadline does not come sooner for that.
+    pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
+        for deadline in self.deadlines.values_mut() {
+            deadline.step += step.max(SignedDuration::ZERO);
+        }
         self.boot_seen = self.boot_seen.map(|_| now);
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
@@ -219,7 +242,15 @@ impl Sightings {
     /// Whether the node has had a deadline on record under the rule with this UID.
     #[must_use]
     pub fn has_had_deadline(&self, rule_uid: &str) -> bool {
-        self.deadlines.contains(rule_uid)
+        self.deadlines.contains_key(rule_uid)
+    }
+
+    /// How far the clock has been set forward since the deadline under the rule with this UID was on record: it was measured
+    /// by another clock.
+    #[must_use]
+    pub fn set_forward_since_deadline(&self, rule_uid: &str) -> SignedDuration {
+        let deadline = self.deadlines.get(rule_uid);
+        deadline.map_or(SignedDuration::ZERO, |deadline| deadline.step)
     }
 
     fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {

@@ -79,19 +79,21 @@ impl Trust {
                 },
             )
         };
+        if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_closed)
+            && let Ok(oldest) = now.checked_sub(timeout.as_std())
+            && sightings.is_unproven(kind, oldest)
+        {
+            return Condition::new(
+                ConditionStatus::Unknown,
+                Detail::HeartbeatMissed { timeout },
+            );
+        }
         let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
         let stale_at = sightings
             .silent_since(kind)
             .and_then(|since| since.checked_add(timeout.as_std()).ok());
-        let oldest = now.checked_sub(timeout.as_std()).unwrap_or(Timestamp::MIN);
-        if self.is_closed && sightings.is_unproven(kind, oldest) {
-            return Condition::new(
-                ConditionStatus::Unknown,
-                Detail::HeartbeatMissed { timeout },
-            );
-        }
         match stale_at {
             Some(stale_at) if stale_at <= now => Condition {
                 transition: Some(stale_at),

@@ -31,6 +31,8 @@ pub struct Reading {
     /// Whether the wall clock was set since the last reading, or the machine was suspended: whatever was measured so far
     /// has to begin anew.
     pub was_set: bool,
+    /// How far the wall clock has parted from the monotonic one since the last reading, forward or back.
+    pub step: SignedDuration,
     /// Whether the process stood still since the last reading: what it knows is as old as that.
     pub stood_still: bool,
 }
@@ -51,8 +53,8 @@ impl Clock {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let exact = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
         let expected = self.wall.checked_add(exact).unwrap_or(Timestamp::MAX);
-        let parted = wall.duration_since(expected).abs();
-        let was_set = parted > STEP;
+        let step = wall.duration_since(expected);
+        let was_set = step.abs() > STEP;
         // What small corrections take back is passed over.
         let now = if was_set { wall } else { wall.max(self.wall) };
         self.wall = now;
@@ -62,6 +64,7 @@ impl Clock {
             now,
             steady: self.steady,
             was_set,
+            step,
             stood_still: passed > STALL || was_set,
         }
     }
@@ -98,6 +101,7 @@ mod tests {
                 now: at(now),
                 steady: at(100 + i64::try_from(passed).unwrap()),
                 was_set,
+                step: reading.step,
                 stood_still,
             };
             assert_eq!(reading, expected, "{name}");

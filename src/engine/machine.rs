@@ -172,7 +172,7 @@ impl Engine {
             self.doubt_everything();
         }
         if reading.was_set {
-            self.cache.measure_anew(reading.now);
+            self.cache.measure_anew(reading.now, reading.step);
             for work in self.nodes.values_mut() {
                 work.measure_anew(reading.now);
             }
@@ -289,7 +289,7 @@ impl Engine {
                 self.cache.mark(name);
             }
         }
-        self.next_closure = self.rules.next_closure(self.out.steady, now);
+        self.next_closure = self.rules.next_closure(&self.cache, self.out.steady, now);
     }
 
     /// Publishes conditions that have waited for that.

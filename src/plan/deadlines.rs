@@ -31,6 +31,8 @@ impl<'a> Draft<'a> {
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
         if let Some(recorded) = recorded {
+            let step = self.state.sightings.set_forward_since_deadline(&rule.uid);
+            let recorded = recorded.later_by(step);
             // Who can annotate the node must not be able to open it by that before its time.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {

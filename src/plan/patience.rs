@@ -90,7 +90,7 @@ pub fn unmet_since(
     }
     let in_force = rule.in_force_since.max(rule.created);
     let since = match memory {
-        Some(memory) => memory.unmet_since.unwrap_or(now),
+        Some(memory) => memory.unmet_since.map_or(now, |since| since.min(now)),
         None if is_known => now,
         None => on_record(spec, evaluation).map_or(now, |on_record| on_record.min(now)),
     };

@@ -66,6 +66,15 @@ impl Deadline {
         since.checked_add(ttl).map_or(Self::Never, Self::At)
     }
 
+    /// So much later.
+    #[must_use]
+    pub fn later_by(self, step: SignedDuration) -> Self {
+        match self {
+            Self::At(at) => at.checked_add(step).map_or(Self::Never, Self::At),
+            Self::Never => Self::Never,
+        }
+    }
+
     /// What is on record for a node under the rule with this UID. A record that cannot be read is none.
     #[must_use]
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tracing::debug;
 
 use super::{Cache, Weighed};
@@ -98,11 +98,11 @@ impl Cache {
         self.withheld.insert(name.clone());
     }
 
-    /// Has everything that was measured by the clock begin anew: it was set.
-    pub fn measure_anew(&mut self, now: Timestamp) {
+    /// Has everything that was measured by the clock begin anew: it was set, by so much forward or back.
+    pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for entry in self.entries.values_mut() {
             entry.joined = None;
-            entry.sightings.measure_anew(now);
+            entry.sightings.measure_anew(now, step);
         }
         self.clock_was_set = true;
         self.mark_all();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::book::Rules;
 use super::work::RuleWork;
 use crate::engine::cache::Cache;
-use crate::engine::io::{Count, EVALUATION_ERROR};
+use crate::engine::io::{Count, EVALUATION_ERROR, until};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::{Record, RuleFailure};
 use crate::object::Node;
@@ -182,14 +182,14 @@ impl Rules {
     }
 
     /// When a guard may let another node go.
-    pub fn next_closure(&self, steady: Timestamp, now: Instant) -> Option<Instant> {
-        let closures = self
-            .works
-            .values()
-            .filter_map(|work| work.closures.as_ref());
-        let next = closures.filter_map(|closures| closures.next_grant(steady));
-        next.min()
-            .map(|at| now + crate::engine::io::until(at, steady))
+    pub fn next_closure(&self, cache: &Cache, steady: Timestamp, now: Instant) -> Option<Instant> {
+        let cluster = cache.cluster();
+        let next = cluster.rules.rules().iter().filter_map(|rule| {
+            let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
+            let is_in_doubt = is_in_doubt(rule, cluster.doubts);
+            closures.next_grant(steady).filter(|_| !is_in_doubt)
+        });
+        next.min().map(|at| now + until(at, steady))
     }
 }
 

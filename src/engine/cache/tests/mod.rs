@@ -196,7 +196,7 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
 fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_known() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
-    cache.measure_anew(at(60));
+    cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
     cache.see(Seen::Put(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
     cache.see(Seen::Confirmed(Watch::Nodes, 0), now(12));
