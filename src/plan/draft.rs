@@ -1,5 +1,7 @@
 //! A plan in the making, and what is noted in it.
 
+use std::ptr;
+
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
@@ -85,10 +87,13 @@ impl<'a> Draft<'a> {
             .outcomes
             .iter()
             .rev()
-            .find(|outcome| outcome.rule.uid == rule.uid)
+            .find(|outcome| ptr::eq(outcome.rule, rule))
     }
 }
 
 pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    a.into_iter().chain(b).min()
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
 }

@@ -1,5 +1,7 @@
 //! Settles one taint: which rule governs it, what that one decides, and whose the taint then is.
 
+use std::ptr;
+
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
@@ -129,7 +131,7 @@ impl<'a> Draft<'a> {
         let deadline = self.deadline(contender, decision, facts.now);
         let governs = dispute
             .governing
-            .is_some_and(|governing| governing.rule.uid == rule.uid);
+            .is_some_and(|governing| ptr::eq(governing.rule, rule));
         let mut ruling = Ruling {
             verdict: self.verdict(contender, deadline.as_ref(), governs, tainted),
             contender,
@@ -171,17 +173,16 @@ impl<'a> Draft<'a> {
 
     /// Has the node evaluated again when time alone may change what the rule makes of it.
     fn schedule(&mut self, ruling: &Ruling<'_>) {
-        let deadline = match ruling.deadline {
-            Some(Ok(Deadline::At(at))) => Some(at).filter(|at| *at > self.now),
-            _ => None,
-        };
-        let grace = match ruling.decision {
-            Decision::Wait(WaitReason::Grace { until }) => Some(until),
-            _ => None,
-        };
-        for at in [ruling.evaluation.recheck(), grace, deadline] {
-            self.plan.recheck = earliest(self.plan.recheck, at);
+        let mut recheck = earliest(self.plan.recheck, ruling.evaluation.recheck());
+        if let Decision::Wait(WaitReason::Grace { until }) = ruling.decision {
+            recheck = earliest(recheck, Some(until));
         }
+        if let Some(Ok(Deadline::At(at))) = ruling.deadline
+            && at > self.now
+        {
+            recheck = earliest(recheck, Some(at));
+        }
+        self.plan.recheck = recheck;
     }
 
     /// Puts on record on the node until when it has to be ready under the rule that governs, and which boot it was in
@@ -199,7 +200,7 @@ impl<'a> Draft<'a> {
             // time to keep.
             self.forget_deadline(&rule.uid);
         }
-        if ruling.completion == BootstrapRecord::Unstamped {
+        if matches!(ruling.completion, BootstrapRecord::Unstamped) {
             let [key, _] = completion_keys(rule);
             self.set_annotation(key, completion_value(self.node, rule, spec));
         }
@@ -361,7 +362,7 @@ impl<'a> Draft<'a> {
 impl<'a> Ruling<'a> {
     /// Whether the rule lets the node go, since it has not become ready in time.
     fn gives_up(&self) -> bool {
-        self.governs && self.verdict == Some(Verdict::Repair(Remedy::Release))
+        self.governs && matches!(self.verdict, Some(Verdict::Repair(Remedy::Release)))
     }
 
     /// What is told of it.
