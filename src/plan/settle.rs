@@ -156,15 +156,17 @@ impl<'a> Draft<'a> {
     /// Replaces a decision that could hurt until another look has been had. Nobody's silence is believed without a look:
     /// what was written may still be on its way.
     fn look_first(&mut self, ruling: &mut Ruling<'a>) {
+        let is_new = is_new(self.state.joined, self.now);
+        let Some(instead) = ruling.decision.in_doubt(is_new) else {
+            return;
+        };
         let is_silent = |result: &Finding<'_>| {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
         let mut look = self.doubts().about(ruling.contender.spec);
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
-        let is_new = is_new(self.state.joined, self.now);
-        let instead = ruling.decision.in_doubt(is_new);
-        if let Some(instead) = instead.filter(|_| !look.is_empty()) {
+        if !look.is_empty() {
             ruling.decision = instead;
             ruling.is_doubted = true;
             self.plan.look = self.plan.look.and(look);
