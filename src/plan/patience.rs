@@ -94,7 +94,12 @@ pub fn unmet_since(
         None if is_known => now,
         None => on_record(spec, evaluation).map_or(now, |on_record| on_record.min(now)),
     };
-    Some(in_force.map_or(since, |in_force| since.max(in_force.min(now))))
+    Some(match in_force {
+        Some(in_force) if in_force <= now => since.max(in_force),
+        // A clock is behind: what this process remembers was after that all the same.
+        Some(_) if memory.is_none() => now,
+        _ => since,
+    })
 }
 
 /// Since when the conditions have been unmet, as the times on the Node tell.
@@ -242,5 +247,18 @@ mod tests {
             let since = unmet_since(rule, spec, evaluation, memory.as_ref(), false, at(now));
             assert_eq!(since, expected.map(at), "{name}");
         }
+    }
+
+    #[test]
+    fn a_grace_period_ends_though_the_clock_was_set_back_to_before_the_rule() {
+        let rule = rule("r").created(at(9000)).waits_for("A");
+        let node = condition(node("n"), "A", "False", 9500);
+        let world = world(&node).rule(&rule).now(at(200));
+        let plan = world.plan();
+        let (rule, evaluation) = (&world.rules()[0], &plan.outcomes[0].evaluation);
+        let spec = rule.live().unwrap();
+        let since = |memory, now| unmet_since(rule, spec, evaluation, memory, false, at(now));
+        assert_eq!(since(None, 200), Some(at(200)));
+        assert_eq!(since(Some(&remembers(true, 200)), 300), Some(at(200)));
     }
 }
