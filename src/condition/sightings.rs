@@ -30,6 +30,8 @@ pub struct Sightings {
     /// Whether the boot ID was another one before, in the sight of this process.
     rebooted: bool,
     heartbeats: Vec<Heartbeat>,
+    /// What the node said when it was first seen about all of its conditions, until it is known which of them are followed.
+    baseline: Option<Vec<Written>>,
     /// The CSI drivers that have been seen to be registered, or registered otherwise, since the present boot was seen.
     registered: BTreeSet<String>,
     /// The deadlines that are or have been on record, by the UID of their rule.
@@ -83,6 +85,14 @@ impl Heartbeat {
     }
 }
 
+/// What a reporter wrote last, as a state of the node says.
+fn last_write(written: &[Written], kind: &str) -> LastWrite {
+    let written = written.iter().find(|written| *written.kind == *kind);
+    written.map_or(LastWrite::Never, |written| {
+        LastWrite::Wrote(written.status, written.at)
+    })
+}
+
 impl Sightings {
     /// Takes in a state of the node; answers whether a followed condition has been written.
     ///
@@ -113,12 +123,7 @@ impl Sightings {
         self.follow(followed, now);
         let mut any_moved = false;
         for heartbeat in &mut self.heartbeats {
-            let last = written
-                .iter()
-                .find(|written| *written.kind == *heartbeat.kind)
-                .map_or(LastWrite::Never, |written| {
-                    LastWrite::Wrote(written.status, written.at)
-                });
+            let last = last_write(written, &heartbeat.kind);
             let known = std::mem::replace(&mut heartbeat.last_write, last);
             if is_another_boot {
                 heartbeat.in_this_boot = false;
@@ -169,15 +174,24 @@ impl Sightings {
         self.registered.extend(names);
     }
 
+    /// Keeps what a state of the node says about all of its conditions, as long as nobody knows which will be followed.
+    pub fn keep(&mut self, written: Vec<Written>) {
+        self.baseline = Some(written);
+    }
+
     /// Follows exactly these condition types from now on.
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, now: Timestamp) {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
         let is_long_ago = |boot: Timestamp| now.duration_since(boot) >= NOT_RENEWED;
         let in_this_boot = self.boot_seen.is_some_and(is_long_ago);
+        let baseline = self.baseline.take();
         for kind in followed {
             if !self.heartbeats.iter().any(|known| known.kind == *kind) {
-                let heartbeat = Heartbeat::new(kind.clone(), in_this_boot, now);
+                let mut heartbeat = Heartbeat::new(kind.clone(), in_this_boot, now);
+                if let Some(written) = &baseline {
+                    heartbeat.last_write = last_write(written, kind);
+                }
                 self.heartbeats.push(heartbeat);
             }
         }

@@ -224,6 +224,15 @@ impl NodeObject {
         if kinds.is_empty() {
             return Vec::new();
         }
+        self.writes(|kind| kinds.get(kind).cloned())
+    }
+
+    /// What the node says about when any of its conditions was last written.
+    pub fn all_written(&self) -> Vec<Written> {
+        self.writes(|kind| Some(kind.into()))
+    }
+
+    fn writes(&self, wanted: impl Fn(&str) -> Option<Arc<str>>) -> Vec<Written> {
         let conditions = self
             .status
             .as_readable()
@@ -239,7 +248,7 @@ impl NodeObject {
                 ];
                 let times = times.into_iter().filter_map(Field::as_readable);
                 Some(Written {
-                    kind: kinds.get(condition.kind.as_readable()?.as_str())?.clone(),
+                    kind: wanted(condition.kind.as_readable()?.as_str())?,
                     status: condition.status(),
                     at: times.max().copied(),
                 })

@@ -50,6 +50,8 @@ impl Cache {
     pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Timestamp) {
         let identity = Identity::of(Watch::Nodes, object.meta());
         let name = identity.key.name.clone();
+        // Before the rules are known, so is not which conditions are followed.
+        let baseline = (!self.has_synced()).then(|| object.all_written());
         let written = object.written(self.rule_set.followed());
         let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
             return;
@@ -66,6 +68,9 @@ impl Cache {
         let is_alive = entry
             .sightings
             .see(&node, &written, self.rule_set.followed(), now);
+        if let Some(baseline) = baseline {
+            entry.sightings.keep(baseline);
+        }
         self.put_node(node);
         if is_alive {
             self.mark(&name);
