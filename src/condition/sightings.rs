@@ -57,6 +57,8 @@ struct Heartbeat {
     first_seen: Timestamp,
     /// When the reporter was last seen to write.
     moved: Option<Timestamp>,
+    /// How far this process's clock has been set back since then.
+    set_back: SignedDuration,
     /// Whether the reporter has been seen to write since the present boot was seen. What is followed only from long after
     /// that counts as written: nobody has looked.
     in_this_boot: bool,
@@ -80,6 +82,7 @@ impl Heartbeat {
             last_write: LastWrite::NotSeen,
             first_seen: now,
             moved: None,
+            set_back: SignedDuration::ZERO,
             in_this_boot,
         }
     }
@@ -133,6 +136,7 @@ impl Sightings {
                 heartbeat.first_seen = now;
             } else if known != last {
                 heartbeat.moved = Some(now);
+                heartbeat.set_back = SignedDuration::ZERO;
                 // What moved together with the boot ID may have been written shortly before the reboot.
                 heartbeat.in_this_boot |=
                     !is_another_boot || WRITTEN_WITH_THE_BOOT_ID.contains(&&*heartbeat.kind);
@@ -214,6 +218,7 @@ impl Sightings {
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
             heartbeat.moved = heartbeat.moved.map(|_| now);
+            heartbeat.set_back += (-step).max(SignedDuration::ZERO);
         }
     }
 
@@ -234,9 +239,12 @@ impl Sightings {
             let has_moved = heartbeat
                 .moved
                 .is_some_and(|moved| moved > heartbeat.first_seen);
-            let is_old =
-                matches!(heartbeat.last_write, LastWrite::Wrote(_, Some(at)) if at < before);
-            is_old && !has_moved
+            let wrote = match heartbeat.last_write {
+                LastWrite::Wrote(_, at) => at,
+                LastWrite::Never | LastWrite::NotSeen => None,
+            };
+            let wrote = wrote.and_then(|at| at.checked_sub(heartbeat.set_back).ok());
+            !has_moved && wrote.is_some_and(|at| at < before)
         })
     }
 

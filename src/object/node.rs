@@ -228,6 +228,7 @@ impl NodeObject {
     }
 
     /// What the node says about when any of its conditions was last written.
+    #[must_use]
     pub fn all_written(&self) -> Vec<Written> {
         self.writes(|kind| Some(kind.into()))
     }
