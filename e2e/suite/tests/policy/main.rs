@@ -11,6 +11,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
+use kube::core::Status;
 use kube::{Api, Client};
 use nodegate_suite::SOON;
 use nodegate_testbed::install::{config, example};
@@ -75,9 +76,15 @@ async fn in_force(client: &Client, node: &str, forbidden: &Value) -> Result<()> 
         };
         let patch = Patch::Strategic(forbidden);
         let nodes = Api::<Node>::all(client.clone());
-        Ok(nodes.patch_status(node, &dry, &patch).await.is_err())
+        let result = nodes.patch_status(node, &dry, &patch).await;
+        Ok(matches!(result, Err(kube::Error::Api(status)) if is_by_a_policy(&status)))
     })
     .await
+}
+
+/// Whether a policy has refused it, and not the authorizer, to whom a role may be as new.
+fn is_by_a_policy(status: &Status) -> bool {
+    status.code == 403 && status.message.contains("ValidatingAdmissionPolicy")
 }
 
 /// Gives a node as much as the largest have: a policy has a budget, and must not run out of it there.
@@ -140,7 +147,7 @@ fn is_refused(result: kube::Result<Node>, who: &str, words: &str) -> Result<()> 
     };
     let message = &status.message;
     ensure!(
-        status.code == 403 && message.contains("ValidatingAdmissionPolicy"),
+        is_by_a_policy(&status),
         "refused with {}, {message}",
         status.code
     );

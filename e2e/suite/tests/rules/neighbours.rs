@@ -71,13 +71,12 @@ async fn a_taint_with_another_value_is_left_as_it_is_until_it_is_lifted() -> Res
     node("value", "value").create(&client).await?;
     let taint = json!({"key": key("value"), "value": "theirs", "effect": "NoSchedule"});
     patch_node(&client, "value", &json!({"spec": {"taints": [taint]}})).await?;
-    let before = sights::node(&client, "value").await?;
+    let before = sights::taints(&client, "value").await?;
     let rule = continuous("value").with(&json!({"taint": {"value": "ours"}}));
     rule.create(&client).await?;
     rule::eventually_counts(&client, "value", [1, 1, 0]).await?;
     never("the taint is touched", A_WHILE, async || {
-        let now = sights::node(&client, "value").await?;
-        Ok(now.resource_version() != before.resource_version())
+        Ok(sights::taints(&client, "value").await? != before)
     })
     .await?;
     set_node_condition(&client, "value", READY, "True").await?;
