@@ -8,17 +8,13 @@ use jiff::Timestamp;
 
 use super::metrics::Metrics;
 use crate::api::RepairAction;
-use crate::engine::io::{Count, EVALUATION_ERROR, Effect};
+use crate::engine::io::{ADD_TAINT_ERROR, Count, EVALUATION_ERROR, Effect, REMOVE_TAINT_ERROR};
 use crate::plan::{ChangeKind, TaintChange};
 
 /// Label of a taint that is put on.
 const OPERATION_ADD: &str = "add";
 /// Label of a taint that is lifted.
 const OPERATION_REMOVE: &str = "remove";
-/// Reason of a taint that could not be put on.
-const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// Reason of a taint that could not be lifted.
-const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
 /// What became of a look.
 const LOOK_ANSWERED: &str = "answered";
@@ -69,91 +65,57 @@ impl Counter {
     }
 
     fn count_one(&mut self, count: &Count, took: Duration, now: Timestamp) {
+        if count.rule().is_some_and(|rule| !self.known.contains(rule)) {
+            return;
+        }
+        let metrics = &self.metrics;
         match count {
             Count::RuleCame { rule } => self.know_rule(rule),
             Count::RuleWent { rule, conditions } => self.forget_rule(rule, conditions),
+            Count::Evaluated { rule } => {
+                let duration = metrics.evaluation_duration.with_label_values(&[rule]);
+                duration.observe(took.as_secs_f64());
+                let last = metrics.last_reconciliation.with_label_values(&[rule]);
+                last.set(now.as_duration().as_secs_f64());
+            }
+            Count::TurnedUnmet { rule, condition } => {
+                let failures = &metrics.condition_failures;
+                failures.with_label_values(&[rule, condition]).inc();
+            }
+            Count::Changed(change) => self.count_change(change, now),
+            Count::Failed { rule, reason } => {
+                let failures = &metrics.failures;
+                failures.with_label_values(&[&**rule, reason]).inc();
+            }
+            Count::Undone { rule } => metrics.taints_undone.with_label_values(&[rule]).inc(),
+            Count::BootstrapCompleted { rule, since } => {
+                metrics.bootstrap_completed.with_label_values(&[rule]).inc();
+                if let Some(since) = since {
+                    let duration = metrics.bootstrap_duration.with_label_values(&[rule]);
+                    duration.observe(seconds_between(*since, now));
+                }
+            }
+            Count::Repaired { rule, action } => {
+                let repairs = &metrics.repairs;
+                repairs.with_label_values(&[&**rule, action]).inc();
+            }
+            Count::RepairBlocked { rule } => {
+                metrics.repairs_blocked.with_label_values(&[rule]).inc();
+            }
+            Count::RepairFailed { rule } => {
+                metrics.repair_failures.with_label_values(&[rule]).inc();
+            }
             Count::Looked { answered } => {
                 let result = if *answered {
                     LOOK_ANSWERED
                 } else {
                     LOOK_FAILED
                 };
-                self.metrics.last_looks.with_label_values(&[result]).inc();
+                metrics.last_looks.with_label_values(&[result]).inc();
             }
-            Count::StatusSpared => self.metrics.status_unchanged.inc(),
-            Count::StatusCoalesced => self.metrics.status_coalesced.inc(),
-            Count::EventDropped => self.metrics.events_dropped.inc(),
-            Count::Evaluated { rule }
-            | Count::TurnedUnmet { rule, .. }
-            | Count::Failed { rule, .. }
-            | Count::Undone { rule }
-            | Count::BootstrapCompleted { rule, .. }
-            | Count::Repaired { rule, .. }
-            | Count::RepairBlocked { rule }
-            | Count::RepairFailed { rule } => {
-                if self.known.contains(rule) {
-                    self.count_of_rule(rule, count, took, now);
-                }
-            }
-            Count::Changed(change) => {
-                if self.known.contains(&*change.rule_name) {
-                    self.count_change(change, now);
-                }
-            }
-        }
-    }
-
-    fn count_of_rule(&self, rule: &str, count: &Count, took: Duration, now: Timestamp) {
-        match count {
-            Count::Evaluated { .. } => {
-                let durations = &self.metrics.evaluation_duration;
-                durations
-                    .with_label_values(&[rule])
-                    .observe(took.as_secs_f64());
-                let last = self.metrics.last_reconciliation.with_label_values(&[rule]);
-                last.set(now.as_duration().as_secs_f64());
-            }
-            Count::TurnedUnmet { condition, .. } => {
-                let labels = [rule, condition];
-                self.metrics
-                    .condition_failures
-                    .with_label_values(&labels)
-                    .inc();
-            }
-            Count::Failed { reason, .. } => {
-                self.metrics
-                    .failures
-                    .with_label_values(&[rule, reason])
-                    .inc();
-            }
-            Count::Undone { .. } => self.metrics.taints_undone.with_label_values(&[rule]).inc(),
-            Count::BootstrapCompleted { since, .. } => {
-                self.metrics
-                    .bootstrap_completed
-                    .with_label_values(&[rule])
-                    .inc();
-                if let Some(since) = since {
-                    let duration = self.metrics.bootstrap_duration.with_label_values(&[rule]);
-                    duration.observe(seconds_between(*since, now));
-                }
-            }
-            Count::Repaired { action, .. } => {
-                self.metrics
-                    .repairs
-                    .with_label_values(&[rule, action])
-                    .inc();
-            }
-            Count::RepairBlocked { .. } => self
-                .metrics
-                .repairs_blocked
-                .with_label_values(&[rule])
-                .inc(),
-            Count::RepairFailed { .. } => self
-                .metrics
-                .repair_failures
-                .with_label_values(&[rule])
-                .inc(),
-            _ => {}
+            Count::StatusSpared => metrics.status_unchanged.inc(),
+            Count::StatusCoalesced => metrics.status_coalesced.inc(),
+            Count::EventDropped => metrics.events_dropped.inc(),
         }
     }
 

@@ -213,7 +213,8 @@ impl Driver {
     }
 }
 
-fn now() -> Now {
+/// The time, by both clocks.
+pub fn now() -> Now {
     Now {
         wall: Timestamp::now(),
         monotonic: Instant::now(),

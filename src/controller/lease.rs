@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::answer::within;
 use super::health::Readiness;
 use crate::engine::RequestError;
 use crate::engine::election::{
@@ -187,7 +188,7 @@ impl Election {
         let Some((lease, since)) = &self.seen else {
             let lease = self.written(Lease::default(), LeaseClaim::Take);
             let params = PostParams::default();
-            let created = within_timeout(self.api.create(&params, &lease)).await;
+            let created = within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await;
             return self.hold(created);
         };
         let claim = reading(lease, *since).claim(&self.identity);
@@ -216,7 +217,7 @@ impl Election {
 
     /// Reads the Lease, noting since when it has been as it is.
     async fn look(&mut self) -> Result<(), RequestError> {
-        match within_timeout(self.api.get_opt(LEASE_NAME)).await? {
+        match within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await? {
             None => self.seen = None,
             Some(lease) => {
                 let version = |lease: &Lease| lease.metadata.resource_version.clone();
@@ -233,7 +234,11 @@ impl Election {
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, RequestError> {
-        within_timeout(self.api.replace(LEASE_NAME, &PostParams::default(), lease)).await
+        within(
+            REQUEST_TIMEOUT,
+            self.api.replace(LEASE_NAME, &PostParams::default(), lease),
+        )
+        .await
     }
 
     /// The Lease with this instance as its holder, renewed now.
@@ -272,16 +277,5 @@ fn reading(lease: &Lease, since: Instant) -> LeaseReading<'_> {
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map(Duration::from_secs),
         unchanged: since.elapsed(),
-    }
-}
-
-async fn within_timeout<T>(
-    request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, RequestError> {
-    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(result) => result.map_err(RequestError::from),
-        Err(_) => Err(RequestError::Failed(
-            "the API server did not answer in time".into(),
-        )),
     }
 }

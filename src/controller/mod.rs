@@ -29,16 +29,13 @@ mod unused;
 mod watch;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
-use jiff::Timestamp;
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::engine::election::Loss;
-use crate::engine::io::Now;
 use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
@@ -236,10 +233,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         status_node_limit: args.status_node_limit.into(),
         disruption_limits: Limits::from(&args.guard),
     };
-    let now = Now {
-        wall: Timestamp::now(),
-        monotonic: Instant::now(),
-    };
+    let now = driver::now();
     let (seen_at, sight) = cell::channel(now.monotonic);
     let sight = Sight {
         readiness: readiness.subscribe(),

@@ -9,7 +9,7 @@ use super::error::RequestError;
 use super::io::Request;
 use super::outbox::{Outbox, Purpose};
 use super::patch;
-use super::turns::{Backoff, Class, Pauses};
+use super::turns::{Backoff, Pauses};
 use crate::object::Node;
 use crate::plan::{ConditionChanges, Urgency};
 
@@ -97,8 +97,7 @@ impl ConditionWork {
             out.timers.wake_node(&node.name, due);
             return;
         }
-        let is_free = !is_busy || out.turns.under_way(Class::Conditions) == 0;
-        if !is_free || !out.turns.may_begin(Class::Conditions, now) {
+        if !out.turns.may_publish(is_busy, now) {
             self.queued = true;
             queue.0.push_back(node.name.clone());
             return;

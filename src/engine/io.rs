@@ -299,6 +299,10 @@ impl Answer {
 /// The reason of anything that could not be carried out on a node: counted beside the one that says what it was, as the
 /// upstream project does, and the reason in a rule's `failedNodes`.
 pub const EVALUATION_ERROR: &str = "EvaluationError";
+/// The reason of a taint that could not be put on.
+pub const ADD_TAINT_ERROR: &str = "AddTaintError";
+/// The reason of a taint that could not be lifted.
+pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
 /// Something that has happened once.
 #[derive(Debug, Clone, PartialEq)]
@@ -376,4 +380,28 @@ pub enum Count {
     StatusCoalesced,
     /// An Event was dropped, or refused.
     EventDropped,
+}
+
+impl Count {
+    /// The rule in whose name it is counted, unless it is about the rule's coming and going, or about none.
+    #[must_use]
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Evaluated { rule }
+            | Self::TurnedUnmet { rule, .. }
+            | Self::Failed { rule, .. }
+            | Self::Undone { rule }
+            | Self::BootstrapCompleted { rule, .. }
+            | Self::Repaired { rule, .. }
+            | Self::RepairBlocked { rule }
+            | Self::RepairFailed { rule } => Some(rule),
+            Self::Changed(change) => Some(&change.rule_name),
+            Self::RuleCame { .. }
+            | Self::RuleWent { .. }
+            | Self::Looked { .. }
+            | Self::StatusSpared
+            | Self::StatusCoalesced
+            | Self::EventDropped => None,
+        }
+    }
 }

@@ -205,7 +205,10 @@ impl Engine {
                 }
             }
             Input::Leads => self.out.turns.heard(),
-            Input::Stop => self.is_stopping = true,
+            Input::Stop => {
+                self.is_stopping = true;
+                self.out.turns.try_nothing_again();
+            }
         }
     }
 
@@ -265,20 +268,16 @@ impl Engine {
     /// Evaluates the nodes that have to be, as long as what follows may be written.
     fn evaluate(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
-        let permitted = self.out.turns.permits(Class::Node, now);
         loop {
-            while self.out.turns.under_way(Class::Node) < permitted
-                && self.cache.has_dirty()
+            while self.cache.has_dirty()
                 && self.out.turns.may_begin(Class::Node, now)
+                && let Some(name) = self.cache.next_dirty()
             {
-                let Some(name) = self.cache.next_dirty() else {
-                    break;
-                };
                 self.consider(&name, leading_since);
             }
             // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
             // written, they do that.
-            if self.cache.has_dirty() || permitted == 0 {
+            if self.cache.has_dirty() || self.out.turns.permits(Class::Node, now) == 0 {
                 return;
             }
             let granted = self.rules.grant_closures(&self.cache, self.out.steady);
@@ -295,15 +294,10 @@ impl Engine {
     /// Publishes conditions that have waited for that.
     fn publish(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
-        let is_free =
-            |out: &Outbox, is_busy: bool| !is_busy || out.turns.under_way(Class::Conditions) == 0;
-        while is_free(&self.out, self.is_busy())
-            && !self.conditions.is_empty()
-            && self.out.turns.may_begin(Class::Conditions, now)
+        while !self.conditions.is_empty()
+            && self.out.turns.may_publish(self.is_busy(), now)
+            && let Some(name) = self.conditions.next()
         {
-            let Some(name) = self.conditions.next() else {
-                return;
-            };
             if let Some(work) = self.nodes.get_mut(&name) {
                 work.conditions.unqueued();
                 self.consider(&name, leading_since);

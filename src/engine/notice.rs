@@ -50,7 +50,7 @@ pub struct Topic {
 
 /// A table of topics.
 macro_rules! topics {
-    ($($name:ident: $tone:ident $reason:literal $action:literal on $on:literal, $when:literal;)*) => {
+    ($($name:ident: $tone:ident $reason:tt $action:literal on $on:literal, $when:literal;)*) => {
         $(const $name: Topic = Topic {
             reason: $reason,
             action: $action,
@@ -77,11 +77,11 @@ topics! {
         "A rule manages a taint from now on that it did not add.";
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
         "Somebody else keeps undoing what a rule does to its taint.";
-    DAEMON_SETS_UNSCHEDULED: Warning "UnscheduledNodeCriticalDaemonSets" "WaitForCriticalComponents" on "Node",
+    DAEMON_SETS_UNSCHEDULED: Warning (Component::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
         "A critical `DaemonSet` that is meant for the node has no pod there for a second or more.";
-    PODS_UNREADY: Warning "UnreadyNodeCriticalPods" "WaitForCriticalComponents" on "Node",
+    PODS_UNREADY: Warning (Component::Pod.reason()) "WaitForCriticalComponents" on "Node",
         "A critical pod on the node has not been Ready for a second or more.";
-    DRIVERS_UNREADY: Warning "UnreadyRequiredCSIDrivers" "WaitForCriticalComponents" on "Node",
+    DRIVERS_UNREADY: Warning (Component::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
         "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
         "The node's time is up, and the rule asks for nothing else.";

@@ -32,20 +32,20 @@ impl Notices {
         has_room
     }
 
-    /// The next one, with when it came, if it is time to post it.
-    pub fn due(&mut self, is_busy: bool, now: Instant) -> Option<(&Notice, Timestamp)> {
-        let (notice, came) = self.queue.front()?;
+    /// Whether it is time to post the next one.
+    pub fn is_due(&mut self, is_busy: bool, now: Instant) -> bool {
+        let Some((_, came)) = self.queue.front() else {
+            return false;
+        };
         let patient_until = came.monotonic + PATIENCE;
         self.put_off = (is_busy && now < patient_until).then_some(patient_until);
-        match self.put_off {
-            Some(_) => None,
-            None => Some((notice, came.wall)),
-        }
+        self.put_off.is_none()
     }
 
-    /// Takes in that the next one has been posted.
-    pub fn posted(&mut self) {
-        self.queue.pop_front();
+    /// The next one, with when it came.
+    pub fn next(&mut self) -> Option<(Notice, Timestamp)> {
+        let (notice, came) = self.queue.pop_front()?;
+        Some((notice, came.wall))
     }
 
     /// How many wait.

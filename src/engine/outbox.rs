@@ -123,13 +123,16 @@ impl Outbox {
 
     /// Has those Events posted whose turn it is. They wait while nodes are written, though not for ever.
     pub fn post(&mut self, is_busy: bool) {
-        while let Some((notice, at)) = self.notices.due(is_busy, self.now.monotonic)
-            && self.turns.may_begin(Class::Event, self.now.monotonic)
+        let now = self.now.monotonic;
+        while self.notices.is_due(is_busy, now)
+            && self.turns.may_begin(Class::Event, now)
+            && let Some((notice, at)) = self.notices.next()
         {
-            let number = self.next;
-            let notice = Box::new(notice.clone());
-            self.notices.posted();
-            let request = Request::PostEvent { notice, at, number };
+            let request = Request::PostEvent {
+                notice: Box::new(notice),
+                at,
+                number: self.next,
+            };
             self.ask(Purpose::Event, request);
         }
     }

@@ -23,7 +23,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// The reason.
+    /// That reason.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

@@ -8,17 +8,12 @@ use jiff::Timestamp;
 use super::book::Rules;
 use super::work::RuleWork;
 use crate::engine::cache::Cache;
-use crate::engine::io::{Count, EVALUATION_ERROR, until};
+use crate::engine::io::{ADD_TAINT_ERROR, Count, EVALUATION_ERROR, REMOVE_TAINT_ERROR, until};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::{Record, RuleFailure};
 use crate::object::Node;
 use crate::plan::{ChangeKind, Doubts, NodePlan, Outcome, TaintChange};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
-
-/// The reason of a taint that could not be put on.
-const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// The reason of a taint that could not be lifted.
-const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
 /// A plan that has just been made.
 #[derive(Clone, Copy)]

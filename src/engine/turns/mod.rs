@@ -148,6 +148,18 @@ impl Turns {
         }
     }
 
+    /// Whether a node's conditions may be published now: one at a time while nodes are written.
+    pub fn may_publish(&mut self, is_busy: bool, now: Instant) -> bool {
+        let is_free = !is_busy || self.under_way(Class::Conditions) == 0;
+        is_free && self.may_begin(Class::Conditions, now)
+    }
+
+    /// Has nobody wait for a turn to try again what has been refused.
+    pub fn try_nothing_again(&mut self) {
+        self.nodes = Retries::default();
+        self.conditions = Retries::default();
+    }
+
     /// When something may be written that does not count among what is under way; `None` where that may be done now.
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         match self.limits.turn(0, now) {
