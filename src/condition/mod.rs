@@ -23,7 +23,7 @@ pub use class::{CriticalComponentClass, Namespaces, Question};
 pub use detail::Detail;
 pub use facts::{ClassFacts, Facts};
 pub use placement::{PassingTaints, is_meant_for, tolerates};
-pub use sightings::Sightings;
+pub use sightings::{Reboot, Sightings};
 pub use source::{CSI_DRIVER_PREFIX, RESOURCE_PREFIX, Source, is_ours};
 pub use state::Condition;
 pub use trust::Trust;

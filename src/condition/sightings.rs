@@ -9,15 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::ConditionStatus;
 use crate::api::names::READY_DEADLINE_PREFIX;
-use crate::object::{CsiNode, Node, Written};
+use crate::object::{CsiNode, KUBELETS_CONDITIONS, Node, Written};
 
 /// How long after a reboot was seen evidence is doubted that has not been renewed, and that nobody may ever renew: a
 /// condition whose reporter writes only what has changed, a CSI driver that registers exactly as before. Longer than the
 /// 5 minutes in which reporters usually beat.
 pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
-/// The conditions that a kubelet writes together with the ID of the boot that it is in.
-const WRITTEN_WITH_THE_BOOT_ID: [&str; 4] =
-    ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// What this process has seen of one node over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,8 +22,10 @@ pub struct Sightings {
     node_uid: Arc<str>,
     /// The last boot ID that the node has told; empty before it has told any.
     boot_id: Arc<str>,
-    /// When the present boot ID was first seen.
-    boot_seen: Option<Timestamp>,
+    /// When the present boot was first seen.
+    boot: Option<Reboot>,
+    /// Whether the kubelet has told by its own clock when that was.
+    is_boot_told: bool,
     /// Whether the boot ID was another one before, in the sight of this process.
     rebooted: bool,
     heartbeats: Vec<Heartbeat>,
@@ -36,6 +35,16 @@ pub struct Sightings {
     registered: BTreeSet<String>,
     /// The deadlines that are or have been on record, by the UID of their rule.
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
+}
+
+/// A reboot, as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reboot {
+    /// When the new boot was first seen: doubts are measured from then on.
+    pub seen: Timestamp,
+    /// What says that it is older than this is from before the reboot, as far as can be known: the later of when the kubelet
+    /// first told of the new boot, by its own clock, and when that was seen.
+    pub older: Timestamp,
 }
 
 /// A deadline that is or has been on record.
@@ -119,7 +128,11 @@ impl Sightings {
         if is_another_boot {
             self.rebooted = !self.boot_id.is_empty();
             self.boot_id = node.boot_id.clone();
-            self.boot_seen = Some(now);
+            self.boot = Some(Reboot {
+                seen: now,
+                older: now,
+            });
+            self.is_boot_told = false;
             self.registered.clear();
         }
         self.see_deadlines(node);
@@ -139,11 +152,21 @@ impl Sightings {
                 heartbeat.set_back = SignedDuration::ZERO;
                 // What moved together with the boot ID may have been written shortly before the reboot.
                 heartbeat.in_this_boot |=
-                    !is_another_boot || WRITTEN_WITH_THE_BOOT_ID.contains(&&*heartbeat.kind);
+                    !is_another_boot || KUBELETS_CONDITIONS.contains(&&*heartbeat.kind);
                 any_moved = true;
             }
         }
         any_moved
+    }
+
+    /// Takes in when the kubelet wrote, by its own clock, the state of the node that was seen last.
+    pub fn see_kubelet(&mut self, wrote: Option<Timestamp>) {
+        if let Some(boot) = &mut self.boot
+            && let Some(wrote) = wrote.filter(|_| !self.is_boot_told)
+        {
+            boot.older = boot.older.max(wrote);
+            self.is_boot_told = true;
+        }
     }
 
     /// Takes in under which rules the node has a deadline on record.
@@ -188,7 +211,7 @@ impl Sightings {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
         let is_long_ago = |boot: Timestamp| now.duration_since(boot) >= NOT_RENEWED;
-        let in_this_boot = self.boot_seen.is_some_and(is_long_ago);
+        let in_this_boot = self.boot.is_some_and(|boot| is_long_ago(boot.seen));
         let baseline = self.baseline.take();
         for kind in followed {
             if !self.heartbeats.iter().any(|known| known.kind == *kind) {
@@ -214,7 +237,9 @@ impl Sightings {
         for deadline in self.deadlines.values_mut() {
             deadline.step += step.max(SignedDuration::ZERO);
         }
-        self.boot_seen = self.boot_seen.map(|_| now);
+        if let Some(boot) = &mut self.boot {
+            boot.seen = now;
+        }
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
             heartbeat.moved = heartbeat.moved.map(|_| now);
@@ -284,9 +309,9 @@ impl Sightings {
     /// When the present boot was first seen, if that means that the node has rebooted since `last_boot`, the boot ID on
     /// record, or before the eyes of this process.
     #[must_use]
-    pub fn rebooted_at(&self, last_boot: Option<&str>) -> Option<Timestamp> {
+    pub fn reboot(&self, last_boot: Option<&str>) -> Option<Reboot> {
         let is_another = last_boot.is_some_and(|last| *last != *self.boot_id);
-        self.boot_seen
+        self.boot
             .filter(|_| !self.boot_id.is_empty() && (self.rebooted || is_another))
     }
 }
@@ -307,6 +332,11 @@ mod tests {
 
     fn net() -> BTreeSet<Arc<str>> {
         BTreeSet::from(["Net".into()])
+    }
+
+    /// When the present boot was first seen, if it is another one than this.
+    fn rebooted_at(sightings: &Sightings, last_boot: Option<&str>) -> Option<Timestamp> {
+        sightings.reboot(last_boot).map(|reboot| reboot.seen)
     }
 
     #[test]
@@ -345,19 +375,46 @@ mod tests {
         let mut sightings = Sightings::default();
         sightings.see(&node("n").build(), &[], &net(), at(0));
         assert_eq!(
-            sightings.rebooted_at(Some("a")),
+            rebooted_at(&sightings, Some("a")),
             None,
             "no boot ID is no news"
         );
         sightings.see(&booted("a"), &[], &net(), at(1));
-        assert_eq!(sightings.rebooted_at(None), None);
-        assert_eq!(sightings.rebooted_at(Some("a")), None);
-        assert_eq!(sightings.rebooted_at(Some("before")), Some(at(1)));
+        assert_eq!(rebooted_at(&sightings, None), None);
+        assert_eq!(rebooted_at(&sightings, Some("a")), None);
+        assert_eq!(rebooted_at(&sightings, Some("before")), Some(at(1)));
         sightings.see(&booted("b"), &[], &net(), at(9));
-        assert_eq!(sightings.rebooted_at(None), Some(at(9)));
+        assert_eq!(rebooted_at(&sightings, None), Some(at(9)));
         let recreated = node("n").boot_id("c").uid("another").build();
         sightings.see(&recreated, &[], &net(), at(12));
-        assert_eq!(sightings.rebooted_at(None), None);
+        assert_eq!(rebooted_at(&sightings, None), None);
+    }
+
+    #[test]
+    fn what_is_from_before_a_reboot_is_told_by_the_kubelets_clock_and_by_no_clock_that_is_set() {
+        let booted = |id: &str| node("n").boot_id(id).build();
+        for (name, wrote, set_to, older) in [
+            ("it does not say", None, None, at(9)),
+            ("its clock is ahead", Some(at(300)), None, at(300)),
+            ("its clock is behind", Some(at(-300)), None, at(9)),
+            ("ours is set back", None, Some(at(-60)), at(9)),
+        ] {
+            let mut sightings = Sightings::default();
+            sightings.see(&booted("a"), &[], &net(), at(0));
+            sightings.see_kubelet(Some(at(5000)));
+            sightings.see(&booted("b"), &[], &net(), at(9));
+            sightings.see_kubelet(wrote);
+            sightings.see_kubelet(wrote.and(Some(at(1000))));
+            if let Some(now) = set_to {
+                sightings.measure_anew(now, now.duration_since(at(9)));
+            }
+            let seen = set_to.unwrap_or(at(9));
+            assert_eq!(
+                sightings.reboot(None),
+                Some(Reboot { seen, older }),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -366,12 +423,12 @@ mod tests {
         let mut sightings = Sightings::default();
         sightings.see(&booted("a"), &[], &net(), at(0));
         sightings.see(&node("n").build(), &[], &net(), at(1));
-        assert_eq!(sightings.rebooted_at(None), None);
+        assert_eq!(rebooted_at(&sightings, None), None);
         sightings.see(&booted("a"), &[], &net(), at(2));
-        assert_eq!(sightings.rebooted_at(None), None);
+        assert_eq!(rebooted_at(&sightings, None), None);
         sightings.see(&node("n").build(), &[], &net(), at(3));
         sightings.see(&booted("b"), &[], &net(), at(4));
-        assert_eq!(sightings.rebooted_at(None), Some(at(4)));
+        assert_eq!(rebooted_at(&sightings, None), Some(at(4)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::detail::Detail;
-use super::sightings::{NOT_RENEWED, Sightings};
+use super::sightings::{NOT_RENEWED, Reboot, Sightings};
 use super::state::Condition;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
@@ -19,8 +19,8 @@ pub struct Trust {
     pub heartbeat_timeout: Option<Duration>,
     /// Whether heartbeats can be seen at the moment. While they cannot, nobody's silence means anything.
     pub sees_heartbeats: bool,
-    /// When the node was seen to have rebooted: what is from before does not count.
-    pub rebooted: Option<Timestamp>,
+    /// How the node was seen to have rebooted: what is from before does not count.
+    pub rebooted: Option<Reboot>,
     /// Whether the node is closed by the rule's taint: who finds it so does not open it on the word of a reporter that
     /// may have been silent for long.
     pub is_closed: bool,
@@ -38,7 +38,7 @@ impl Trust {
     }
 
     fn doubts_until(self, doubt: SignedDuration, now: Timestamp) -> Option<Timestamp> {
-        let until = self.rebooted?.checked_add(doubt).ok()?;
+        let until = self.rebooted?.seen.checked_add(doubt).ok()?;
         (now < until).then_some(until)
     }
 
@@ -46,7 +46,7 @@ impl Trust {
     pub(super) fn is_from_before(self, time: Timestamp) -> bool {
         // The API tells times in whole seconds.
         self.rebooted
-            .is_some_and(|rebooted| time.as_second() < rebooted.as_second())
+            .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
     }
 
     /// What a condition on the Node is worth.
@@ -189,7 +189,10 @@ mod tests {
             let trust = Trust {
                 heartbeat_timeout: timeout,
                 sees_heartbeats,
-                rebooted: Some(at(100)),
+                rebooted: Some(Reboot {
+                    seen: at(100),
+                    older: at(100),
+                }),
                 is_closed: false,
             };
             let judged = trust.judge(&condition, &rebooted(followed_at), at(100 + after));

@@ -83,6 +83,10 @@ pub struct NodeCondition {
     pub transition: Option<Timestamp>,
 }
 
+/// The conditions that a kubelet writes, together with the ID of the boot that it is in.
+pub const KUBELETS_CONDITIONS: [&str; 4] =
+    ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+
 /// What changes when a reporter writes a condition.
 ///
 /// The time is not part of a [`Node`]: that it moves is no change of the node.
@@ -215,6 +219,16 @@ impl ConditionObject {
             _ => ConditionStatus::Unknown,
         }
     }
+
+    /// The later of its heartbeat and its transition.
+    fn written_at(&self) -> Option<Timestamp> {
+        let times = [&self.last_heartbeat_time, &self.last_transition_time];
+        times
+            .into_iter()
+            .filter_map(Field::as_readable)
+            .max()
+            .copied()
+    }
 }
 
 impl NodeObject {
@@ -227,6 +241,17 @@ impl NodeObject {
         self.writes(|kind| kinds.get(kind).cloned())
     }
 
+    /// When the kubelet last wrote its conditions, as it says.
+    #[must_use]
+    pub fn kubelet_wrote(&self) -> Option<Timestamp> {
+        let is_kubelets = |kind: &str| KUBELETS_CONDITIONS.contains(&kind);
+        let conditions = self.conditions().filter(|condition| {
+            let kind = condition.kind.as_readable();
+            kind.is_some_and(|kind| is_kubelets(kind))
+        });
+        conditions.filter_map(ConditionObject::written_at).max()
+    }
+
     /// What the node says about when any of its conditions was last written.
     #[must_use]
     pub fn all_written(&self) -> Vec<Written> {
@@ -234,27 +259,23 @@ impl NodeObject {
     }
 
     fn writes(&self, wanted: impl Fn(&str) -> Option<Arc<str>>) -> Vec<Written> {
-        let conditions = self
-            .status
-            .as_readable()
-            .and_then(|status| status.conditions.as_readable());
+        let written = |condition: &ConditionObject| {
+            Some(Written {
+                kind: wanted(condition.kind.as_readable()?.as_str())?,
+                status: condition.status(),
+                at: condition.written_at(),
+            })
+        };
+        self.conditions().filter_map(written).collect()
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &ConditionObject> {
+        let status = self.status.as_readable();
+        let conditions = status.and_then(|status| status.conditions.as_readable());
         conditions
             .into_iter()
             .flatten()
-            .filter_map(|condition| {
-                let condition = condition.as_readable()?;
-                let times = [
-                    &condition.last_heartbeat_time,
-                    &condition.last_transition_time,
-                ];
-                let times = times.into_iter().filter_map(Field::as_readable);
-                Some(Written {
-                    kind: wanted(condition.kind.as_readable()?.as_str())?,
-                    status: condition.status(),
-                    at: times.max().copied(),
-                })
-            })
-            .collect()
+            .filter_map(Field::as_readable)
     }
 
     /// The node.

@@ -13,7 +13,7 @@ use super::outcome::{Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Source, Trust};
+use crate::condition::{Detail, Facts, Reboot, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
 use crate::rule::Rule;
@@ -50,7 +50,7 @@ struct Ruling<'a> {
     governs: bool,
     evaluation: Evaluation<'a>,
     completion: BootstrapRecord<'a>,
-    rebooted: Option<Timestamp>,
+    rebooted: Option<Reboot>,
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
     verdict: Option<Verdict<'a>>,
@@ -102,7 +102,7 @@ impl<'a> Draft<'a> {
         let rebooted = self
             .state
             .sightings
-            .rebooted_at(completion.last_boot())
+            .reboot(completion.last_boot())
             .filter(|_| spec.regate_on_reboot && !completion.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
@@ -383,7 +383,7 @@ impl<'a> Ruling<'a> {
             adopts: self.governs && is_held && dispute.owners.is_empty(),
             joining: self.patience.joining,
             unmet_since: self.patience.unmet_since,
-            rebooted: self.rebooted,
+            rebooted: self.rebooted.map(|reboot| reboot.seen),
             deadline: self.deadline,
             verdict: self.verdict,
         }

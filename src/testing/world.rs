@@ -174,9 +174,11 @@ impl World {
     pub fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         let object: NodeObject = node.object();
         let written = object.written(self.rules.followed());
+        let wrote = object.kubelet_wrote();
         self.node = object.read().unwrap();
         self.sightings
             .see(&self.node, &written, self.rules.followed(), now);
+        self.sightings.see_kubelet(wrote);
         self.counted()
     }
 

@@ -53,6 +53,7 @@ impl Cache {
         // Before the rules are known, so is not which conditions are followed.
         let baseline = (!self.has_synced()).then(|| object.all_written());
         let written = object.written(self.rule_set.followed());
+        let wrote = object.kubelet_wrote();
         let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
             return;
         };
@@ -68,6 +69,7 @@ impl Cache {
         let is_alive = entry
             .sightings
             .see(&node, &written, self.rule_set.followed(), now);
+        entry.sightings.see_kubelet(wrote);
         if let Some(baseline) = baseline {
             entry.sightings.keep(baseline);
         }

@@ -299,20 +299,24 @@ fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
     leaders.max().map(|since| since.max(calm_since))
 }
 
-/// When a process last began to look, or its clock was set, so that it measures anew.
+/// When a process last began to look, or could look again, or its clock was set, so that it measures anew.
 fn begun(moment: &Moment<'_>) -> Time {
     let now = moment.cluster.now();
-    let set = moment.faults.iter().filter_map(|fault| match fault {
+    let anew = moment.faults.iter().filter_map(|fault| match fault {
         Fault::ClockStep { at, .. } => Some(*at),
-        Fault::Suspend { at, lasts, .. } => Some(*at + *lasts),
+        Fault::Suspend { .. }
+        | Fault::Freeze { .. }
+        | Fault::Partition { .. }
+        | Fault::Stale { .. }
+        | Fault::StaleStart { .. } => fault.ends(),
         _ => None,
     });
-    let set = set.filter(|at| *at <= now);
+    let anew = anew.filter(|at| *at <= now);
     // What a process was shown first, it has not seen change.
     let shown = |since: Time| since + s(5);
     let instances = moment.instances.iter();
     let began = instances.filter_map(|it| it.synced_since.or(it.runs_since).map(shown));
-    set.chain(began).max().unwrap_or_default()
+    anew.chain(began).max().unwrap_or_default()
 }
 
 /// Whether Nodegate made the change.

@@ -93,7 +93,7 @@ pub struct Facts<'a> {
     /// Since when somebody has seen everything and led, where that is asked: what he believes depends on how long he has
     /// looked.
     pub eyes_open: Option<Time>,
-    /// When a process last began to look, or its clock was set.
+    /// When a process last began to look, or could look again, or its clock was set.
     pub begun: Time,
 }
 
@@ -327,6 +327,8 @@ impl Facts<'_> {
         match self.doubted_boot(rule) {
             None => answer,
             Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
+            // Who first saw the new boot later may take it for older.
+            Some(boot) if since.is_some_and(|since| since >= wall(boot)) => Answer::Maybe,
             Some(boot) if self.at < boot + BOOT_PODS && self.is_known_to_have_rebooted(rule) => {
                 Answer::No
             }

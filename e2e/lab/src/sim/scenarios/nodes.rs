@@ -57,7 +57,9 @@ pub(super) const ALL: &[Base] = &[
             put_on(cluster, GATE, 4)?;
             closed(cluster, GATE, &[])
         },
-    ),
+    )
+    // Pods may be doubted for a minute after the new boot was seen.
+    .settles(s(120)),
     Base::new(
         "re-registration",
         "a node is deleted and registers again under its name: it is another one",
