@@ -307,6 +307,7 @@ fn begun(moment: &Moment<'_>) -> Time {
         Fault::Suspend { .. }
         | Fault::Freeze { .. }
         | Fault::Partition { .. }
+        | Fault::Storm { .. }
         | Fault::Stale { .. }
         | Fault::StaleStart { .. } => fault.ends(),
         _ => None,
