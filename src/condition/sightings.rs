@@ -3,6 +3,7 @@
 //! whether what was written has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -257,9 +258,9 @@ impl Sightings {
     }
 
     /// Whether nobody has seen the reporter of this condition write since its silence is counted, and by its own clock it
-    /// wrote last before this time.
+    /// wrote last at another time than in these: long ago, or when it cannot have been yet.
     #[must_use]
-    pub fn is_unproven(&self, kind: &str, before: Timestamp) -> bool {
+    pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
         self.heartbeat(kind).is_some_and(|heartbeat| {
             let has_moved = heartbeat
                 .moved
@@ -269,7 +270,7 @@ impl Sightings {
                 LastWrite::Never | LastWrite::NotSeen => None,
             };
             let wrote = wrote.and_then(|at| at.checked_sub(heartbeat.set_back).ok());
-            !has_moved && wrote.is_some_and(|at| at < before)
+            !has_moved && wrote.is_some_and(|at| !recently.contains(&at))
         })
     }
 

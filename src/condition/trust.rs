@@ -81,7 +81,8 @@ impl Trust {
         };
         if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_closed)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())
-            && sightings.is_unproven(kind, oldest)
+            && let Ok(newest) = now.checked_add(timeout.as_std())
+            && sightings.is_unproven(kind, &(oldest..=newest))
         {
             return Condition::new(
                 ConditionStatus::Unknown,

@@ -5,7 +5,7 @@ use super::draft::{Contender, Draft, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};
-use crate::rule::{Reach, Rule};
+use crate::rule::{CompiledSpec, Reach, Rule};
 
 impl<'a> Draft<'a> {
     /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
@@ -113,17 +113,25 @@ impl<'a> Draft<'a> {
     /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
     /// then, so that it does not open while one rule takes over from another.
     fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
-        let is_heir = |rule: &Rule| {
-            !rule.deleting
-                && !rule.finalizer
-                && rule.spec.as_ref().is_ok_and(|spec| {
-                    !spec.dry_run
-                        && spec.taint.is(key, effect)
-                        && spec.selector.matches(&self.node.labels)
-                })
-        };
-        let rules = self.cluster.rules.rules();
-        rules.iter().any(|rule| is_heir(rule))
+        let mut rules = self.cluster.rules.rules().iter();
+        rules.any(|rule| self.is_heir(rule, key, effect))
+    }
+
+    /// Whether a rule that comes before this one will govern its taint here, and only waits for its finalizer.
+    pub(super) fn has_rival(&self, rule: &Rule, spec: &CompiledSpec) -> bool {
+        let rules = self.cluster.rules.rules().iter();
+        let mut earlier = rules.take_while(|it| it.uid != rule.uid);
+        earlier.any(|it| self.is_heir(it, &spec.taint.key, spec.effect))
+    }
+
+    fn is_heir(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
+        !rule.deleting
+            && !rule.finalizer
+            && rule.spec.as_ref().is_ok_and(|spec| {
+                !spec.dry_run
+                    && spec.taint.is(key, effect)
+                    && spec.selector.matches(&self.node.labels)
+            })
     }
 
     /// Whether the rule that owns the taint is gone, going, or about other nodes now.

@@ -61,6 +61,12 @@ impl Decision {
         matches!(self, Self::Hold | Self::Gate)
     }
 
+    /// Whether the taint is taken off the node.
+    #[must_use]
+    pub fn lifts(self) -> bool {
+        matches!(self, Self::Release { .. } | Self::GiveUp)
+    }
+
     /// Whether the completion annotation is to be written.
     #[must_use]
     pub fn completes_bootstrap(self) -> bool {

@@ -149,6 +149,9 @@ impl<'a> Draft<'a> {
         }
         if governs {
             self.look_first(&mut ruling);
+            if ruling.decision.lifts() && self.has_rival(rule, spec) {
+                ruling.decision = Decision::Hold;
+            }
         }
         ruling
     }

@@ -106,6 +106,18 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
             &[],
         ),
         (
+            "an earlier rule about the same taint only waits for its finalizer",
+            gated_by(met(), "r"),
+            vec![gate("other").without_finalizer(), gate("r").created(at(1))],
+            &[],
+        ),
+        (
+            "a later rule about the same taint waits for its finalizer",
+            gated_by(met(), "r"),
+            vec![gate("r"), gate("other").created(at(1)).without_finalizer()],
+            LIFTED,
+        ),
+        (
             "a rule about other nodes that waits for its finalizer",
             gated_by(unmet(), "r"),
             vec![gate("other").selects("pool", "other").without_finalizer()],

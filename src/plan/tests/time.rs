@@ -77,17 +77,19 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
 fn who_finds_a_closed_node_does_not_open_it_on_the_word_of_a_reporter_that_is_silent() {
     let rule = gate("r").spec("heartbeatTimeout: 10m");
     let gated = |node: NodeBuilder| gated_by(node, "r");
-    let old = gated(network("True", -9000, -9000));
-    let found = world(&old).rule(&rule).restarted(&old, at(1000));
-    assert_eq!(writes(&found.clone().now(at(1001))), [""; 0]);
-    let beats = gated(network("True", -9000, 1050));
-    assert_eq!(
-        writes(&found.sees(&beats, at(1100)).now(at(1101))),
-        RELEASED
-    );
-    let recent = gated(network("True", -9000, 900));
-    let found = world(&recent).rule(&rule).restarted(&recent, at(1000));
-    assert_eq!(writes(&found.now(at(1001))), RELEASED);
+    for (name, wrote, expected) in [
+        ("long ago", -9000, &[][..]),
+        ("recently", 900, RELEASED),
+        ("a little in the future, by our clock", 1100, RELEASED),
+        ("tomorrow, by our clock", 90_000, &[]),
+    ] {
+        let node = gated(network("True", -9000, wrote));
+        let found = world(&node).rule(&rule).restarted(&node, at(1000));
+        assert_eq!(writes(&found.clone().now(at(1001))), expected, "{name}");
+        let beats = gated(network("True", -9000, wrote + 50));
+        let heard = found.sees(&beats, at(1100)).now(at(1101));
+        assert_eq!(writes(&heard), RELEASED, "{name}, and it beats");
+    }
 }
 
 #[test]
