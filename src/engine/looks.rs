@@ -144,16 +144,19 @@ impl Looks {
         self.end(name, out)
     }
 
-    /// Takes in that a node has been read, or what kept it from that.
+    /// Takes in that a node has been read, save what has to be read once more, or what kept it from that.
     pub fn node_answered(
         &mut self,
         name: &Arc<str>,
-        error: Option<RequestError>,
+        read: Result<Doubts, RequestError>,
         out: &mut Outbox,
     ) -> Option<Looked> {
         let look = self.under_way.get_mut(name)?;
         look.awaits_node = false;
-        look.error = look.error.take().or(error);
+        match read {
+            Ok(again) => look.kinds = look.kinds.without(again),
+            Err(error) => look.error = look.error.take().or(Some(error)),
+        }
         self.end(name, out)
     }
 

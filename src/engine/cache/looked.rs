@@ -9,12 +9,25 @@ use kube::Resource;
 use super::Cache;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
 use crate::engine::kind::Watch;
-use crate::object::{CsiNodeObject, DaemonSetObject, ObjectKey, PodObject, RuleObject};
+use crate::object::{self, CsiNodeObject, DaemonSetObject, ObjectKey, PodObject, RuleObject};
+use crate::plan::Doubts;
 
 impl Cache {
-    /// Takes in what was read of a node.
-    pub fn take_in_node(&mut self, name: &Arc<str>, evidence: NodeEvidence, now: Timestamp) {
+    /// Takes in what was read of a node. Answers what has to be read once more: a Node that was read before a patch tells
+    /// nothing of it, and the answer to the patch nothing of the status.
+    pub fn take_in_node(
+        &mut self,
+        name: &Arc<str>,
+        evidence: NodeEvidence,
+        now: Timestamp,
+    ) -> Doubts {
+        let mut again = Doubts::default();
         if let Some(node) = evidence.node {
+            let known = self.node(name);
+            again.nodes = known.is_some_and(|known| {
+                node.meta().uid.as_deref() == Some(&*known.node.uid)
+                    && object::resource_version(node.meta()) < known.node.version
+            });
             self.update_node(node, now);
         }
         if let Some(shown) = evidence.csi_node {
@@ -23,6 +36,7 @@ impl Cache {
         for (class, pods) in evidence.pods {
             self.take_in_pods(name, class, pods);
         }
+        again
     }
 
     fn take_in_csi_node(&mut self, name: &Arc<str>, mut shown: List<CsiNodeObject>) {

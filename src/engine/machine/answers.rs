@@ -43,10 +43,9 @@ impl Engine {
             }
             Purpose::Look(name) => {
                 let answer = answer.and_then(Answer::node_evidence);
-                let error = answer
-                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall))
-                    .err();
-                if let Some(looked) = self.looks.node_answered(&name, error, &mut self.out) {
+                let read = answer
+                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall));
+                if let Some(looked) = self.looks.node_answered(&name, read, &mut self.out) {
                     self.looked(&looked);
                 }
             }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::*;
 use crate::config::Config;
+use crate::engine::evidence::NodeEvidence;
 use crate::engine::io::{Object, Seen};
 use crate::object::{MetadataObject, NodeObject};
 use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
@@ -228,6 +229,26 @@ fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     cache.patched_node(answer.try_into().unwrap(), None);
     cache.update_node(rebooted.object(), at(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+}
+
+#[test]
+fn a_look_from_before_a_patch_is_had_once_more() {
+    for (name, version, uid, again) in [
+        ("before", 11, "n-uid", true),
+        ("after", 12, "n-uid", false),
+        ("at another node of this name", 11, "another", false),
+    ] {
+        let mut cache = synced(&booted("a", 0, 10), &regating());
+        let mut patched = booted("a", 0, 12);
+        let answer: MetadataObject = serde_json::from_value(patched.json().clone()).unwrap();
+        cache.patched_node(answer.try_into().unwrap(), None);
+        let evidence = NodeEvidence {
+            node: Some(booted("a", 5, version).uid(uid).object()),
+            ..NodeEvidence::default()
+        };
+        let left = cache.take_in_node(&"n".into(), evidence, at(60));
+        assert_eq!(left.nodes, again, "{name}");
+    }
 }
 
 #[test]

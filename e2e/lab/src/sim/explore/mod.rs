@@ -8,7 +8,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::law::Violation;
 use super::machine::Start;
@@ -45,8 +45,6 @@ pub struct Explorer<'a> {
     progress: Progress<'a>,
     /// When to stop.
     until: Option<Instant>,
-    /// After how many schedules to stop.
-    most: usize,
 }
 
 impl<'a> Explorer<'a> {
@@ -66,7 +64,6 @@ impl<'a> Explorer<'a> {
             findings: BTreeMap::new(),
             progress: Box::new(progress),
             until,
-            most: usize::MAX,
         }
     }
 
@@ -135,14 +132,8 @@ impl<'a> Explorer<'a> {
         self.until = Some(until);
     }
 
-    /// Has it stop after so many schedules.
-    pub fn stop_after(&mut self, schedules: usize) {
-        self.most = schedules;
-    }
-
     fn is_over(&self) -> bool {
-        let is_late = self.until.is_some_and(|until| until <= Instant::now());
-        is_late || self.tally.schedules() >= self.most
+        self.until.is_some_and(|until| until <= Instant::now())
     }
 
     fn quiet_run(&mut self, index: usize, seed: u64) {
@@ -188,6 +179,13 @@ impl fmt::Display for Finding {
         writeln!(f, "// {} times in this scenario", self.count)?;
         write!(f, "{}", self.script)
     }
+}
+
+/// A seed that nobody has tried.
+#[must_use]
+pub fn new_seed() -> u64 {
+    let since = UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
 /// How long has been explored, and how fast, in words.

@@ -69,15 +69,29 @@ pub fn all() -> Vec<Box<dyn Law>> {
 
 /// How old what a write goes by may be when it is carried out. What a watch has shown counts while the watch is not silent
 /// for more than 20 s (`engine::certainty::SILENCE`; a last look counts for less, 10 s), and a write is given up 10 s after
-/// it was begun. What a watch shows late by a fault is older by that.
+/// it was begun. What a watch shows late by a fault is older by that, and so is what was seen before a suspension during which
+/// the clock was set back: nothing tells of that one.
 fn longest_age(moment: &Moment<'_>) -> Time {
     const SILENCE: Time = s(20);
     const WRITE: Time = s(10);
     let late = moment.faults.iter().map(|fault| match fault {
         Fault::WatchDelay { by, .. } => *by,
+        Fault::Suspend {
+            instance,
+            at,
+            lasts,
+        } if is_set_back(moment, *instance, (*at, *at + *lasts)) => *lasts,
         _ => Time::ZERO,
     });
     SILENCE + WRITE + late.max().unwrap_or_default()
+}
+
+/// Whether an instance's clock is set back in this time.
+fn is_set_back(moment: &Moment<'_>, whose: usize, (from, to): (Time, Time)) -> bool {
+    moment.faults.iter().any(|fault| {
+        matches!(fault, Fault::ClockStep { instance, at, by }
+            if *instance == whose && *by < 0 && (from..=to).contains(at))
+    })
 }
 
 /// How far a wall clock may be from the cluster's: deadlines are on record by it.
