@@ -177,7 +177,7 @@ async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()
     for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
         relay.freeze(kind);
     }
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
     relay.freeze(RULES);
     let blind = Instant::now();
     eventually("the other leads", MINUTES, async || {

@@ -1,6 +1,9 @@
 //! Too many unhealthy nodes: then the nodes are not to blame, and nothing is repaired.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
+use k8s_openapi::jiff::Timestamp;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{self, RuleBuilder};
 use nodegate_testbed::{eventually, never, sights};
@@ -111,6 +114,9 @@ pub(super) async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result
             .label(super::TEST, TEST)
             .condition("Ready", "True")
     };
+    // Nodes are as old as the second in which they were created: these are late together.
+    let into_a_second = u64::try_from(Timestamp::now().subsec_nanosecond())?;
+    tokio::time::sleep(Duration::from_nanos(1_000_000_000 - into_a_second)).await;
     let due = in_seconds(5);
     for name in ["bare-late", "bare-late-too"] {
         bare(name)
