@@ -6,10 +6,8 @@ use kube::{Client, ResourceExt};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::{eventually_eq, sights};
 
-use super::rule::{self, bootstrap, continuous, ownership};
-use super::{
-    READY, SOON, annotation, client, eventually_gated, eventually_open, key, node, stays_gated,
-};
+use super::rule::{self, bootstrap, continuous};
+use super::{READY, SOON, client, eventually_gated, eventually_open, key, node, stays_gated};
 
 /// What the events about a node say, oldest first: reason, action, note.
 async fn said_about(client: &Client, node: &str) -> Result<Vec<[String; 3]>> {
