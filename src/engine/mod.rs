@@ -49,6 +49,8 @@ mod repairs;
 mod rules;
 mod status;
 mod survey;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod turns;
 mod unreadable;

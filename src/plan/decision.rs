@@ -1,7 +1,5 @@
 //! The table: what a rule that governs a taint on a node does about it.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
 use crate::api::{EnforcementMode, TaintPolicy};
@@ -42,16 +40,6 @@ pub enum WaitReason {
     Disruption,
     /// What it is decided on may not be so any more: a last look at it comes first.
     Doubt,
-}
-
-impl fmt::Display for WaitReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Grace { until } => write!(f, "the grace period lasts until {until:.0}"),
-            Self::Disruption => f.write_str("the disruption guard holds it back"),
-            Self::Doubt => f.write_str("what it depends on is read again first"),
-        }
-    }
 }
 
 impl Decision {

@@ -167,3 +167,33 @@ fn a_rule_is_not_let_go_while_a_clean_up_waits() {
     );
     assert_eq!(deleting.plan().look, rules());
 }
+
+#[test]
+fn each_class_is_told_from_the_others_up_to_the_last_bit_which_those_beyond_share() {
+    for (class, other, is_in) in [
+        (0, 0, true),
+        (0, 1, false),
+        (5, 5, true),
+        (5, 6, false),
+        (62, 63, false),
+        (63, 64, true),
+        (64, 63, true),
+    ] {
+        let of_class = doubts(|it| it.add_class(class));
+        assert_eq!(of_class.has_class(other), is_in, "{other} in {class}");
+    }
+}
+
+#[test]
+fn some_kinds_are_of_each_node_some_of_the_cluster_and_a_class_is_of_both() {
+    for (name, doubts, of_the_node, of_the_cluster) in [
+        ("none", Doubts::default(), false, false),
+        ("nodes", nodes(), true, false),
+        ("CSINodes", csi_nodes(), true, false),
+        ("rules", rules(), false, true),
+        ("a class", class(), true, true),
+    ] {
+        assert_eq!(doubts.is_of_the_node(), of_the_node, "{name}");
+        assert_eq!(doubts.is_of_the_cluster(), of_the_cluster, "{name}");
+    }
+}

@@ -1,7 +1,8 @@
 //! What several rules make of one taint, and what becomes of it when one of them goes.
 
 use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
-use crate::plan::{ChangeKind, Decision, Standing};
+use crate::plan::{ChangeKind, Decision, Memory, Standing};
+use crate::rule::Rule;
 use crate::testing::{Builder, GATE, World, at, rule, world};
 
 const OTHER: &str = "readiness.k8s.io/other";
@@ -290,4 +291,39 @@ fn all_rules_of_a_node_are_one_plan() {
             (ChangeKind::Removed, "other", true)
         ]
     );
+}
+
+#[test]
+fn a_change_is_the_rules_that_makes_it() {
+    let others = rule("other").waits_for("Other").taint(OTHER, "NoSchedule");
+    let world = world(&gated_by(met(), "r")).with_rules(&[gate("r"), others]);
+    let plan = world.plan();
+    // In the order of their names.
+    let of_rules = |holds: &dyn Fn(&Rule) -> bool| {
+        let rules = world.rules().iter();
+        rules.map(|rule| holds(rule)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_rules(&|rule| plan.lifts_for(rule)), [false, true]);
+    assert_eq!(of_rules(&|rule| plan.writes_for(rule)), [true, true]);
+    let [lifted, added] = &plan.changes[..] else {
+        panic!("{:?}", plan.changes);
+    };
+    for (change, of_it, of_other) in [(lifted, true, false), (added, false, true)] {
+        assert_eq!(lifted.taint().is_of(change), of_it);
+        assert_eq!(added.taint().is_of(change), of_other);
+    }
+}
+
+#[test]
+fn what_is_remembered_of_a_rule_is_its_own() {
+    let others = rule("other").waits_for("Other").taint(OTHER, "NoSchedule");
+    let met_once = world(&met()).with_rules(&[gate("r"), others]);
+    let first = Memory::after(&met_once.plan().outcomes, &[]).unwrap();
+    let unmet = met_once.sees(&unmet(), at(10));
+    let then = Memory::after(&unmet.plan().outcomes, &first).unwrap();
+    let was_met: Vec<_> = then
+        .iter()
+        .map(|memory| (&*memory.rule, memory.was_met))
+        .collect();
+    assert_eq!(was_met, [("r-uid", true), ("other-uid", false)]);
 }

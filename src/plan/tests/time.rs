@@ -363,9 +363,11 @@ fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
         decision(&world.clone().may_close("r").now(at(119))),
         Decision::Wait(WaitReason::Grace { .. })
     ));
-    assert_eq!(
-        decision(&world.clone().now(at(120))),
-        Decision::Wait(WaitReason::Disruption)
-    );
-    assert_eq!(decision(&world.may_close("r").now(at(120))), Decision::Gate);
+    assert!(!world.clone().now(at(119)).plan().waits_for_a_guard());
+    let held = world.clone().now(at(120));
+    assert_eq!(decision(&held), Decision::Wait(WaitReason::Disruption));
+    assert!(held.plan().waits_for_a_guard());
+    let granted = world.may_close("r").now(at(120));
+    assert_eq!(decision(&granted), Decision::Gate);
+    assert!(!granted.plan().waits_for_a_guard());
 }

@@ -1,0 +1,243 @@
+//! What is told and counted of nodes, and what follows where a write is not carried out.
+
+use serde_json::json;
+
+use super::Bench;
+use crate::engine::RequestError;
+use crate::engine::io::Request;
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+
+const OTHER: &str = "readiness.k8s.io/other";
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+/// A rule with another taint.
+fn other() -> RuleBuilder {
+    rule("other").waits_for("Net").taint(OTHER, "NoSchedule")
+}
+
+fn ready(name: &str) -> NodeBuilder {
+    node(name).condition("Net", "True")
+}
+
+/// The network of a node gets ready, or ceases to be.
+fn network(bench: &mut Bench, name: &str, status: &str) {
+    bench.change(name, |node| {
+        node["status"]["conditions"] = json!([{ "type": "Net", "status": status }]);
+    });
+}
+
+#[test]
+fn a_change_is_told_and_counted_once_when_it_has_been_made() {
+    let mut bench = Bench::new(&[gate().bootstrap_only()], &[node("n")]);
+    assert_eq!(bench.taints("n"), [GATE]);
+    bench.wait(2000);
+    assert_eq!(
+        bench.told(),
+        ["TaintAdded n: Taint 'readiness.k8s.io/gate:NoSchedule' added by rule 'r'"]
+    );
+    assert_eq!(
+        bench.counted(),
+        [r#"RuleCame { rule: "r" }"#, "TurnedUnmet r Net", "Added r"]
+    );
+    network(&mut bench, "n", "True");
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.wait(10_000);
+    assert_eq!(
+        bench.told(),
+        ["TaintRemoved n: Taint 'readiness.k8s.io/gate:NoSchedule' removed by rule 'r'"]
+    );
+    assert_eq!(
+        bench.counted(),
+        ["Removed r", "BootstrapCompleted r since Some(0)"]
+    );
+    bench.wait(10_000);
+    assert_eq!(bench.told(), [""; 0]);
+}
+
+#[test]
+fn a_condition_that_turns_unmet_is_counted_each_time() {
+    let mut bench = Bench::new(&[gate().dry_run()], &[ready("n")]);
+    bench.counted();
+    for _ in 0..2 {
+        network(&mut bench, "n", "False");
+        network(&mut bench, "n", "False");
+        assert_eq!(bench.counted(), ["TurnedUnmet r Net"]);
+        network(&mut bench, "n", "True");
+        assert_eq!(bench.counted(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    let take_off = |bench: &mut Bench| {
+        bench.wait(100);
+        bench.change("n", |node| node["spec"]["taints"] = json!([]));
+    };
+    let mut at_once = 0;
+    while bench.taints("n") == [GATE] {
+        take_off(&mut bench);
+        at_once += 1;
+    }
+    assert_eq!(at_once, 5);
+    assert_eq!(bench.survey().rules[0].contended, 1);
+    bench.wait(2000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.wait(4000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    let told = bench.told();
+    let contended: Vec<_> = told
+        .iter()
+        .filter(|told| told.starts_with("TaintContended"))
+        .collect();
+    let [contended] = contended[..] else {
+        panic!("{told:?}");
+    };
+    assert!(contended.contains("4 times in 1 s. It is left so for"));
+    let counted = bench.counted();
+    let is_undone = |count: &&String| *count == r#"Undone { rule: "r" }"#;
+    assert_eq!(counted.iter().filter(is_undone).count(), 5);
+    bench.wait(70_000);
+    assert_eq!(bench.survey().rules[0].contended, 0, "it has stood since");
+}
+
+#[test]
+fn what_is_refused_of_one_taint_is_blamed_on_its_rule_alone() {
+    let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], |request| match request {
+        Request::PatchNode { patch, .. } if json!(patch).to_string().contains(GATE) => {
+            Some(RequestError::Failed("forbidden".into()))
+        }
+        _ => None,
+    });
+    bench.counted();
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [OTHER]);
+    let failed = |bench: &Bench, rule: &str| {
+        let status = bench.status(rule);
+        let first = &status["failedNodes"][0];
+        json!([
+            status["failedNodeCount"],
+            first["nodeName"],
+            first["message"]
+        ])
+    };
+    assert_eq!(
+        failed(&bench, "r"),
+        json!([1, "n", "failed to add taint: forbidden"])
+    );
+    assert_eq!(failed(&bench, "other"), json!([0, null, null]));
+    let mut counted = bench.counted();
+    counted.sort_unstable();
+    counted.dedup();
+    assert_eq!(counted, ["AddTaintError r", "EvaluationError r"]);
+    bench.refusal = |_| None;
+    bench.wait(40_000);
+    assert_eq!(bench.taints("n"), [OTHER, GATE]);
+    assert_eq!(failed(&bench, "r"), json!([0, null, null]));
+}
+
+#[test]
+fn a_node_that_changes_under_a_write_is_read_again_and_after_some_times_with_a_pause() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| match request {
+        Request::PatchNode { .. } => Some(RequestError::Conflict),
+        _ => None,
+    });
+    assert_eq!(bench.asked(), ["read n"; 6]);
+    bench.wait(200);
+    let again = bench.asked();
+    assert_eq!(again, ["read n", "read n", "status of r"], "with pauses");
+    bench.refusal = |_| None;
+    bench.wait(1000);
+    assert_eq!(bench.asked(), ["node n", "status of r"]);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn a_taint_that_a_rule_did_not_add_is_told_of_once_when_the_rule_takes_it_on() {
+    const TOLD: &str =
+        "TaintAdopted n: Taint 'readiness.k8s.io/gate:NoSchedule' is now managed by rule 'r'";
+    let tainted = node("n").taint(GATE, "NoSchedule");
+    for (name, rule, told) in [
+        ("a new rule", gate().without_finalizer(), &[TOLD][..]),
+        ("told by an earlier process", gate(), &[]),
+        ("a dry run", gate().without_finalizer().dry_run(), &[]),
+    ] {
+        let mut bench = Bench::new(&[rule], &[tainted.clone(), ready("m")]);
+        bench.wait(3000);
+        assert_eq!(bench.told(), told, "{name}");
+    }
+}
+
+#[test]
+fn a_node_that_comes_again_under_its_name_is_another_one() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.wait(1000);
+    bench.told();
+    bench.gone("n");
+    bench.wait(3000);
+    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+    bench.sees(&node("n").uid("another").created(at(104)));
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(bench.told().len(), 1);
+    assert_eq!(bench.status("r")["matchedNodes"], json!(1));
+}
+
+#[test]
+fn what_a_guard_holds_back_is_told_when_it_begins() {
+    let careful = gate().spec("disruption: {}");
+    let nodes = ["a", "b", "c"].map(ready);
+    let mut bench = Bench::new(&[careful], &nodes);
+    bench.wait(1000);
+    bench.told();
+    for name in ["a", "b"] {
+        network(&mut bench, name, "False");
+    }
+    let closed = |bench: &Bench| {
+        let is_closed = |name: &&&str| !bench.taints(name).is_empty();
+        ["a", "b", "c"].iter().filter(is_closed).count()
+    };
+    assert_eq!(closed(&bench), 1);
+    bench.wait(3000);
+    assert_eq!(
+        bench.told(),
+        [
+            "TaintAdded a: Taint 'readiness.k8s.io/gate:NoSchedule' added by rule 'r'",
+            "DisruptionLimited r: 1 node held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most 0.1 \
+             nodes a second are tainted there"
+        ]
+    );
+    bench.wait(6900);
+    assert_eq!(closed(&bench), 1);
+    bench.wait(200);
+    assert_eq!(closed(&bench), 2, "ten seconds after the first");
+    bench.wait(3000);
+    let report = bench.survey().rules.remove(0).zones.unwrap();
+    assert_eq!((report.met, report.unmet, report.waiting), (1, 2, 0));
+}
+
+#[test]
+fn a_node_whose_time_is_up_is_told_of_once() {
+    let slow = gate()
+        .bootstrap_only()
+        .spec("repair: {readinessTTL: 1m, action: None}");
+    let mut bench = Bench::new(&[slow], &[node("n")]);
+    bench.wait(59_000);
+    bench.counted();
+    bench.told();
+    bench.wait(200_000);
+    assert_eq!(
+        bench.told(),
+        [
+            "NodeNotReadyInTime n: The node was to be ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, \
+             must be True) (rule 'r')"
+        ]
+    );
+    assert_eq!(
+        bench.counted(),
+        [r#"Repaired { rule: "r", action: "None" }"#]
+    );
+}

@@ -1,0 +1,139 @@
+//! What rules' statuses say, and the finalizer.
+
+use serde_json::{Value, json};
+
+use super::Bench;
+use crate::testing::{Builder, GATE, RuleBuilder, node, rule};
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+/// The numbers of a status.
+fn numbers(status: &Value) -> Value {
+    let fields = [
+        "matchedNodes",
+        "heldNodes",
+        "releasedNodes",
+        "failedNodeCount",
+    ];
+    fields.iter().map(|field| status[field].clone()).collect()
+}
+
+#[test]
+fn a_rule_is_gone_once_its_nodes_are_clean() {
+    let mut bench = Bench::new(&[gate().without_finalizer()], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(bench.asked(), ["rule r", "node n", "status of r"]);
+    bench.sees_rule(&gate().deleting());
+    assert_eq!(bench.asked(), ["node n", "rule r"]);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.rules["r"]["metadata"]["finalizers"], Value::Null);
+    bench.wait(3000);
+    assert_eq!(bench.asked(), [""; 0]);
+}
+
+#[test]
+fn a_status_is_written_a_moment_after_a_change_and_at_most_once_a_second() {
+    let nodes = [node("n"), node("m").condition("Net", "True")];
+    let mut bench = Bench::new(&[gate()], &nodes);
+    bench.wait(150);
+    assert_eq!(bench.status("r"), &Value::Null);
+    bench.wait(100);
+    assert_eq!(numbers(bench.status("r")), json!([2, 1, 1, 0]));
+    assert_eq!(bench.status("r")["observedGeneration"], json!(1));
+    bench.sees(&node("late"));
+    bench.wait(900);
+    assert_eq!(numbers(bench.status("r")), json!([2, 1, 1, 0]));
+    bench.wait(100);
+    assert_eq!(numbers(bench.status("r")), json!([3, 2, 1, 0]));
+    bench.asked();
+    bench.wait(20_000);
+    assert_eq!(bench.asked(), [""; 0], "nothing has changed");
+}
+
+#[test]
+fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_often_as_they_care_to()
+{
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.wait(3000);
+    let overwrite = |bench: &mut Bench| {
+        bench.rules.get_mut("r").unwrap()["status"]["heldNodes"] = json!(7);
+        bench.sees_rule(&gate());
+    };
+    overwrite(&mut bench);
+    bench.wait(1000);
+    assert_eq!(bench.status("r")["heldNodes"], json!(1));
+    overwrite(&mut bench);
+    bench.wait(8000);
+    assert_eq!(bench.status("r")["heldNodes"], json!(7));
+    bench.wait(2000);
+    assert_eq!(bench.status("r")["heldNodes"], json!(1));
+}
+
+#[test]
+fn a_rule_that_cannot_be_used_is_told_of_once() {
+    let broken = || gate().taint("node.kubernetes.io/gate", "NoSchedule");
+    let mut bench = Bench::new(&[broken()], &[node("n")]);
+    bench.sees_rule(&broken().label("a", "b"));
+    bench.wait(5000);
+    assert_eq!(
+        bench.told(),
+        [
+            "RuleRejected r: spec.taint.key: Invalid value: \"node.kubernetes.io/gate\": taint key must start with \
+             'readiness.k8s.io/'"
+        ]
+    );
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.asked(), ["status of r"]);
+}
+
+#[test]
+fn gauges_show_how_the_rules_do() {
+    let nodes = [node("n"), node("m").condition("Net", "True")];
+    let components = rule("c")
+        .waits_for("node.gardener.cloud/CriticalPodsReady")
+        .taint("readiness.k8s.io/c", "NoSchedule");
+    let rules = [gate(), gate_of("dry").dry_run(), components];
+    let mut bench = Bench::new(&rules, &nodes);
+    bench.wait(5000);
+    let survey = bench.survey();
+    let mut counts: Vec<_> = survey
+        .rules
+        .iter()
+        .map(|rule| {
+            (
+                &*rule.rule,
+                rule.held,
+                rule.released,
+                rule.longest_held.as_secs(),
+            )
+        })
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(
+        counts,
+        [
+            ("c", Some(0), Some(2), 0),
+            ("dry", None, None, 0),
+            ("r", Some(1), Some(1), 5),
+        ]
+    );
+    let synthesized = survey
+        .synthesized
+        .into_iter()
+        .map(|((class, _, status), nodes)| (class, status, nodes));
+    assert_eq!(
+        synthesized.collect::<Vec<_>>(),
+        [("gardener".into(), "True", 2)]
+    );
+    assert!(survey.leads);
+    assert_eq!((survey.queue_depth, survey.under_way), (0, 0));
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+fn gate_of(name: &str) -> RuleBuilder {
+    rule(name)
+        .waits_for("Net")
+        .taint("readiness.k8s.io/dry", "NoSchedule")
+}
