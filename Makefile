@@ -23,7 +23,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install lab demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image docs book lint clean
 
 help: ## List the targets
@@ -74,6 +74,11 @@ test-install: controlplane helm build ## Run the tests of the manifests, the per
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
+
+# One mutant is one build; a hundredth of them takes some minutes. Laws that are broken need not be made small.
+mutants: ## Change the code that decides in small ways and see that a test notices; SHARD=3/100 takes others; needs cargo-mutants
+	CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
+		$(CARGO) mutants --package nodegate --shard $(or $(SHARD),0/100) --sharding round-robin --output target $(MUTANTS)
 
 demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo $(if $(KEEP),--keep)
