@@ -35,6 +35,8 @@ struct Bench {
     rules: BTreeMap<String, Value>,
     version: u64,
     refusal: Refusal,
+    /// How many requests have been refused.
+    refused: usize,
     confirmation: u64,
     /// What was asked for, each with what it is about.
     asked: Vec<String>,
@@ -95,6 +97,7 @@ impl Bench {
             rules: BTreeMap::new(),
             version: 0,
             refusal,
+            refused: 0,
             confirmation: 0,
             asked: Vec::new(),
             told: Vec::new(),
@@ -224,6 +227,7 @@ impl Bench {
 
     fn answer(&mut self, request: Request) -> Result<Answer, RequestError> {
         if let Some(error) = (self.refusal)(&request) {
+            self.refused += 1;
             return Err(error);
         }
         match request {

@@ -241,3 +241,49 @@ fn a_node_whose_time_is_up_is_told_of_once() {
         [r#"Repaired { rule: "r", action: "None" }"#]
     );
 }
+
+#[test]
+fn in_an_outage_one_write_finds_out_and_what_was_to_be_written_is_written_after_it() {
+    let nodes = ["a", "b", "c"].map(node);
+    let mut bench = Bench::refusing(&[gate()], &nodes, |_| {
+        Some(RequestError::Unreachable("nothing listens".into()))
+    });
+    assert_eq!(bench.refused, 3);
+    bench.wait(5000);
+    let tries = bench.refused - 3;
+    assert!((3..20).contains(&tries), "{tries} in 5 seconds");
+    bench.refusal = |_| None;
+    bench.wait(5000);
+    for name in ["a", "b", "c"] {
+        assert_eq!(bench.taints(name), [GATE]);
+    }
+}
+
+#[test]
+fn a_repair_that_is_held_back_is_told_again_after_a_while() {
+    let release = |name| {
+        rule(name)
+            .waits_for("Net")
+            .taint(&format!("readiness.k8s.io/{name}"), "NoSchedule")
+            .bootstrap_only()
+            .spec("repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 0}")
+    };
+    let mut bench = Bench::new(&[release("r"), release("s")], &[node("n")]);
+    bench.wait(59_000);
+    bench.told();
+    bench.counted();
+    bench.wait(100_000);
+    assert_eq!(
+        bench.told(),
+        ["r", "s"].map(|rule| format!(
+            "NodeRepairBlocked n: Rule '{rule}' does not repair this node: 1 of 1 nodes of rule '{rule}' are past their \
+             readiness TTL or not Ready any more, and maxUnhealthy 0 allows 0"
+        ))
+    );
+    let blocked = ["r", "s"].map(|rule| format!(r#"RepairBlocked {{ rule: "{rule}" }}"#));
+    assert_eq!(bench.counted(), blocked);
+    bench.wait(200_000);
+    assert_eq!(bench.told(), [""; 0]);
+    bench.wait(100_000);
+    assert_eq!(bench.counted(), blocked);
+}

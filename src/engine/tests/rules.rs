@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::testing::{Builder, GATE, RuleBuilder, node, rule};
+use crate::engine::io::{Input, Object, Seen};
+use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
@@ -69,6 +70,84 @@ fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_ofte
     assert_eq!(bench.status("r")["heldNodes"], json!(7));
     bench.wait(2000);
     assert_eq!(bench.status("r")["heldNodes"], json!(1));
+}
+
+/// What a rule's status says besides numbers.
+fn said(bench: &Bench, rule: &str) -> Vec<String> {
+    let conditions = bench.status(rule)["conditions"].as_array();
+    let conditions = conditions.into_iter().flatten();
+    conditions
+        .map(|it| {
+            let text = |field: &str| it[field].as_str().unwrap().to_owned();
+            format!("{} {}: {}", text("type"), text("status"), text("message"))
+        })
+        .collect()
+}
+
+#[test]
+fn a_status_says_what_stands_against_the_rule() {
+    let careful = gate().spec("disruption: {}");
+    let nodes = ["n", "m"].map(node);
+    let mut bench = Bench::new(&[careful, rule("s").waits_for("Net")], &nodes);
+    bench.wait(3000);
+    const VALID: &str = "Accepted True: the rule is in force";
+    const ALONE: &str = "Conflicted False: no other rule governs the same taint";
+    assert_eq!(
+        said(&bench, "r"),
+        [
+            VALID,
+            ALONE,
+            "DisruptionLimited True: 2 nodes held back by the disruption limit: all zones FullDisruption (2 of 2 nodes \
+             unmet), nothing more is tainted until one recovers"
+        ]
+    );
+    assert_eq!(
+        said(&bench, "s"),
+        [
+            VALID,
+            "Conflicted True: 2 of 2 nodes have taint readiness.k8s.io/gate:NoSchedule governed by an earlier rule: 'r'"
+        ]
+    );
+    bench.sees(&node("well").condition("Net", "True"));
+    bench.wait(3000);
+    let limited = said(&bench, "r").pop().unwrap();
+    assert_eq!(
+        limited,
+        "DisruptionLimited True: 2 nodes held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most \
+         0.1 nodes a second are tainted there"
+    );
+    bench.wait(30_000);
+    let limited = said(&bench, "r").pop().unwrap();
+    assert!(limited.starts_with("DisruptionLimited False"), "{limited}");
+}
+
+#[test]
+fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
+    let components = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
+    let mut bench = Bench::new(&[components], &[node("n")]);
+    let show = |bench: &mut Bench, key: &str| {
+        let labelled = daemon_set(key).critical().object();
+        bench.take(vec![Input::Seen(Seen::Put(Object::DaemonSet(0, labelled)))]);
+        bench.wait(3000);
+    };
+    show(&mut bench, "kube-system/cni");
+    assert_eq!(
+        bench.told(),
+        [
+            "DaemonSetsShutOut r: not waited for, because they do not tolerate taint readiness.k8s.io/gate:NoSchedule: \
+             DaemonSet kube-system/cni (add the toleration to their pod template)"
+        ]
+    );
+    show(&mut bench, "kube-system/cni");
+    assert_eq!(bench.told(), [""; 0]);
+    show(&mut bench, "tenant/agent");
+    assert_eq!(
+        bench.told(),
+        [
+            "DaemonSetsOutsideNamespaces r: not waited for, because their namespaces are not among those of class 'gardener': \
+             DaemonSet tenant/agent (add the namespaces to the class in the configuration file, or take the label off)"
+        ]
+    );
 }
 
 #[test]
