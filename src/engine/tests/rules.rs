@@ -86,12 +86,12 @@ fn said(bench: &Bench, rule: &str) -> Vec<String> {
 
 #[test]
 fn a_status_says_what_stands_against_the_rule() {
+    const VALID: &str = "Accepted True: the rule is in force";
+    const ALONE: &str = "Conflicted False: no other rule governs the same taint";
     let careful = gate().spec("disruption: {}");
     let nodes = ["n", "m"].map(node);
     let mut bench = Bench::new(&[careful, rule("s").waits_for("Net")], &nodes);
     bench.wait(3000);
-    const VALID: &str = "Accepted True: the rule is in force";
-    const ALONE: &str = "Conflicted False: no other rule governs the same taint";
     assert_eq!(
         said(&bench, "r"),
         [
