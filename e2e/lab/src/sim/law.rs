@@ -33,7 +33,7 @@ pub struct Report {
     pub nodes_seen: BTreeMap<String, Time>,
     /// Writes that were sent while another one to the same object was under way.
     pub doubled: Vec<(Time, Key)>,
-    /// Writes that were sent by one that did not lead, or had been told to stop.
+    /// Writes that were sent by one that did not lead or had lost its lease, or had been told to stop.
     pub unasked: Vec<(Time, Key)>,
 }
 

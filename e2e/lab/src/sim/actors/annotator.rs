@@ -1,6 +1,7 @@
 //! A kubelet in the wrong hands: it writes annotations on its own node in the words of the controller, about every rule
 //! that there is.
 
+use nodegate::api::names::READY_DEADLINE_PREFIX;
 use serde_json::{Map, json};
 
 use super::ask::{merge, node_key, text, uid};
@@ -12,6 +13,8 @@ use crate::sim::time::Time;
 use crate::{Kind, Part};
 
 const ANNOTATOR: &str = "annotator";
+/// Before any node was there.
+const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
 /// A forger of annotations.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub enum Forgery {
     OwnershipOf(&'static str),
     /// That the node has completed its bootstrap under each rule.
     Completion,
+    /// That the node's time under each rule has long been up.
+    Deadline,
     /// All of the controller's annotations are taken away.
     Nothing,
 }
@@ -85,18 +90,21 @@ fn forged(cluster: &Cluster, node: &str, forgery: Forgery) -> Map<String, serde_
                 .map(|key| (key.clone(), json!(null))),
             );
         }
-        Forgery::Ownership | Forgery::Completion => {
+        Forgery::Ownership | Forgery::Completion | Forgery::Deadline => {
             for (key, rule) in cluster.objects(Kind::NodeReadinessRule) {
                 let taint = &rule["spec"]["taint"];
-                let (annotation, value) = if forgery == Forgery::Ownership {
-                    let value = owner(&key.name, text(&taint["key"]), text(&taint["effect"]));
-                    (format!("nodegate.dev/taint-added-by-{}", uid(rule)), value)
-                } else {
-                    let value = json!({"rule-name": key.name}).to_string();
-                    let prefix = "readiness.k8s.io/bootstrap-completed-";
-                    (format!("{prefix}{}", uid(rule)), value)
+                let (prefix, value) = match forgery {
+                    Forgery::Ownership => (
+                        "nodegate.dev/taint-added-by-",
+                        owner(&key.name, text(&taint["key"]), text(&taint["effect"])),
+                    ),
+                    Forgery::Deadline => (READY_DEADLINE_PREFIX, LONG_AGO.to_owned()),
+                    _ => (
+                        "readiness.k8s.io/bootstrap-completed-",
+                        json!({"rule-name": key.name}).to_string(),
+                    ),
                 };
-                annotations.insert(annotation, json!(value));
+                annotations.insert(format!("{prefix}{}", uid(rule)), json!(value));
             }
         }
     }

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::rule::Rule;
+use super::steps;
 use super::truth::Facts;
 use crate::sim::cluster::{Change, State, Who};
 use crate::sim::fault::Fault;
@@ -186,7 +188,8 @@ impl Books {
         let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
         let states = up_to(states, glances.node);
         let found = states.last()?.object.as_ref()?;
-        let csi_node = object(moment, &Key::cluster(Kind::CsiNode, node), glances.csi_node);
+        let csi_nodes = moment.cluster.history(&Key::cluster(Kind::CsiNode, node));
+        let csi_node = up_to(csi_nodes, glances.csi_node).last();
         let keys = self.pods.get(node).map_or(&[][..], Vec::as_slice);
         let pods = keys
             .iter()
@@ -202,13 +205,16 @@ impl Books {
             at,
             node: found,
             states,
-            csi_node: csi_node.map(|it| &**it),
+            csi_node: csi_node.and_then(|it| it.object.as_deref()),
+            csi_node_since: csi_node.map_or(Time::ZERO, |it| it.at),
             pods: &pods,
             daemon_sets: &daemon_sets,
             rules: &self.rules(glances.rules),
             classes: &moment.settings.classes,
             passing: &moment.settings.passing_taints,
             eyes_open: eyes_open(moment),
+            steps: SignedDuration::try_from(steps(moment)).unwrap_or(SignedDuration::MAX),
+            ahead: ahead(moment),
             begun: begun(moment),
         }))
     }
@@ -297,6 +303,16 @@ fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
         Some(led.max(it.synced_since?).max(it.runs_since?))
     });
     leaders.max().map(|since| since.max(calm_since))
+}
+
+/// How far the clock that was set is ahead by now.
+fn ahead(moment: &Moment<'_>) -> SignedDuration {
+    let now = moment.cluster.now();
+    let steps = moment.faults.iter().filter_map(|fault| match fault {
+        Fault::ClockStep { at, by, .. } if *at <= now => Some(*by),
+        _ => None,
+    });
+    SignedDuration::from_secs(steps.sum())
 }
 
 /// When a process last began to look, or could look again, or its clock was set, so that it measures anew.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::books::{Books, Glances, Shared};
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
-use super::{NodeWrite, longest_age, seconds};
+use super::{NodeWrite, longest_age, seconds, steps};
 use crate::Key;
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
@@ -85,7 +85,8 @@ fn judge(
         return Ok(());
     }
     let longest = longest_unwanted(books, moment, write, (at.saturating_sub(grace), at), taint);
-    if longest > age {
+    // Since when its conditions are unmet may be told by another clock.
+    if longest > age + steps(moment) {
         let longest = seconds(longest);
         return tell(format!(
             "nobody wanted that for {longest} of the grace period of {grace:?}"

@@ -1,11 +1,13 @@
 //! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time, and none at
-//! all where no node anywhere meets its conditions.
+//! all where no node anywhere meets its conditions, or most nodes of a small zone do not.
 //!
 //! In a window of length `t` that is one to begin with, `rate * t`, one more that was granted before the window and written
 //! within it (a write may be refused, and is tried again), and one for each process that took part beside the first: each
 //! begins with a token of its own.
 
 use std::collections::BTreeSet;
+
+use nodegate::guard::Limits;
 
 use super::books::{Books, Shared};
 use super::bootstrap::owners;
@@ -100,6 +102,15 @@ impl Law for Disruption {
                         seconds(longest_age(moment)),
                     ));
                 }
+                if is_stopped(&books, moment, &write, &rule) {
+                    return Err(format!(
+                        "rule {} closed node {} at {}, and most nodes of its zone have not met its conditions for {}",
+                        rule.name,
+                        write.node(),
+                        seconds(at),
+                        seconds(longest_age(moment)),
+                    ));
+                }
                 let report = moment.instances.get(write.instance);
                 self.closings.push(Closing {
                     rule: rule.name.clone(),
@@ -152,6 +163,50 @@ fn is_halted(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &R
             rule.selects(facts.node) && facts.met(rule) != Answer::No
         })
     })
+}
+
+/// Whether for as long as evidence may be old the node's zone was small and partially disrupted: more than two of its nodes,
+/// and as great a part as the rule's threshold, did not meet the rule's conditions, and others did.
+fn is_stopped(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+    let (at, revision) = (write.change.at, write.change.revision);
+    let from = at.saturating_sub(longest_age(moment));
+    let first = moment.cluster.at(from).revision();
+    let (now, then) = (
+        moment.cluster.as_of(revision - 1),
+        moment.cluster.as_of(first),
+    );
+    let here = zone(write.before);
+    let taint = rule.taint();
+    let (mut all, mut met, mut unmet) = (BTreeSet::new(), 0_usize, 0_usize);
+    for (key, node) in now.objects(Kind::Node).chain(then.objects(Kind::Node)) {
+        if zone(node) != here || !all.insert(&key.name) {
+            continue;
+        }
+        let uid = |node: &serde_json::Value| node["metadata"]["uid"].clone();
+        let (Some(was), Some(is)) = (then.get(key), now.get(key)) else {
+            continue;
+        };
+        if uid(was) != uid(is) || !was_open(moment, &key.name, &taint, from, first + 1) {
+            continue;
+        }
+        let was_ever = |answer: Answer| {
+            books.was_ever(moment, &key.name, (from, at), revision, |facts| {
+                !rule.selects(facts.node) || facts.met(rule) != answer
+            })
+        };
+        met += usize::from(!was_ever(Answer::Yes));
+        unmet += usize::from(!was_ever(Answer::No));
+    }
+    let limits = Limits::of(
+        &rule.spec.disruption.unwrap_or_default(),
+        moment.settings.disruption_limits,
+    );
+    #[allow(clippy::cast_precision_loss, reason = "a schedule has few nodes")]
+    let share = unmet as f64 / all.len() as f64;
+    met > 0
+        && unmet > 2
+        && share >= limits.unhealthy_zone_threshold
+        && all.len() <= limits.large_cluster_size_threshold
 }
 
 /// The highest rate that the rule ever had, in nodes a second.
@@ -213,6 +268,7 @@ mod tests {
     #[test]
     fn nodes_are_closed_at_the_rate() {
         assert_eq!(judge(5, 10), Ok(()));
+        assert!(judge(6, 10).is_err(), "most nodes of a small zone");
         assert_eq!(judge(2, 0), Ok(()), "one of them was granted before");
         assert!(judge(5, 0).is_err());
         assert!(judge(5, 5).is_err());

@@ -11,7 +11,7 @@ use super::books::{Books, Glances, Shared, is_ours};
 use super::bootstrap::owners;
 use super::disruption::zone;
 use super::longest_age;
-use super::rule::{OUR_TAINTS, Rule, TaintId, governing};
+use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
 use crate::sim::cluster::State;
@@ -26,11 +26,6 @@ const MOST: usize = 2;
 /// For how long after somebody has undone what Nodegate did it may be left so: the longest pause, and the time after which it
 /// is over.
 const CONTENTION: Time = s(5 * 60);
-/// What labels may be missing until they go.
-const INTRODUCTIONS: [&str; 2] = [
-    "node.cloudprovider.kubernetes.io/uninitialized",
-    "karpenter.sh/unregistered",
-];
 
 /// The law.
 pub struct End {
@@ -200,11 +195,9 @@ fn governed(
             rule.name
         ))
     };
-    let is_introduced =
-        TaintId::all(facts.node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()));
     match (facts.met(rule), taint.is_on(facts.node)) {
         (Answer::Yes, true) => tell("still has"),
-        (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced => {
+        (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced(facts.node) => {
             if rule.is_completed_on(facts.node) {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Whoever does not lead does not write, nor whoever has been told to stop; and a process has one write of a kind to an object
+//! Whoever does not lead does not write, nor whoever has been told to stop or whose lease is another's or has run out; and a process has one write of a kind to an object
 //! under way at a time: one of a node's taints and annotations, one of its conditions, one of a rule's status.
 
 use super::seconds;

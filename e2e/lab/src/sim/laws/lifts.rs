@@ -1,12 +1,12 @@
 //! Every lift of a taint is justified: at some moment shortly before, on that very node, either no rule wanted the taint, or
 //! the conditions of the rule that governs it were met, or the node's time was up. So is every bootstrap that is put on
-//! record.
+//! record; and no node's that may lack labels still, where the rule adds taints.
 
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::books::{Glances, Shared};
-use super::rule::{Rule, governing};
+use super::rule::{Rule, boot_id, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
@@ -41,13 +41,18 @@ impl Law for Lifts {
                     governing.is_none_or(|rule| may_open(moment, facts, rule))
                 })?;
             }
-            for (key, _) in write.noted() {
+            for (key, boot) in write.noted() {
                 let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
                     continue;
                 };
                 self.judge(moment, &write, key, |facts| {
                     let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
-                    rules.any(|rule| may_open(moment, facts, rule))
+                    let is_of_this_boot = boot.iter().all(|boot| boot_id(facts.node) == *boot);
+                    is_of_this_boot
+                        && rules.any(|rule| {
+                            let is_known = !rule.adds() || is_introduced(facts.node);
+                            is_known && may_open(moment, facts, rule)
+                        })
                 })?;
             }
         }
@@ -238,6 +243,49 @@ mod tests {
                 &json!({ "metadata": { "annotations": { key: "{}" } } }),
             );
             assert_eq!(judge(&story).is_ok(), met == "True", "{met}");
+        }
+    }
+
+    #[test]
+    fn a_bootstrap_is_put_on_record_for_a_boot_in_which_it_was_completed() {
+        for (boot, justified) in [("boot-1", true), ("boot-2", false)] {
+            let mut story = Story::default();
+            story.create(rule(
+                &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
+            ));
+            let uid = story.uid_of_rule("r");
+            let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
+            let value = |boot: &str| json!({ "rule-name": "r", "boot-id": boot }).to_string();
+            let mut known = node("n");
+            known["metadata"]["annotations"] = json!({ &key: value("boot-0") });
+            story.create(known);
+            story.report("n", "Net", "True");
+            let record = json!({ "metadata": { "annotations": { &key: value(boot) } } });
+            story.patch_by_nodegate("n", &record);
+            assert_eq!(judge(&story).is_ok(), justified, "{boot}");
+        }
+    }
+
+    #[test]
+    fn a_bootstrap_is_not_put_on_record_while_labels_may_be_missing() {
+        for (taints, justified) in [
+            (json!(null), true),
+            (
+                json!([{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }]),
+                false,
+            ),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
+            let mut joining = node("n");
+            joining["spec"]["taints"] = taints;
+            story.create(joining);
+            story.report("n", "Net", "True");
+            let uid = story.uid_of_rule("r");
+            let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
+            let record = json!({ "metadata": { "annotations": { key: "{}" } } });
+            story.patch_by_nodegate("n", &record);
+            assert_eq!(judge(&story).is_ok(), justified);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! forgery      nobody's taint is lifted on an annotation's word
 //! disruption   a guarded rule closes no more nodes than its rates allow
 //! workload     a joining node runs no workload before its time
+//! deletion     a deleted rule goes when its nodes are clean
 //! claims       no claim of a node is deleted that was ever open, and not too many are
 //! writes       writes are bounded, whoever interferes
 //! leadership   one write at a time to a node, and none by whoever does not lead
@@ -23,6 +24,7 @@ mod books;
 mod bootstrap;
 mod claims;
 mod closings;
+mod deletion;
 mod disruption;
 mod end;
 mod foreign;
@@ -60,6 +62,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
         Box::new(forgery::Forgery::new(&books)),
         Box::new(disruption::Disruption::new(&books)),
         Box::new(workload::Workload::new(&books)),
+        Box::new(deletion::Deletion::new(&books)),
         Box::new(claims::Claims::new(&books)),
         Box::new(writes::Writes::new(&books)),
         Box::new(leadership::Leadership),
@@ -146,15 +149,20 @@ impl<'a> NodeWrite<'a> {
         gone(self.after, self.before)
     }
 
-    /// The annotations that are new, as key and value.
-    fn noted(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+    /// The annotations that are new, or speak of another boot now: each key, and the boot that it speaks of.
+    fn noted(&self) -> impl Iterator<Item = (&'a str, Option<String>)> + use<'a> {
         let before = &self.before["metadata"]["annotations"];
         let after = self.after["metadata"]["annotations"].as_object();
-        let new = after
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| before.get(key).is_none());
-        new.map(|(key, value)| (key.as_str(), value))
+        let boot = |value: &Value| -> Option<String> {
+            let value: Value = serde_json::from_str(value.as_str()?).ok()?;
+            Some(value["boot-id"].as_str()?.to_owned())
+        };
+        let notes = after.into_iter().flatten();
+        let notes = notes.map(move |(key, value)| (key.as_str(), boot(value)));
+        notes.filter(move |(key, spoken_of)| match before.get(key) {
+            None => true,
+            Some(known) => boot(known).is_some_and(|known| Some(known) != *spoken_of),
+        })
     }
 
     /// The annotations that it has taken away.

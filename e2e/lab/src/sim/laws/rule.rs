@@ -195,6 +195,16 @@ pub fn governing<'a>(
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
 }
 
+/// Whether a node has the labels by which it is selected: whoever gives it those has taken his taint off.
+#[must_use]
+pub fn is_introduced(node: &Value) -> bool {
+    const INTRODUCTIONS: [&str; 2] = [
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/unregistered",
+    ];
+    TaintId::all(node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()))
+}
+
 /// A node's boot ID; empty where it has none.
 #[must_use]
 pub fn boot_id(node: &Value) -> &str {

@@ -172,6 +172,12 @@ impl Story {
         self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
+    /// Nodegate changes a rule by a merge patch.
+    pub fn patch_rule_by_nodegate(&mut self, rule: &str, patch: &Value) {
+        let key = Key::cluster(Kind::NodeReadinessRule, rule);
+        self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
+    }
+
     /// Somebody changes a node by a merge patch.
     pub fn patch_node(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);

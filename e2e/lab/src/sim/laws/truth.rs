@@ -21,9 +21,10 @@ use crate::sim::time::{Time, wall};
 #[cfg(test)]
 mod tests;
 
-/// How long after a Node was created the word of a pod that is older may not count, with some time to spare for what is seen
-/// late.
-const OLD_PODS: SignedDuration = SignedDuration::from_secs(60 + 30);
+/// How long after a Node was created the word of a pod that is older does not count, and how much longer it may not, for what
+/// is seen late and as times are told in whole seconds.
+const OLD_PODS: SignedDuration = SignedDuration::from_secs(60);
+const OLD_PODS_SEEN_LATE: SignedDuration = SignedDuration::from_secs(30);
 /// How long after a reboot pods do not count that have been Ready since before.
 const BOOT_PODS: Duration = Duration::from_secs(60);
 /// How long after a reboot other evidence does not count that has not been renewed.
@@ -80,6 +81,8 @@ pub struct Facts<'a> {
     pub states: &'a [State],
     /// Its `CSINode`.
     pub csi_node: Option<&'a Value>,
+    /// Since when that is as it is.
+    pub csi_node_since: Time,
     /// The pods that are bound to it.
     pub pods: &'a [Arc<Value>],
     /// All `DaemonSet`s.
@@ -93,6 +96,10 @@ pub struct Facts<'a> {
     /// Since when somebody has seen everything and led, where that is asked: what he believes depends on how long he has
     /// looked.
     pub eyes_open: Option<Time>,
+    /// How far a wall clock may be from the cluster's.
+    pub steps: SignedDuration,
+    /// How far the clock that was set is ahead of the cluster's now; less than nothing where it is behind.
+    pub ahead: SignedDuration,
     /// When a process last began to look, or could look again, or its clock was set.
     pub begun: Time,
 }
@@ -135,7 +142,7 @@ impl Facts<'_> {
         let kind = &*asked.type_;
         if let Some(driver) = kind.strip_prefix("csidriver.nodegate.dev/") {
             let registered = self.is_registered(driver, false);
-            return synthesized(self.after_reboot(rule, registered));
+            return synthesized(self.after_reboot(rule, driver, registered));
         }
         if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
             let amount = &self.node["status"]["allocatable"][resource];
@@ -204,8 +211,13 @@ impl Facts<'_> {
         } else {
             self.eyes_open.map(|since| since.max(written))
         };
+        // Who begins to look with a clock that was set knows nothing else to go by.
+        let age = SignedDuration::try_from(self.at.saturating_sub(written)).unwrap_or_default();
+        let looks_recent = (age + self.ahead).unsigned_abs() <= timeout + LATE;
         if self.at < written + timeout {
             Word::Good
+        } else if !self.ahead.is_zero() && looks_recent {
+            Word::Doubtful
         } else if since.is_some_and(|since| self.at >= since + timeout + LATE) {
             Word::Silent
         } else {
@@ -246,12 +258,28 @@ impl Facts<'_> {
         keys.any(|key| annotations.get(&key).is_some()) && !rule.is_completed_on(self.node)
     }
 
-    /// What is there may be from before a reboot, and not count.
-    fn after_reboot(&self, rule: &Rule, answer: Answer) -> Answer {
-        match self.doubted_boot(rule) {
-            Some(_) => answer.min(Answer::Maybe),
-            None => answer,
+    /// A driver that is registered may be so from before a reboot, and not count.
+    fn after_reboot(&self, rule: &Rule, driver: &str, answer: Answer) -> Answer {
+        let Some(boot) = self.doubted_boot(rule) else {
+            return answer;
+        };
+        let is_own = |pod: &Arc<Value>, class: &Class| {
+            let annotations = pod["metadata"]["annotations"].as_object();
+            let mut annotations = annotations.into_iter().flatten();
+            annotations.any(|(key, value)| {
+                key.starts_with(&class.csi_annotation_prefix) && *value == *driver
+            })
+        };
+        let mut own = self
+            .classes
+            .iter()
+            .flat_map(|class| self.pods(class).filter(|pod| is_own(pod, class)));
+        let mut is_renewed =
+            || self.csi_node_since > boot || own.any(|pod| self.is_ready(rule, pod) != Answer::No);
+        if self.at < boot + NOT_RENEWED && self.is_known_to_have_rebooted(rule) && !is_renewed() {
+            return Answer::No;
         }
+        answer.min(Answer::Maybe)
     }
 
     /// The class's pods on the node that are neither going nor finished.
@@ -320,10 +348,16 @@ impl Facts<'_> {
         };
         let created = time(&self.node["metadata"]["creationTimestamp"]);
         let since = time(&ready["lastTransitionTime"]);
-        let is_older = created.zip(since).is_some_and(|(created, since)| {
-            since < created && wall(self.at).duration_since(created) < OLD_PODS
-        });
-        let answer = if is_older { Answer::Maybe } else { Answer::Yes };
+        let is_older = created
+            .zip(since)
+            .filter(|(created, since)| since < created);
+        let age = is_older.map(|(created, _)| wall(self.at).duration_since(created));
+        let answer = match age {
+            // By whichever clock.
+            Some(age) if age + self.steps < OLD_PODS && self.steps.is_zero() => Answer::No,
+            Some(age) if age - self.steps < OLD_PODS + OLD_PODS_SEEN_LATE => Answer::Maybe,
+            _ => Answer::Yes,
+        };
         match self.doubted_boot(rule) {
             None => answer,
             Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
@@ -348,7 +382,7 @@ impl Facts<'_> {
             .filter_map(|(_, driver)| driver.as_str());
         Answer::all(drivers.map(|driver| {
             let registered = self.is_registered(driver, class.require_csi_allocatable);
-            self.after_reboot(rule, registered)
+            self.after_reboot(rule, driver, registered)
         }))
     }
 

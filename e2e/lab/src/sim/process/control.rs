@@ -26,6 +26,7 @@ impl Process<'_> {
         self.starts_at = now + down;
         world.trouble_until(self.starts_at);
         self.standing = Standing::default();
+        self.renewed_at = None;
         self.inputs.clear();
         self.stopping = None;
         self.was_told_to_stop = false;

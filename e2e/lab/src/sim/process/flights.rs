@@ -185,7 +185,8 @@ impl Process<'_> {
             }) {
                 self.report.doubled.push((now, key.clone()));
             }
-            if self.report.leads_since.is_none() || self.was_told_to_stop {
+            let leads = self.report.leads_since.is_some() && !self.has_lost_its_lease(world);
+            if !leads || self.was_told_to_stop {
                 self.report.unasked.push((now, key));
             }
         }

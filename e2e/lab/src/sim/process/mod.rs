@@ -50,6 +50,10 @@ pub struct Process<'a> {
     standing: Standing,
     /// When it next tries to take or renew the lease.
     attempt_at: Time,
+    /// When it last took or renewed it, unless it has been told since that it is another's.
+    renewed_at: Option<Time>,
+    /// When it last began to run again after it had stood still.
+    woke_at: Option<Time>,
     /// Until when it is given time to end, and how long it is down then.
     stopping: Option<(Time, Time)>,
     /// Whether its machine has been told so.
@@ -108,6 +112,8 @@ impl<'a> Process<'a> {
             inputs: Vec::new(),
             standing: Standing::default(),
             attempt_at: Time::ZERO,
+            renewed_at: None,
+            woke_at: None,
             stopping: None,
             was_told_to_stop: false,
             asleep: None,
@@ -195,9 +201,12 @@ impl<'a> Process<'a> {
                 return Ok(());
             }
             self.asleep = None;
+            self.woke_at = Some(now);
             if sleep.is_suspended {
-                self.clocks
-                    .suspended(sleep.until.saturating_sub(sleep.since));
+                let slept = sleep.until.saturating_sub(sleep.since);
+                self.clocks.suspended(slept);
+                // Its own clock does not tell.
+                self.renewed_at = self.renewed_at.map(|at| at + slept);
             }
         }
         self.gather(world);

@@ -1,6 +1,6 @@
 //! A process's part in the election, and its end.
 
-use nodegate::engine::election::{Attempt, Loss, Term, may_stand};
+use nodegate::engine::election::{Attempt, LEASE_DURATION, Loss, Term, may_stand};
 use nodegate::engine::io::Input;
 
 use super::flights::STORM;
@@ -48,6 +48,11 @@ impl Process<'_> {
             let id = self.id();
             self.standing.attempt(&mut world.lease, id, now, clock)
         };
+        match attempt {
+            Attempt::Held { .. } => self.renewed_at = Some(now),
+            Attempt::Taken => self.renewed_at = None,
+            Attempt::Failed => {}
+        }
         match (&mut self.standing.term, attempt) {
             (Some(term), attempt) => match term.after(attempt, shown, clock) {
                 Ok(()) if matches!(attempt, Attempt::Held { .. }) => self.inputs.push(Input::Leads),
@@ -63,6 +68,13 @@ impl Process<'_> {
             }
             (None, _) => {}
         }
+    }
+
+    /// Whether its lease is another's, or has run out, and it could know.
+    pub(super) fn has_lost_its_lease(&self, world: &World<'_>) -> bool {
+        let now = world.cluster.now();
+        let is_good = self.renewed_at.is_some_and(|at| now <= at + LEASE_DURATION);
+        world.instances > 1 && !is_good && self.woke_at != Some(now)
     }
 
     pub(super) fn end_if_stopped(&mut self, world: &mut World<'_>) {

@@ -84,7 +84,7 @@ pub(super) const ALL: &[Base] = &[
     Base::new(
         "partial-outage",
         "most nodes of the only zone turn bad at once, as a small zone: it stays open",
-        s(90),
+        s(115),
         |cluster, _| {
             place(cluster, guarded().object());
             let machines = booting(10, s(5), s(1)).into_iter();
@@ -93,7 +93,7 @@ pub(super) const ALL: &[Base] = &[
             for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5", "n-6"] {
                 reporter = reporter
                     .then(s(40), Which::Node(node), Order::Say("False"))
-                    .then(s(75), Which::Node(node), Order::SayGood);
+                    .then(s(100), Which::Node(node), Order::SayGood);
             }
             with(Kubelets::new(machines), [Box::new(reporter)])
         },

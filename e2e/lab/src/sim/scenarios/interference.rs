@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::{closed, gated};
+use super::ends::{closed, gated, put_on};
 use super::objects::{GATE, READY, place, rule};
 use super::{Base, booting, joining, with, workload};
 use crate::sim::actors::ask::node_key;
@@ -99,6 +99,7 @@ pub(super) const ALL: &[Base] = &[
                                                      {"key": THEIRS, "effect": "NoSchedule"}]}});
             let annotator = Annotator::default()
                 .forges(s(30), "n-0", Forgery::OwnershipOf(THEIRS))
+                .forges(s(36), "n-0", Forgery::OwnershipOf(NOBODYS))
                 .forges(s(30), "n-1", Forgery::Ownership)
                 .forges(s(32), "n-1", Forgery::Completion)
                 .forges(s(34), "n-2", Forgery::Nothing);
@@ -114,7 +115,28 @@ pub(super) const ALL: &[Base] = &[
         },
         |cluster| {
             closed(cluster, THEIRS, &["n-0"])?;
+            closed(cluster, NOBODYS, &["n-0"])?;
             closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
+        "another-effect",
+        "somebody puts a taint on nodes with the key of the rule's, and another effect: it is not the rule's",
+        s(60),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let theirs = json!({"spec": {"taints": [{"key": GATE, "effect": "PreferNoSchedule"}]}});
+            let operator = Operator::default()
+                .edits(s(25), node_key("n-0"), theirs.clone())
+                .edits(s(25), node_key("n-1"), theirs);
+            let reporter = Reporter::new(READY)
+                .then(s(30), Which::Node("n-1"), Order::Say("False"))
+                .then(s(40), Which::Node("n-1"), Order::SayGood);
+            with(joining(3), [Box::new(operator), Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 3)?;
+            closed(cluster, GATE, &["n-0", "n-1"])
         },
     ),
     Base::new(

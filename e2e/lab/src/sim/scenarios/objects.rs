@@ -135,6 +135,13 @@ impl DaemonSet {
         self.annotation("node.gardener.cloud/wait-for-csi-node-a", driver)
     }
 
+    /// It is for nodes with this label.
+    #[must_use]
+    pub fn only_on(mut self, label: &str, value: &str) -> Self {
+        self.template()["spec"]["nodeSelector"] = json!({label: value});
+        self
+    }
+
     /// A new pod is there before the old one goes.
     #[must_use]
     pub fn surges(mut self) -> Self {

@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use super::ends::{closed, gated, put_on};
-use super::objects::{GATE, READY, place, rule};
+use super::objects::{COMPONENTS_READY, GATE, READY, daemon_set, place, rule};
 use super::{Base, booting, joining, with, workload};
 use crate::sim::actors::ask::node_key;
 use crate::sim::actors::{Kubelets, Operator, Order, Reporter, Which};
 use crate::sim::time::s;
 
 const CILIUM: &str = "node.cilium.io/agent-not-ready";
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
 /// The kubelets of so many machines that register with this taint.
@@ -57,6 +58,34 @@ pub(super) const ALL: &[Base] = &[
             gated(cluster, GATE, 4)?;
             put_on(cluster, GATE, 0)?;
             closed(cluster, GATE, &["n-2"])
+        },
+    ),
+    Base::new(
+        "introduced",
+        "the cloud provider labels nodes late, and with that another component is to run there: they are gated again",
+        s(60),
+        |cluster, _| {
+            let agent = rule("agent").waits_for(COMPONENTS_READY, "True");
+            place(cluster, agent.object());
+            let csi = daemon_set("csi").critical().ready_after(s(5));
+            place(cluster, csi.only_on("cloud", "known").object());
+            let introduces = |node: &str| {
+                (
+                    json!({"metadata": {"labels": {"cloud": "known"}}, "spec": {"taints": null}}),
+                    node_key(node),
+                )
+            };
+            let mut operator = Operator::default();
+            for node in ["n-0", "n-1"] {
+                let (patch, key) = introduces(node);
+                operator = operator.edits(s(25), key, patch);
+            }
+            let kubelets = registering(3, UNINITIALIZED, "NoSchedule");
+            with(kubelets, [Box::new(operator)])
+        },
+        |cluster| {
+            closed(cluster, UNINITIALIZED, &["n-2"])?;
+            closed(cluster, GATE, &[])
         },
     ),
     Base::new(

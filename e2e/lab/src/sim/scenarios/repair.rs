@@ -1,14 +1,20 @@
 //! Nodes that never get ready.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ends::{closed, gone, put_on, there};
 use super::objects::{GATE, READY, Rule, place, rule};
 use super::{Actors, Base, joining, with};
-use crate::sim::actors::{Karpenter, Kubelets, Operator, Pool, Reporter};
+use crate::sim::actors::ask::node_key;
+use crate::sim::actors::{
+    Annotator, Forgery, Karpenter, Kubelets, Operator, Order, Pool, Reporter, Which,
+};
 use crate::sim::time::s;
 use crate::sim::{Cluster, Settings};
 use crate::{Key, Kind};
+
+/// A startup taint that is nobody's here.
+const OTHERS: &str = "example.com/startup";
 
 fn repairing(action: &str) -> Rule {
     let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "20%"});
@@ -24,18 +30,27 @@ fn karpenter() -> Settings {
 
 /// A pool of five nodes, whose nodes come with the rule's taint.
 fn pool(cluster: &mut Cluster, reporter: Reporter) -> Actors {
+    pool_with(cluster, reporter, &[GATE])
+}
+
+/// A pool of five nodes, whose nodes come with these taints.
+fn pool_with(cluster: &mut Cluster, reporter: Reporter, taints: &[&str]) -> Actors {
     let key = Key::cluster(Kind::NodePool, "pool");
     place(cluster, (key, json!({"spec": {}})));
     let pool = Pool {
         name: "pool",
         nodes: 5,
-        startup_taints: vec![json!({"key": GATE, "effect": "NoSchedule"})],
+        startup_taints: taints.iter().map(|key| taint(key)).collect(),
     };
     let karpenter = Karpenter::new(vec![pool], s(3));
     with(
         Kubelets::default(),
         [Box::new(karpenter), Box::new(reporter)],
     )
+}
+
+fn taint(key: &str) -> Value {
+    json!({"key": key, "effect": "NoSchedule"})
 }
 
 fn claim(name: &str) -> Key {
@@ -98,6 +113,60 @@ pub(super) const ALL: &[Base] = &[
         |cluster| {
             there(cluster, &["pool-1", "pool-2", "pool-3", "pool-4", "pool-5"])?;
             closed(cluster, GATE, &["pool-2", "pool-3", "pool-4"])
+        },
+    )
+    .settings(karpenter),
+    Base::new(
+        "release-forged",
+        "a kubelet writes on its node that its time has long been up: it is not opened for that",
+        s(150),
+        |cluster, _| {
+            place(cluster, repairing("Release").object());
+            let annotator = Annotator::default().forges(s(20), "n-1", Forgery::Deadline);
+            let reporter = Reporter::new(READY).ails("n-1");
+            with(joining(5), [Box::new(annotator), Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "replace-none-open",
+        "a node that has been open is closed by somebody and never gets ready again: it is not replaced",
+        s(180),
+        |cluster, _| {
+            place(cluster, repairing("DeleteNodeClaim").object());
+            let reporter =
+                Reporter::new(READY).then(s(40), Which::Node("pool-2"), Order::Say("False"));
+            // Another startup taint never goes, so that Karpenter counts on none of the nodes.
+            let mut actors = pool_with(cluster, reporter, &[GATE, OTHERS]);
+            let closed = json!({"spec": {"taints": [taint(GATE), taint(OTHERS)]}});
+            let operator = Operator::default().edits(s(45), node_key("pool-2"), closed);
+            actors.push(Box::new(operator));
+            actors
+        },
+        |cluster| {
+            there(cluster, &["pool-1", "pool-2", "pool-3", "pool-4", "pool-5"])?;
+            closed(cluster, GATE, &["pool-2"])
+        },
+    )
+    .settings(karpenter),
+    Base::new(
+        "replace-none-initialized",
+        "a rule comes to nodes that run workload already: the one that is not ready is not replaced",
+        s(180),
+        |cluster, _| {
+            let rule = repairing("DeleteNodeClaim").object();
+            let operator = Operator::default().creates(s(40), rule);
+            let reporter = Reporter::new(READY).ails("pool-2");
+            let mut actors = pool_with(cluster, reporter, &[]);
+            actors.push(Box::new(operator));
+            actors
+        },
+        |cluster| {
+            there(cluster, &["pool-1", "pool-2", "pool-3", "pool-4", "pool-5"])?;
+            closed(cluster, GATE, &["pool-2"])
         },
     )
     .settings(karpenter),

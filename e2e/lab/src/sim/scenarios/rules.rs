@@ -113,6 +113,42 @@ pub(super) const ALL: &[Base] = &[
         },
     ),
     Base::new(
+        "long-patience",
+        "a grace period is longer than anything that is seen late: what is over sooner closes no node",
+        s(280),
+        |cluster, _| {
+            let patient = rule("network").continuous();
+            place(cluster, patient.with("gracePeriod", json!("2m")).object());
+            let reporter = Reporter::new(READY)
+                .then(s(100), Which::All, Order::Say("False"))
+                .then(s(150), Which::Node("n-0"), Order::SayGood)
+                .then(s(190), Which::Node("n-1"), Order::SayGood);
+            with(joining(3), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &["n-2"])
+        },
+    ),
+    Base::new(
+        "succession",
+        "a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
+        s(60),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let operator = Operator::default()
+                .creates(s(30), rule("successor").continuous().object())
+                .deletes(s(30), rule_key("network"));
+            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
+            with(joining(4), [Box::new(operator), Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            gone(cluster, &rule_key("network"))?;
+            closed(cluster, GATE, &["n-1", "n-2"])
+        },
+    ),
+    Base::new(
         "dry-run",
         "a rule is tried out first, and in force then",
         s(50),

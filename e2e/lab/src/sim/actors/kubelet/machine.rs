@@ -22,6 +22,8 @@ pub struct Machine {
     pub boots: Time,
     /// How long after it has booted it is Ready.
     pub ready_after: Time,
+    /// How long after it has booted its kubelet looks at the pods that are bound to its node.
+    pub pods_after: Time,
 }
 
 impl Machine {
@@ -35,6 +37,7 @@ impl Machine {
             provider_id: String::new(),
             boots: Time::ZERO,
             ready_after: s(3),
+            pods_after: Time::ZERO,
         }
     }
 
@@ -69,6 +72,13 @@ impl Machine {
     #[must_use]
     pub fn ready_after(mut self, ready_after: Time) -> Self {
         self.ready_after = ready_after;
+        self
+    }
+
+    /// Its kubelet looks at its pods so long after it has booted: until then they say what they said before.
+    #[must_use]
+    pub fn pods_after(mut self, pods_after: Time) -> Self {
+        self.pods_after = pods_after;
         self
     }
 

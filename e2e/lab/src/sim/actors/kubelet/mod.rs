@@ -72,6 +72,7 @@ enum Task {
     Boot(String),
     Ready(String, u32),
     Beat(String, u32),
+    Pods(String, u32),
     Deed(usize),
     Start(Key),
     End(Key),
@@ -138,7 +139,7 @@ impl Kubelets {
         // There is none of this name: nothing can be refused.
         let _ = create(cluster, KUBELET, node_key(&name), node);
         // Pods of an earlier node of this name are its own now.
-        self.restart_pods(cluster, &name, rng);
+        self.look_at_pods(cluster, &name, rng);
     }
 
     fn boot(&mut self, cluster: &mut Cluster, name: &str, rng: &mut Rng) {
@@ -147,7 +148,18 @@ impl Kubelets {
         };
         let info = json!({"bootID": state.machine.boot_id(state.boot)});
         write_node(cluster, name, "False", json!({"nodeInfo": info}));
-        self.restart_pods(cluster, name, rng);
+        self.look_at_pods(cluster, name, rng);
+    }
+
+    /// A kubelet that has just booted looks at its pods, now or in a while.
+    fn look_at_pods(&mut self, cluster: &mut Cluster, name: &str, rng: &mut Rng) {
+        match self.machines.get(name) {
+            Some(state) if state.machine.pods_after > Time::ZERO => {
+                let at = cluster.now() + state.machine.pods_after;
+                self.due.at(at, Task::Pods(name.to_owned(), state.boot));
+            }
+            _ => self.restart_pods(cluster, name, rng),
+        }
     }
 
     fn do_to_all(&mut self, cluster: &mut Cluster, name: &str, deed: &Deed) {
@@ -239,7 +251,10 @@ impl Actor for Kubelets {
                     write_node(cluster, &name, "True", json!({}));
                     self.due.at(cluster.now() + BEAT, Task::Beat(name, boot));
                 }
-                Task::Ready(..) | Task::Beat(..) => {}
+                Task::Pods(name, boot) if self.is_current(&name, boot) => {
+                    self.restart_pods(cluster, &name, rng);
+                }
+                Task::Ready(..) | Task::Beat(..) | Task::Pods(..) => {}
                 Task::Deed(number) => {
                     let (name, deed) = self.deeds[number].clone();
                     self.do_to_all(cluster, &name, &deed);

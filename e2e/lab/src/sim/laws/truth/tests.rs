@@ -135,8 +135,14 @@ fn critical_pods_have_to_be_ready() {
 }
 
 #[test]
-fn the_word_of_a_pod_that_is_older_than_its_node_may_not_count() {
-    for (created_at, asked_at, expected) in [(5, 30, Yes), (20, 30, Maybe), (20, 200, Yes)] {
+fn the_word_of_a_pod_that_is_older_than_its_node_does_not_count_at_first() {
+    for (created_at, asked_at, expected) in [
+        (5, 30, Yes),
+        (20, 30, No),
+        (20, 79, No),
+        (20, 81, Maybe),
+        (20, 200, Yes),
+    ] {
         let mut story = world(READY);
         story.create(daemon_set(&json!({})));
         let uid = story.uid_of("DaemonSet", "kube-system", "cni");

@@ -1,0 +1,104 @@
+//! A rule that is deleted goes when its nodes are clean, and not before: else nobody knows any more whose their taints are.
+
+use nodegate::api::names::FINALIZER;
+
+use super::books::{Shared, is_ours};
+use super::bootstrap::owners;
+use super::rule::{TaintId, governing};
+use super::{longest_age, seconds};
+use crate::Kind;
+use crate::sim::law::{Law, Moment};
+
+/// The law.
+pub struct Deletion {
+    books: Shared,
+}
+
+impl Deletion {
+    /// The law, by these books.
+    #[must_use]
+    pub fn new(books: &Shared) -> Self {
+        Self {
+            books: books.clone(),
+        }
+    }
+}
+
+impl Law for Deletion {
+    fn name(&self) -> &'static str {
+        "a deleted rule goes when its nodes are clean"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut books = self.books.borrow_mut();
+        books.read(moment);
+        let has_ours = |rule: &serde_json::Value| {
+            let mut finalizers = rule["metadata"]["finalizers"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            finalizers.any(|finalizer| finalizer == FINALIZER)
+        };
+        for change in moment.new_changes() {
+            if change.key.kind != Kind::NodeReadinessRule || !is_ours(change.who) {
+                continue;
+            }
+            let Some(rule) = change.before.as_ref().filter(|rule| has_ours(rule)) else {
+                continue;
+            };
+            if change.after.as_ref().is_some_and(|rule| has_ours(rule)) {
+                continue;
+            }
+            let uid = rule["metadata"]["uid"].as_str().unwrap_or_default();
+            let taint = TaintId::of(&rule["spec"]["taint"]);
+            let others = books.rules(change.revision - 1);
+            // What another rule governs it may take over afterwards.
+            let is_left = |node: &serde_json::Value| {
+                taint.is_on(node)
+                    && owners(node, &taint).contains(&uid)
+                    && governing(&others, &taint, node).is_none()
+            };
+            let then = moment
+                .cluster
+                .at(change.at.saturating_sub(longest_age(moment)));
+            let now = moment.cluster.as_of(change.revision - 1);
+            let mut left = now.objects(Kind::Node).filter(|(_, node)| is_left(node));
+            let was_left = |key| then.get(key).is_some_and(|node| is_left(node));
+            if let Some((node, _)) = left.find(|(key, _)| was_left(key)) {
+                return Err(format!(
+                    "{:?} let {} go at {}, and its taint {taint} is on {node}",
+                    change.who,
+                    change.key,
+                    seconds(change.at),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, close, node, rule};
+
+    #[test]
+    fn a_rule_does_not_go_before_its_taints() {
+        for (cleans, fine) in [(true, true), (false, false)] {
+            let mut story = Story::default();
+            story.create(rule(&json!({})));
+            story.create(node("n"));
+            close(&mut story, "n");
+            story.at(100);
+            story.delete_rule("r");
+            if cleans {
+                story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+            }
+            story.patch_rule_by_nodegate("r", &json!({ "metadata": { "finalizers": null } }));
+            let judged = story.judge(|books| Box::new(Deletion::new(books)));
+            assert_eq!(judged.is_ok(), fine, "{judged:?}");
+        }
+    }
+}
