@@ -12,20 +12,20 @@ use crate::object::{self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject
 
 impl Cache {
     /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
-    /// that says over time is noted as when a watch shows it: the watch may never show just this state. Where it is another
-    /// node of that name, the known one is gone; of the other one the watch will tell.
+    /// that says over time is noted as when a watch shows it: the watch may never show just this state.
     pub fn update_node(&mut self, object: NodeObject, now: Timestamp) {
         let meta = object.meta();
-        let name = object::name(meta);
-        let known = self.entries.get(&name).and_then(|it| it.node.as_ref());
-        // Of the same version there may be more to see: a patch answers with metadata alone.
-        let Some(known) = known.filter(|it| it.version <= object::resource_version(meta)) else {
-            return;
+        let known = self
+            .entries
+            .get(&object::name(meta))
+            .and_then(|entry| entry.node.as_ref());
+        let is_as_new = |known: &Node| {
+            // Of the same version there may be more to see: a patch answers with metadata alone.
+            meta.uid.as_deref() == Some(&*known.uid)
+                && known.version <= object::resource_version(meta)
         };
-        if meta.uid.as_deref() == Some(&*known.uid) {
+        if known.is_some_and(is_as_new) {
             self.see_node(object, None, now);
-        } else {
-            self.remove_node(&name);
         }
     }
 

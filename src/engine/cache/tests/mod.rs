@@ -232,15 +232,6 @@ fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
 }
 
 #[test]
-fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gone() {
-    for (version, is_there) in [(9, true), (12, false)] {
-        let mut cache = synced(&booted("a", 0, 10), &regating());
-        cache.update_node(booted("a", 0, version).uid("another").object(), at(60));
-        assert_eq!(cache.node("n").is_some(), is_there, "{version}");
-    }
-}
-
-#[test]
 fn a_look_from_before_a_patch_is_had_once_more() {
     for (name, version, uid, again) in [
         ("before", 11, "n-uid", true),
