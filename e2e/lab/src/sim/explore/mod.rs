@@ -45,6 +45,8 @@ pub struct Explorer<'a> {
     progress: Progress<'a>,
     /// When to stop.
     until: Option<Instant>,
+    /// After how many schedules to stop.
+    most: usize,
 }
 
 impl<'a> Explorer<'a> {
@@ -64,6 +66,7 @@ impl<'a> Explorer<'a> {
             findings: BTreeMap::new(),
             progress: Box::new(progress),
             until,
+            most: usize::MAX,
         }
     }
 
@@ -132,8 +135,14 @@ impl<'a> Explorer<'a> {
         self.until = Some(until);
     }
 
+    /// Has it stop after so many schedules.
+    pub fn stop_after(&mut self, schedules: usize) {
+        self.most = schedules;
+    }
+
     fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| until <= Instant::now())
+        let is_late = self.until.is_some_and(|until| until <= Instant::now());
+        is_late || self.tally.schedules() >= self.most
     }
 
     fn quiet_run(&mut self, index: usize, seed: u64) {
