@@ -8,7 +8,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::law::Violation;
 use super::machine::Start;
@@ -188,13 +188,6 @@ impl fmt::Display for Finding {
         writeln!(f, "// {} times in this scenario", self.count)?;
         write!(f, "{}", self.script)
     }
-}
-
-/// A seed that nobody has tried.
-#[must_use]
-pub fn new_seed() -> u64 {
-    let since = UNIX_EPOCH.elapsed().unwrap_or_default();
-    u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
 /// How long has been explored, and how fast, in words.
