@@ -11,10 +11,12 @@
 //! | `lease` | leader election |
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics`, `counts`, `gauges` | Prometheus metrics: which there are, what happened, how things are |
+//! | `birth` | says at the start whether the API server closes nodes as it creates them |
 //! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
 mod answer;
+mod birth;
 mod counts;
 mod driver;
 mod events;
@@ -211,6 +213,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         "nodegate controller starting"
     );
     args.unused.log();
+    tokio::spawn(birth::tell(client.clone()));
     let (sender, seen) = mpsc::channel(CHANGES);
     let (confirmations, confirmed) = cell::channel(0);
     let feeder = Feeder {

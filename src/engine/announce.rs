@@ -9,7 +9,7 @@ use super::notice::{About, Notice};
 use super::outbox::Outbox;
 use super::turns::Undone;
 use crate::object::Node;
-use crate::plan::{ChangeKind, Component, NodePlan, TaintChange, Waiting};
+use crate::plan::{ChangeKind, Component, NodePlan, Origin, TaintChange, Waiting};
 use crate::rule::{Rule, is_foreign};
 
 /// What is over so soon is not told: every node that joins lacks pods that are on their way.
@@ -33,8 +33,8 @@ struct Wait {
 }
 
 impl Announced {
-    /// Tells what follows from an evaluation rather than from a write: a taint that a rule manages from now on that did not
-    /// add it, and critical components that are missing; each once. `is_news` says whether no earlier process can have told
+    /// Tells what follows from an evaluation rather than from a write: a taint that the API server has put on for a rule, one
+    /// that a rule manages from now on that did not add it, and critical components that are missing; each once. `is_news` says whether no earlier process can have told
     /// of a rule's adoption.
     pub fn announce(
         &mut self,
@@ -43,6 +43,7 @@ impl Announced {
         is_news: impl Fn(&Rule) -> bool,
         out: &mut Outbox,
     ) {
+        announce_births(node, plan, &is_news, out);
         self.announce_adoptions(node, plan, is_news, out);
         let Some(waiting) = &plan.waiting else {
             self.waiting = None;
@@ -58,7 +59,7 @@ impl Announced {
         is_news: impl Fn(&Rule) -> bool,
         out: &mut Outbox,
     ) {
-        let adopting = || plan.outcomes.iter().filter(|outcome| outcome.adopts);
+        let adopting = || plan.outcomes.iter().filter(|outcome| outcome.adopts());
         self.adopted_by
             .retain(|uid| adopting().any(|outcome| outcome.rule.uid == *uid));
         for outcome in adopting() {
@@ -97,6 +98,25 @@ impl Announced {
         wait.told = Some(waiting.for_what);
         let about = About::node(&node.name, &node.uid);
         out.tell(Notice::of_waiting(about, waiting));
+    }
+}
+
+/// Tells of taints that the node was created with in the name of rules.
+fn announce_births(
+    node: &Node,
+    plan: &NodePlan<'_>,
+    is_news: impl Fn(&Rule) -> bool,
+    out: &mut Outbox,
+) {
+    let born = plan
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.origin == Some(Origin::Birth) && is_news(outcome.rule));
+    for rule in born.map(|outcome| outcome.rule) {
+        let Some(spec) = rule.live() else { continue };
+        info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
+        let about = About::node(&node.name, &node.uid);
+        out.tell(Notice::of_birth(about, rule, spec));
     }
 }
 

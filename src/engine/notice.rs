@@ -66,7 +66,7 @@ macro_rules! topics {
 
 topics! {
     TAINT_ADDED: Normal "TaintAdded" "AddTaint" on "Node",
-        "A rule's taint has been put on the node.";
+        "A rule's taint has been put on the node, by the controller or as the node was created.";
     TAINT_REMOVED: Normal "TaintRemoved" "RemoveTaint" on "Node",
         "A rule's taint has been lifted.";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
@@ -192,6 +192,16 @@ impl Notice {
             notices.push(Self::new(node.clone(), &RELEASED_UNREADY, note));
         }
         notices
+    }
+
+    /// A taint that the API server has put on in a rule's name.
+    #[must_use]
+    pub fn of_birth(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
+        let note = format!(
+            "Taint '{}:{}' added by rule '{}' as the node was created",
+            spec.taint.key, spec.effect, rule.name
+        );
+        Self::new(node, &TAINT_ADDED, note)
     }
 
     /// A taint that a rule did not add and manages from now on.

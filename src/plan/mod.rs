@@ -48,7 +48,7 @@ pub use evaluate::{Evaluation, Finding, evaluate};
 pub use few::Few;
 pub use memory::Memory;
 pub use node_plan::NodePlan;
-pub use outcome::{Outcome, Standing};
+pub use outcome::{Origin, Outcome, Standing};
 pub use parts::{Part, parts};
 pub use passed_over::{PassedOver, WhyPassedOver};
 pub use patience::is_new;

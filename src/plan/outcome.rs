@@ -18,8 +18,8 @@ pub struct Outcome<'a> {
     pub evaluation: Evaluation<'a>,
     /// Whether the node has the rule's taint, before the plan is carried out.
     pub tainted: bool,
-    /// Whether the rule holds a taint that it did not add.
-    pub adopts: bool,
+    /// How the rule came by the taint, where that may have to be told.
+    pub origin: Option<Origin>,
     /// Whether the node has never been open under a continuous rule, so that closing it takes nothing away.
     pub joining: bool,
     /// Since when the conditions have been unmet, where the rule is continuous.
@@ -34,7 +34,22 @@ pub struct Outcome<'a> {
     pub verdict: Option<Verdict<'a>>,
 }
 
+/// How a rule has come by a taint that it holds, and that the controller has not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Nothing says whose it is: the rule takes it over.
+    Adopted,
+    /// The API server has put it on in the rule's name as the node was created, and the node is seen for the first time.
+    Birth,
+}
+
 impl Outcome<'_> {
+    /// Whether the rule holds a taint that it did not add.
+    #[must_use]
+    pub fn adopts(&self) -> bool {
+        self.origin == Some(Origin::Adopted)
+    }
+
     /// Whether the rule is a dry run: nothing is done in its name.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {

@@ -9,7 +9,7 @@ use super::change::{ChangeKind, TaintChange};
 use super::decision::{Decision, WaitReason, decide};
 use super::draft::{Contender, Draft, earliest};
 use super::evaluate::{Evaluation, Finding, evaluate};
-use super::outcome::{Outcome, Standing};
+use super::outcome::{Origin, Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
@@ -41,6 +41,8 @@ struct Dispute<'s, 'a> {
     governing: Option<Contender<'a>>,
     /// Whose it is, as the node's annotations say.
     owners: &'s [Ownership<'s>],
+    /// Whether the node has only just come, with the taint on.
+    came_with_it: bool,
     facts: &'s Facts<'s, 'a>,
 }
 
@@ -70,8 +72,14 @@ impl<'a> Draft<'a> {
         facts: &Facts<'_, 'a>,
     ) {
         let may_govern = |contender: &&Contender<'a>| contender.rule.live().is_some();
+        let tainted = self.taints_of(key, effect).next().is_some();
+        let is_undated = |taint: &Taint| taint.time_added.is_none();
         let dispute = Dispute {
-            tainted: self.taints_of(key, effect).next().is_some(),
+            tainted,
+            came_with_it: tainted
+                && !self.history.is_known
+                && is_new(self.state.joined, self.now)
+                && self.taints_of(key, effect).all(is_undated),
             governing: contenders.iter().find(may_govern).copied(),
             owners,
             facts,
@@ -304,7 +312,7 @@ impl<'a> Draft<'a> {
 
     /// Whether it is time to put on record that the rule owns a taint that somebody else has put there.
     fn is_to_own(&mut self, Contender { rule, spec }: Contender<'a>) -> bool {
-        let adopts = self.outcome(rule).is_some_and(|outcome| outcome.adopts);
+        let adopts = self.outcome(rule).is_some_and(Outcome::adopts);
         if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
             return false;
         }
@@ -374,6 +382,12 @@ impl<'a> Ruling<'a> {
     fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
         let Contender { rule, spec } = self.contender;
         let is_held = self.decision == Decision::Hold && !self.is_doubted;
+        let is_owner = |owner: &Ownership| *owner.rule_uid == *rule.uid;
+        let origin = match dispute.owners {
+            [] => Some(Origin::Adopted),
+            owners if dispute.came_with_it && owners.iter().any(is_owner) => Some(Origin::Birth),
+            _ => None,
+        };
         Outcome {
             rule,
             standing: match dispute.governing {
@@ -383,7 +397,7 @@ impl<'a> Ruling<'a> {
             },
             evaluation: self.evaluation,
             tainted: dispute.tainted,
-            adopts: self.governs && is_held && dispute.owners.is_empty(),
+            origin: origin.filter(|_| self.governs && is_held),
             joining: self.patience.joining,
             unmet_since: self.patience.unmet_since,
             rebooted: self.rebooted.map(|reboot| reboot.seen),

@@ -39,6 +39,13 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ),
         ("patch validatingwebhookconfigurations/another", false),
         ("create validatingwebhookconfigurations", false),
+        ("get mutatingadmissionpolicies/nrr-gate-at-birth", true),
+        (
+            "get mutatingadmissionpolicybindings/nrr-gate-at-birth",
+            true,
+        ),
+        ("get mutatingadmissionpolicies/another", false),
+        ("patch mutatingadmissionpolicies/nrr-gate-at-birth", false),
     ] {
         let mut arguments = vec!["auth", "can-i", &user];
         arguments.extend(question.split(' '));

@@ -173,6 +173,37 @@ fn a_taint_that_a_rule_did_not_add_is_told_of_once_when_the_rule_takes_it_on() {
 }
 
 #[test]
+fn a_taint_that_a_node_is_created_with_in_a_rules_name_is_told_of_as_added_and_not_as_adopted() {
+    let owner = format!(
+        r#"{{"rule-name":"r","taint-key":"{GATE}","taint-effect":"NoSchedule","joining":true}}"#
+    );
+    let born = node("n")
+        .created(at(104))
+        .taint(GATE, "NoSchedule")
+        .annotation("nodegate.dev/taint-added-by-r-uid", &owner);
+    let mut bench = Bench::new(&[gate()], &[ready("m")]);
+    bench.wait(4000);
+    bench.asked();
+    bench.sees(&born);
+    bench.wait(3000);
+    assert_eq!(
+        bench.told(),
+        [
+            "TaintAdded n: Taint 'readiness.k8s.io/gate:NoSchedule' added by rule 'r' as the node was created"
+        ]
+    );
+    let asked = bench.asked();
+    assert!(!asked.contains(&"node n".to_owned()), "{asked:?}");
+    network(&mut bench, "n", "True");
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(
+        bench.told(),
+        ["TaintRemoved n: Taint 'readiness.k8s.io/gate:NoSchedule' removed by rule 'r'"]
+    );
+}
+
+#[test]
 fn a_node_that_comes_again_under_its_name_is_another_one() {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(1000);

@@ -27,7 +27,7 @@ fn a_taint_that_is_held_for_longer_than_a_moment_is_owned() {
         let early = registered(&unmet(), &rule).now(at(0));
         let plan = early.plan();
         assert!(!plan.writes_node(), "{name}: not yet");
-        assert!(plan.outcomes[0].adopts, "{name}: it is told at once");
+        assert!(plan.outcomes[0].adopts(), "{name}: it is told at once");
         assert_eq!(plan.recheck, Some(at(1)), "{name}");
 
         let settled = early.now(at(1));

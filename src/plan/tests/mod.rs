@@ -1,6 +1,7 @@
 //! What rules make of a node, in tables of named cases, and the laws that every plan keeps.
 
 mod adoption;
+mod birth;
 mod bootstrap;
 mod deadlines;
 mod doubts;

@@ -233,7 +233,7 @@ fn a_held_taint_that_nobody_here_added_is_adopted() {
         ("a dry run", gated(unmet()), gate("r").dry_run(), false),
     ] {
         let world = world(&node).rule(&rule);
-        assert_eq!(world.plan().outcomes[0].adopts, expected, "{name}");
+        assert_eq!(world.plan().outcomes[0].adopts(), expected, "{name}");
     }
 }
 

@@ -68,8 +68,14 @@ fn flat(object: &Value) -> BTreeSet<String> {
     lines
 }
 
-/// What `helm template` makes of these values.
+/// What `helm template` makes of these values, for an API server with every kind that the chart makes use of.
 pub async fn template(values: &[&str]) -> Result<Objects> {
+    let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+    template_for(&["--api-versions", kind], values).await
+}
+
+/// What it makes of them for an API server that these arguments are about.
+async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
     let chart = chart();
     let chart = chart.to_string_lossy();
     let mut arguments = vec![
@@ -79,6 +85,7 @@ pub async fn template(values: &[&str]) -> Result<Objects> {
         "--include-crds",
         "--namespace=nrr-system",
     ];
+    arguments.extend(server);
     for value in values {
         arguments.extend(["--set", value]);
     }
@@ -105,6 +112,7 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             &["karpenter.enabled=true"],
         ),
         ("policies", &["policy"], &["policies.enabled=true"]),
+        ("birth", &["birth"], &[]),
         (
             "flowcontrol",
             &["flowcontrol"],
@@ -125,7 +133,12 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         let mut by_kustomize = objects(&kustomize(&folder).await?)?;
         // Helm's namespace is the one it is told to install into.
         by_kustomize.remove("Namespace /nrr-system");
-        let by_helm = template(values).await?;
+        // What only some API servers have is a component, and on in the chart where the API server has it.
+        let mut values = values.to_vec();
+        if name != "birth" {
+            values.push("birth.enabled=false");
+        }
+        let by_helm = template(&values).await?;
         let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
         assert_eq!(keys(&by_helm), keys(&by_kustomize), "{name}");
         for (key, object) in &by_kustomize {
@@ -140,6 +153,14 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             );
         }
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_that_does_not_know_mutating_policies_gets_none() -> Result<()> {
+    let objects = template_for(&["--kube-version=1.35"], &[]).await?;
+    assert!(objects.keys().all(|key| !key.starts_with("Mutating")));
+    assert!(objects.contains_key("Deployment nrr-system/nrr-controller-manager"));
     Ok(())
 }
 

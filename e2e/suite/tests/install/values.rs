@@ -104,6 +104,10 @@ async fn what_is_off_is_not_rendered() -> Result<()> {
             "NetworkPolicy nrr-system/nrr-controller-manager",
         ),
         (
+            "birth.enabled=false",
+            "MutatingAdmissionPolicy /nrr-gate-at-birth",
+        ),
+        (
             "resourceQuota.enabled=false",
             "ResourceQuota nrr-system/nrr-critical-pods",
         ),

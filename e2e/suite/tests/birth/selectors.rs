@@ -1,0 +1,113 @@
+//! Which nodes a rule selects, as the policy reads selectors: as the API server's own do.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use nodegate_testbed::fixtures::node;
+use serde_json::{Value, json};
+
+use crate::{all_are_known, client, in_force, keys, tried};
+
+#[tokio::test]
+async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
+    let client = client().await?;
+    let selects = |key: &str, operator: &str, values: &[&str]| {
+        let mut requirement = json!({"key": key, "operator": operator});
+        if !values.is_empty() {
+            requirement["values"] = json!(values);
+        }
+        requirement
+    };
+    let pool = |operator: &str, values: &[&str]| selects("pool", operator, values);
+    let cases: [(&str, Value, Vec<Value>, &[&str]); 12] = [
+        ("label", json!({"pool": "gpu"}), vec![], &["gpu"]),
+        (
+            "labels",
+            json!({"pool": "gpu", "zone": "a"}),
+            vec![],
+            &["gpu"],
+        ),
+        (
+            "labels-apart",
+            json!({"pool": "gpu", "zone": "b"}),
+            vec![],
+            &[],
+        ),
+        ("label-empty", json!({"pool": ""}), vec![], &["empty"]),
+        ("in", json!({}), vec![pool("In", &["gpu", "tpu"])], &["gpu"]),
+        ("in-empty", json!({}), vec![pool("In", &[""])], &["empty"]),
+        (
+            "not-in",
+            json!({}),
+            vec![pool("NotIn", &["gpu"])],
+            &["cpu", "empty", "none"],
+        ),
+        (
+            "exists",
+            json!({}),
+            vec![pool("Exists", &[])],
+            &["cpu", "empty", "gpu"],
+        ),
+        (
+            "absent",
+            json!({}),
+            vec![pool("DoesNotExist", &[])],
+            &["none"],
+        ),
+        (
+            "two",
+            json!({}),
+            vec![pool("Exists", &[]), pool("NotIn", &["gpu", ""])],
+            &["cpu"],
+        ),
+        (
+            "both",
+            json!({"zone": "a"}),
+            vec![pool("In", &["gpu", "cpu"])],
+            &["gpu"],
+        ),
+        (
+            "a-key-with-a-prefix",
+            json!({}),
+            vec![selects("example.com/pool.name", "In", &["x_Y.z-1"])],
+            &["cpu"],
+        ),
+    ];
+    for (name, labels, mut requirements, _) in cases.clone() {
+        requirements.push(selects("test", "In", &["selectors"]));
+        in_force(&format!("selectors-{name}"), "selectors")
+            .spec(
+                "nodeSelector",
+                json!({"matchLabels": labels, "matchExpressions": requirements}),
+            )
+            .create(&client)
+            .await?;
+    }
+    all_are_known(&client, "selectors").await?;
+    for (name, labels) in [
+        ("gpu", &[("pool", "gpu"), ("zone", "a")][..]),
+        (
+            "cpu",
+            &[
+                ("pool", "cpu"),
+                ("zone", "b"),
+                ("example.com/pool.name", "x_Y.z-1"),
+            ],
+        ),
+        ("empty", &[("pool", "")]),
+        ("none", &[]),
+    ] {
+        let mut node = node(&format!("selectors-{name}")).label("test", "selectors");
+        for (key, value) in labels {
+            node = node.label(key, value);
+        }
+        let mut expected: BTreeSet<String> = cases
+            .iter()
+            .filter(|(.., nodes)| nodes.contains(&name))
+            .map(|(rule, ..)| format!("selectors-{rule}"))
+            .collect();
+        expected.insert("selectors-last".to_owned());
+        assert_eq!(keys(&tried(&client, node).await?), expected, "{name}");
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Whether the API server closes nodes as it creates them (`config/birth`): asked once at the start, for the log alone.
+//! Nothing is decided by it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tracing::{info, warn};
+
+use crate::causes::with_causes;
+
+/// The name of the policy, and of its binding.
+const NAME: &str = "nrr-gate-at-birth";
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// What it means that nodes are not gated at birth.
+const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
+
+/// What the API server says of one of the two objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Finding {
+    Installed,
+    Missing,
+    /// The API server does not know the kind.
+    Unsupported,
+    /// It cannot be told, for this reason.
+    Unknown(String),
+}
+
+/// What there is to say.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    AsItShould(String),
+    InHalves(String),
+}
+
+/// Says in the log whether nodes are gated as they are created.
+pub async fn tell(client: Client) {
+    let (policy, binding) = tokio::join!(
+        look::<MutatingAdmissionPolicy>(&client),
+        look::<MutatingAdmissionPolicyBinding>(&client),
+    );
+    match judge(&policy, &binding) {
+        Verdict::AsItShould(text) => info!("{text}"),
+        Verdict::InHalves(text) => warn!("{text}"),
+    }
+}
+
+async fn look<K>(client: &Client) -> Finding
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
+{
+    let api: Api<K> = Api::all(client.clone());
+    match tokio::time::timeout(TIMEOUT, api.get_metadata(NAME)).await {
+        Ok(Ok(_)) => Finding::Installed,
+        Ok(Err(error)) => from_error(&error),
+        Err(_) => Finding::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())),
+    }
+}
+
+fn from_error(error: &kube::Error) -> Finding {
+    match error {
+        // Where only the object is missing, the answer names it.
+        kube::Error::Api(status) if status.code == 404 => match &status.details {
+            Some(details) if details.name == NAME => Finding::Missing,
+            _ => Finding::Unsupported,
+        },
+        kube::Error::Api(status) => Finding::Unknown(status.message.clone()),
+        error => Finding::Unknown(with_causes(error)),
+    }
+}
+
+fn judge(policy: &Finding, binding: &Finding) -> Verdict {
+    use Finding::{Installed, Missing, Unknown, Unsupported};
+    let half = |there: &str, missing: &str| {
+        Verdict::InHalves(format!(
+            "{there} {NAME} is installed without its {missing}, and does nothing: {OTHERWISE}; install both with \
+             `kubectl apply -k config/birth`"
+        ))
+    };
+    match (policy, binding) {
+        (Installed, Installed) => Verdict::AsItShould(
+            "nodes are gated as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
+                .into(),
+        ),
+        (Installed, Missing) => half("MutatingAdmissionPolicy", "binding"),
+        (Missing, Installed) => half("MutatingAdmissionPolicyBinding", "policy"),
+        (Unsupported, _) | (_, Unsupported) => Verdict::AsItShould(format!(
+            "nodes are not gated as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
+        )),
+        (Unknown(why), _) | (_, Unknown(why)) => Verdict::AsItShould(format!(
+            "cannot tell whether nodes are gated as they are created: {why}"
+        )),
+        (Missing, Missing) => Verdict::AsItShould(format!(
+            "nodes are not gated as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_follows_from_what_the_api_server_says() {
+        let unknown = Finding::Unknown("forbidden".into());
+        for (policy, binding, is_warning, words) in [
+            (&Finding::Installed, &Finding::Installed, false, "are gated"),
+            (
+                &Finding::Missing,
+                &Finding::Missing,
+                false,
+                "closes the gap",
+            ),
+            (
+                &Finding::Installed,
+                &Finding::Missing,
+                true,
+                "without its binding",
+            ),
+            (
+                &Finding::Missing,
+                &Finding::Installed,
+                true,
+                "without its policy",
+            ),
+            (&Finding::Unsupported, &Finding::Unsupported, false, "1.36"),
+            (&unknown, &Finding::Missing, false, "forbidden"),
+            (&Finding::Installed, &unknown, false, "cannot tell"),
+        ] {
+            let verdict = judge(policy, binding);
+            let (Verdict::AsItShould(text) | Verdict::InHalves(text)) = &verdict;
+            assert!(text.contains(words), "{policy:?}, {binding:?}: {text}");
+            assert_eq!(
+                matches!(verdict, Verdict::InHalves(_)),
+                is_warning,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_missing_is_told_from_a_kind_that_is_not_known() {
+        let error = |code: u16, details| {
+            let status =
+                json!({ "status": "Failure", "message": "no", "code": code, "details": details });
+            let status: Status = serde_json::from_value(status).expect("a status");
+            from_error(&kube::Error::Api(status.boxed()))
+        };
+        let named = json!({ "name": NAME, "group": "admissionregistration.k8s.io" });
+        assert_eq!(error(404, named.clone()), Finding::Missing);
+        assert_eq!(error(404, json!({})), Finding::Unsupported);
+        assert_eq!(error(404, json!(null)), Finding::Unsupported);
+        assert_eq!(error(403, named), Finding::Unknown("no".into()));
+    }
+}
