@@ -95,6 +95,13 @@ impl Claims {
         out.ask(purpose, Request::ReadNode { name });
     }
 
+    /// Has no deletion go on: what is under way may end, and no further step is begun.
+    pub fn stop(&mut self) {
+        for work in self.0.values_mut() {
+            work.under_way.take_if(|(_, step)| *step != Step::Delete);
+        }
+    }
+
     /// Takes in the answer to a step of a claim's deletion. Where it has come to its end without success, answers the node
     /// that is to be evaluated again.
     pub fn answered(
@@ -112,7 +119,7 @@ impl Claims {
             (Step::Look, Ok(Answer::Node(node))) => {
                 let is_as_judged = node.clone().read();
                 let is_as_judged = is_as_judged.is_ok_and(|now| now.is_same(&deletion.node));
-                cache.update_node(*node, out.now.wall);
+                cache.update_node(*node, out.now);
                 match patch::claim_termination(claim, out.now.wall) {
                     _ if !is_as_judged => Err(RequestError::Conflict),
                     Some(patch) => {

@@ -207,6 +207,7 @@ impl Engine {
             Input::Leads => self.out.turns.heard(),
             Input::Stop => {
                 self.is_stopping = true;
+                self.claims.stop();
                 self.out.turns.try_nothing_again();
             }
         }

@@ -64,3 +64,30 @@ fn a_heartbeat_from_the_future_opens_no_node() {
     ];
     holds("heartbeat", 4_304_040_446_961_340_149, &faults);
 }
+
+#[test]
+fn what_was_missed_for_long_opens_no_node_because_it_is_shown_now() {
+    let faults = [
+        Fault::Freeze {
+            instance: 0,
+            at: ms(7000),
+            lasts: ms(102_000),
+        },
+        Fault::Partition {
+            instance: 0,
+            at: ms(105_000),
+            lasts: ms(17_000),
+        },
+    ];
+    holds("heartbeat", 11_435_966_768_514_576_978, &faults);
+}
+
+#[test]
+fn no_claim_is_deleted_by_a_process_that_was_told_to_stop() {
+    let faults = [Fault::Stop {
+        instance: 0,
+        at: ms(65_024),
+        down: ms(2000),
+    }];
+    holds("replace", 15_697_584_298_911_533_156, &faults);
+}

@@ -3,6 +3,7 @@
 mod affinity;
 mod daemon_sets;
 mod pods;
+mod sightings;
 mod sources;
 mod taints;
 

@@ -8,6 +8,7 @@ use kube::Resource;
 
 use super::Cache;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
+use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::object::{self, CsiNodeObject, DaemonSetObject, ObjectKey, PodObject, RuleObject};
 use crate::plan::Doubts;
@@ -15,12 +16,7 @@ use crate::plan::Doubts;
 impl Cache {
     /// Takes in what was read of a node. Answers what has to be read once more: a Node that was read before a patch tells
     /// nothing of it, and the answer to the patch nothing of the status.
-    pub fn take_in_node(
-        &mut self,
-        name: &Arc<str>,
-        evidence: NodeEvidence,
-        now: Timestamp,
-    ) -> Doubts {
+    pub fn take_in_node(&mut self, name: &Arc<str>, evidence: NodeEvidence, now: Now) -> Doubts {
         let mut again = Doubts::default();
         if let Some(node) = evidence.node {
             let known = self.node(name);

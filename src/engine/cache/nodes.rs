@@ -7,25 +7,26 @@ use kube::Resource;
 
 use super::{Cache, entry};
 use crate::engine::broken::Identity;
+use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::object::{self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, Taint};
 
 impl Cache {
     /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
-    /// that says over time is noted as when a watch shows it: the watch may never show just this state.
-    pub fn update_node(&mut self, object: NodeObject, now: Timestamp) {
+    /// that says over time is noted as when a watch shows it: the watch may never show just this state. Where it is another
+    /// node of that name, the known one is gone; of the other one the watch will tell.
+    pub fn update_node(&mut self, object: NodeObject, now: Now) {
         let meta = object.meta();
-        let known = self
-            .entries
-            .get(&object::name(meta))
-            .and_then(|entry| entry.node.as_ref());
-        let is_as_new = |known: &Node| {
-            // Of the same version there may be more to see: a patch answers with metadata alone.
-            meta.uid.as_deref() == Some(&*known.uid)
-                && known.version <= object::resource_version(meta)
+        let name = object::name(meta);
+        let known = self.entries.get(&name).and_then(|it| it.node.as_ref());
+        // Of the same version there may be more to see: a patch answers with metadata alone.
+        let Some(known) = known.filter(|it| it.version <= object::resource_version(meta)) else {
+            return;
         };
-        if known.is_some_and(is_as_new) {
+        if meta.uid.as_deref() == Some(&*known.uid) {
             self.see_node(object, None, now);
+        } else {
+            self.remove_node(&name);
         }
     }
 
@@ -47,7 +48,7 @@ impl Cache {
     }
 
     /// Keeps a node as it is shown, and what that says over time. `came` is when it came, if it was not there before.
-    pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Timestamp) {
+    pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
         let name = identity.key.name.clone();
         // Before the rules are known, so is not which conditions are followed.
@@ -57,6 +58,7 @@ impl Cache {
         let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
             return;
         };
+        let is_late = self.certainty.doubts(Watch::Nodes, now.monotonic);
         let classes = self.classes.len();
         let entry = entry(&mut self.entries, &name, classes);
         if entry
@@ -68,7 +70,10 @@ impl Cache {
         }
         let is_alive = entry
             .sightings
-            .see(&node, &written, self.rule_set.followed(), now);
+            .see(&node, &written, self.rule_set.followed(), now.wall);
+        if is_late {
+            entry.sightings.saw_late(now.wall);
+        }
         entry.sightings.see_kubelet(wrote);
         if let Some(baseline) = baseline {
             entry.sightings.keep(baseline);

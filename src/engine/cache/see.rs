@@ -49,7 +49,7 @@ impl Cache {
         match object {
             Object::Node(node) => {
                 let came = self.came(now);
-                self.see_node(node, came, now.wall);
+                self.see_node(node, came, now);
             }
             Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
             Object::Pod(class, pod) => self.see_pod(class, pod),

@@ -43,8 +43,8 @@ impl Engine {
             }
             Purpose::Look(name) => {
                 let answer = answer.and_then(Answer::node_evidence);
-                let read = answer
-                    .map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now.wall));
+                let read =
+                    answer.map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now));
                 if let Some(looked) = self.looks.node_answered(&name, read, &mut self.out) {
                     self.looked(&looked);
                 }
@@ -111,7 +111,7 @@ impl Engine {
             work.write.read_again();
         }
         if let Ok(node) = result {
-            self.cache.update_node(node, self.out.now.wall);
+            self.cache.update_node(node, self.out.now);
         }
         self.cache.mark(name);
     }
@@ -122,7 +122,7 @@ impl Engine {
             work.conditions.answered(name, error, &mut self.out);
         }
         if let Ok(node) = result {
-            self.cache.update_node(node, self.out.now.wall);
+            self.cache.update_node(node, self.out.now);
         }
         self.cache.mark(name);
     }

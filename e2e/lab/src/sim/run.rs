@@ -25,6 +25,8 @@ use super::time::{self, Time, ms, s};
 const RECOVERY: Time = s(25);
 /// How often an actor may act at one time.
 const ACTS: usize = 1000;
+/// How many turns there may be at one time.
+const TURNS: usize = 10_000;
 
 /// What has come of a schedule.
 #[derive(Debug, Clone)]
@@ -152,6 +154,7 @@ impl<'a> Run<'a> {
 
     fn go(&mut self) -> Result<(), Violation> {
         self.note();
+        let mut turns = 0;
         loop {
             let next = self.next();
             let end = self.calm_since() + self.scenario.settles;
@@ -162,6 +165,15 @@ impl<'a> Run<'a> {
                     survey.map_err(|defect| self.violation("the engine works", defect.0))?;
                 }
                 return self.judge(true);
+            }
+            turns = if next > self.world.cluster.now() {
+                0
+            } else {
+                turns + 1
+            };
+            if turns > TURNS {
+                let what = format!("{TURNS} turns at one time");
+                return Err(self.violation("time passes", what));
             }
             self.world.cluster.advance(next);
             self.go_wrong();

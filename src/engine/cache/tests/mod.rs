@@ -137,7 +137,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
             (|cache, node| cache.see(Seen::Put(Object::Node(node)), now(60)))
                 as fn(&mut Cache, NodeObject),
         ),
-        ("an answer", |cache, node| cache.update_node(node, at(60))),
+        ("an answer", |cache, node| cache.update_node(node, now(60))),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
         let open = Decision::Open {
@@ -161,7 +161,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
 fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows_it_late() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
     // The reporter beats, the node reboots, and an answer shows both at once.
-    cache.update_node(booted("b", 5, 12).object(), at(60));
+    cache.update_node(booted("b", 5, 12).object(), now(60));
     for late in [booted("a", 5, 11), booted("b", 5, 12)] {
         cache.see(Seen::Put(Object::Node(late.object())), now(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
@@ -227,8 +227,17 @@ fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     let mut rebooted = booted("b", 0, 12);
     let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
     cache.patched_node(answer.try_into().unwrap(), None);
-    cache.update_node(rebooted.object(), at(60));
+    cache.update_node(rebooted.object(), now(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+}
+
+#[test]
+fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gone() {
+    for (version, is_there) in [(9, true), (12, false)] {
+        let mut cache = synced(&booted("a", 0, 10), &regating());
+        cache.update_node(booted("a", 0, version).uid("another").object(), now(60));
+        assert_eq!(cache.node("n").is_some(), is_there, "{version}");
+    }
 }
 
 #[test]
@@ -246,7 +255,7 @@ fn a_look_from_before_a_patch_is_had_once_more() {
             node: Some(booted("a", 5, version).uid(uid).object()),
             ..NodeEvidence::default()
         };
-        let left = cache.take_in_node(&"n".into(), evidence, at(60));
+        let left = cache.take_in_node(&"n".into(), evidence, now(60));
         assert_eq!(left.nodes, again, "{name}");
     }
 }

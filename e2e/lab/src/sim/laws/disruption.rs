@@ -3,7 +3,8 @@
 //!
 //! In a window of length `t` that is one to begin with, `rate * t`, one more that was granted before the window and written
 //! within it (a write may be refused, and is tried again), and one for each process that took part beside the first: each
-//! begins with a token of its own.
+//! begins with a token of its own. A write arrives later than it was granted, and not each by as much: so the window counts for
+//! longer by that.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ use super::truth::Answer;
 use super::{NodeWrite, longest_age, seconds};
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
+use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::Time;
 
 /// The law.
@@ -55,7 +57,7 @@ impl Disruption {
             let window = &like_it[first..];
             let processes: BTreeSet<_> = window.iter().map(|it| it.process).collect();
             let lasts = last.at.saturating_sub(window[0].at);
-            let tokens = rate * lasts.as_secs_f64();
+            let tokens = rate * (lasts + LONGEST_FLIGHT).as_secs_f64();
             let Ok(most) = u16::try_from(1 + processes.len()) else {
                 continue;
             };

@@ -5,7 +5,7 @@
 //! | puts a taint on, or lifts it, that somebody else has put back or taken off each time | 10 times a minute: three at once, then after pauses of 5 s at first, each twice as long as the last one or a little shorter (`engine::turns::contention`) |
 //! | writes that are refused | 40 in 10 s: tries come after pauses of 50 ms at first, each twice as long, and anew for each cause |
 //! | writes that change nothing, where no other process has written the object within a minute | 5 a minute: an answer may be lost |
-//! | writes that are carried out, in all | 15 in 10 s, and two for each change by others that bears on it |
+//! | writes in all | 15 in 10 s, and two for each change by others that bears on it |
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -116,14 +116,11 @@ impl Writes {
                 write.request
             ))
         };
-        self.last.insert(who.clone(), at);
-        if write.code >= 400 {
-            let refused = count(self.refused.entry(who).or_default(), at, SHORT);
-            return match refused {
-                ..=40 => Ok(()),
-                _ => tell("more than 40 refused writes in the 10 s"),
-            };
+        if write.code >= 400 && count(self.refused.entry(who.clone()).or_default(), at, SHORT) > 40
+        {
+            return tell("more than 40 refused writes in the 10 s");
         }
+        self.last.insert(who.clone(), at);
         let is_others = |it: &(Process, Key)| it.0 != who.0 && it.1 == *key;
         let mut others = self.last.iter().filter(|(it, _)| is_others(it));
         let is_alone = others.all(|(_, last)| *last + MINUTE < at);

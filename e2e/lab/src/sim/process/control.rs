@@ -11,7 +11,7 @@ use crate::sim::law::Report;
 use crate::sim::time::{Time, s};
 
 /// How long what is under way may take to end, once a process has been told to stop.
-const STOPPING: Time = s(10);
+const STOPPING: Time = s(5);
 
 impl Process<'_> {
     /// The process dies now, and starts anew after a while. What is under way may arrive or not.

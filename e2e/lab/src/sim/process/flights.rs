@@ -11,6 +11,8 @@ use crate::sim::transport::{carry, is_of_status, is_write, target};
 
 /// How long a request may take.
 pub(super) const DEADLINE: Time = s(10);
+/// How long a request or an answer takes at most, while nothing goes wrong.
+pub const LONGEST_FLIGHT: Time = s(1);
 /// How many of a hundred requests a storm hits.
 pub(super) const STORM: usize = 85;
 
@@ -205,7 +207,7 @@ impl Process<'_> {
 
     pub(super) fn latency(&mut self) -> Time {
         match self.rng.below(50) {
-            0 => self.rng.between(ms(100), s(1)),
+            0 => self.rng.between(ms(100), LONGEST_FLIGHT),
             _ => self.rng.between(ms(1), ms(15)),
         }
     }

@@ -28,6 +28,7 @@ use super::rng::Rng;
 use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
 use super::watches::Feed;
+pub use flights::LONGEST_FLIGHT;
 use flights::{DEADLINE, Flight, Stage};
 pub use world::World;
 
@@ -165,8 +166,10 @@ impl<'a> Process<'a> {
                 let wake = machine.next_wake().map(|wake| self.clocks.when(wake));
                 let wake = wake.map(|wake| wake.max(self.asked_at + ms(1)));
                 let input = (!self.inputs.is_empty()).then_some(Time::ZERO);
-                let term = self.standing.term.map(|term| self.clocks.when(term.ends()));
                 let stop = self.stopping.map(|(until, _)| until);
+                // Who is about to end takes no part in the election any more.
+                let term = self.standing.term.as_ref().filter(|_| stop.is_none());
+                let term = term.map(|term| self.clocks.when(term.ends()));
                 let others = [feeds, wake, input, term, stop, Some(self.attempt_at)];
                 others.into_iter().flatten().min()
             }
