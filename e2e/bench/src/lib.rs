@@ -6,6 +6,7 @@
 //! limit     how fast the client itself makes the writes that the controller has to make
 //! gates     the phases around a rule that waits for a reported condition
 //! critical  the phases around rules that wait for critical components
+//! birth     the phase that counts what is bound before a gate is there, in clusters of its own
 //! world     the nodes, `DaemonSet`s, pods and rules
 //! churn     unrelated writes
 //! load      the client's own writes
@@ -22,6 +23,7 @@
 //! plots     which charts there are
 //! ```
 
+mod birth;
 mod chart;
 mod churn;
 mod critical;
@@ -45,6 +47,6 @@ mod world;
 pub use plan::{Phase, Plan};
 pub use plots::plots;
 pub use report::markdown;
-pub use results::Results;
+pub use results::{Births, Results};
 pub use run::run;
 pub use subject::Recipe;

@@ -29,11 +29,13 @@ pub enum Phase {
     Joins,
     /// A critical `DaemonSet`'s pods are replaced node by node, under a continuous rule
     Rollout,
+    /// Nodes join among pending pods, with a scheduler: which are bound before the gate is there
+    Birth,
 }
 
 impl Phase {
     /// All of them, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Gate,
         Self::Release,
         Self::Delete,
@@ -44,6 +46,7 @@ impl Phase {
         Self::CatchUp,
         Self::Joins,
         Self::Rollout,
+        Self::Birth,
     ];
 
     /// Whether it goes as fast as writes can be made, and is compared with how fast that is.
@@ -66,6 +69,7 @@ impl Phase {
             Self::Delete => "delete",
             Self::Joins => "joins",
             Self::Rollout => "rollout",
+            Self::Birth => "birth",
         }
     }
 
@@ -98,6 +102,9 @@ impl Phase {
             Self::Rollout => {
                 "a critical DaemonSet's pods are replaced, some nodes at a time: from the pod's end to the taint, and from \
                  the new pod's Ready to the taint's end"
+            }
+            Self::Birth => {
+                "nodes join among pending pods: how many are bound to a node before its gate is there"
             }
         }
     }

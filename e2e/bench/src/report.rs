@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::measure::{Latencies, number};
 use crate::plan::Phase;
-use crate::results::{Outcome, Results, Run};
+use crate::results::{Births, Early, Outcome, Results, Run};
 use crate::targets::{TARGETS, conditions, events, precise, taints};
 
 /// A line for the screen.
@@ -47,7 +47,7 @@ pub fn markdown(results: &Results) -> String {
     );
     page.push_str(&overview(results));
     page.push_str(&targets(results));
-    for run in &results.runs {
+    for run in results.runs.iter().filter(|run| !run.outcomes.is_empty()) {
         page.push_str(&details(run));
     }
     page
@@ -99,6 +99,31 @@ fn overview(results: &Results) -> String {
         let share = 100.0 * outcome.cpu / outcome.wall;
         Some(format!("{share:.3} % of a core, {}", outcome.writes()))
     });
+    for (who, early) in [
+        (
+            "by the controller alone",
+            (|births| births.by_controller) as fn(&Births) -> Early,
+        ),
+        ("at birth, controller running", |births| births.by_both),
+        ("at birth, no controller", |births| births.by_policy),
+    ] {
+        row(
+            &format!("birth: pods bound before the gate, nodes closed {who}"),
+            &|run| {
+                let births = run.births.as_ref()?;
+                let early = early(births);
+                let pods = count(births.pods);
+                Some(match early.pods {
+                    0 => format!("0 of {pods}"),
+                    bound => format!(
+                        "{} of {pods}, on {} nodes",
+                        count(bound),
+                        count(early.nodes)
+                    ),
+                })
+            },
+        );
+    }
     row("CPU for each taint change, gate and release", &|run| {
         let outcomes = [run.outcome(Phase::Gate)?, run.outcome(Phase::Release)?];
         let [cpu, changes] = [

@@ -30,6 +30,41 @@ pub struct Run {
     pub at_once: usize,
     /// The phases, in order.
     pub outcomes: Vec<Outcome>,
+    /// What was bound before a gate was there, where that was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub births: Option<Births>,
+}
+
+/// Pods that were bound to nodes which were to be closed, by who closes nodes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Births {
+    /// How many nodes joined.
+    pub nodes: usize,
+    /// How many pods were waiting.
+    pub pods: usize,
+    /// The controller alone.
+    pub by_controller: Early,
+    /// The API server as it creates them, and the controller runs.
+    pub by_both: Early,
+    /// The API server, and no controller runs.
+    pub by_policy: Early,
+}
+
+/// What was bound too early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Early {
+    /// Pods.
+    pub pods: usize,
+    /// Nodes that they are on.
+    pub nodes: usize,
+}
+
+impl Births {
+    /// How many pods got onto nodes that the API server closed.
+    #[must_use]
+    pub fn despite_the_policy(&self) -> usize {
+        self.by_both.pods.max(self.by_policy.pods)
+    }
 }
 
 impl Run {

@@ -9,6 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::time::{Instant, sleep};
 
+use crate::birth;
 use crate::limit::Limiter;
 use crate::load::{self, AT_ONCE};
 use crate::measure::Latencies;
@@ -89,6 +90,30 @@ pub(crate) enum State {
 /// When something cannot be measured: the control plane does not come up, the controller ends. A controller that is
 /// slow or wrong is no error.
 pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
+    // It has clusters of its own, with a scheduler.
+    let (births, phases): (Vec<Phase>, Vec<Phase>) = plan
+        .phases
+        .iter()
+        .partition(|phase| **phase == Phase::Birth);
+    let plan = &Plan {
+        phases,
+        ..plan.clone()
+    };
+    let mut run = in_one_cluster(plan, recipe, nodes, &tell).await?;
+    if !births.is_empty() {
+        let births = birth::measure(plan, recipe, nodes).await?;
+        tell(&format!("birth: {births:?}"));
+        run.births = Some(births);
+    }
+    Ok(run)
+}
+
+async fn in_one_cluster(
+    plan: &Plan,
+    recipe: &Recipe,
+    nodes: usize,
+    tell: impl Fn(&str),
+) -> Result<Run> {
     let options = Options {
         audit: true,
         audited_user: Some(CONTROLLER),
@@ -102,6 +127,15 @@ pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)
     let kubernetes = version
         .context("asking for the API server's version")?
         .git_version;
+    if plan.phases.is_empty() {
+        return Ok(Run {
+            nodes,
+            kubernetes,
+            at_once: 0,
+            outcomes: Vec::new(),
+            births: None,
+        });
+    }
     let view = View::open(&client);
     let begun = Instant::now();
     let world = World::create(&client, nodes).await?;
@@ -145,6 +179,7 @@ pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)
         kubernetes,
         at_once: bench.at_once,
         outcomes,
+        births: None,
     })
 }
 
@@ -211,6 +246,8 @@ impl Bench<'_> {
             Phase::Delete => self.delete().await,
             Phase::Joins => self.joins().await,
             Phase::Rollout => self.rollout().await,
+            // It has clusters of its own.
+            Phase::Birth => Ok(Seen::default()),
         };
         let seen = seen.with_context(|| format!("measuring {}", phase.name()))?;
         let rule = rules(&self.client)
@@ -255,7 +292,7 @@ impl Bench<'_> {
             Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
                 self.bring(State::Gated).await
             }
-            Phase::Joins | Phase::Rollout => {
+            Phase::Joins | Phase::Rollout | Phase::Birth => {
                 self.remove_rule().await?;
                 phase.gate().rule().create(&self.client).await?;
                 Ok(())

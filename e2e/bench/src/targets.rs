@@ -33,7 +33,7 @@ impl Target {
 const OVER_LIMIT: f64 = 1.3;
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target {
         what: "gate, times its limit: at most 1.3",
         judge: |run| at_most(OVER_LIMIT, over_limit(run, Phase::Gate)?),
@@ -99,6 +99,10 @@ pub const TARGETS: [Target; 14] = [
     Target {
         what: "rule object in KiB: at most 64",
         judge: |run| at_most(64.0, run.rule_size()?),
+    },
+    Target {
+        what: "pods bound before the gate of a node that is closed at birth: 0",
+        judge: |run| at_most(0.0, number(run.births.as_ref()?.despite_the_policy())),
     },
 ];
 
@@ -172,6 +176,7 @@ mod tests {
                 rule_bytes: None,
                 faults: Vec::new(),
             }],
+            births: None,
         }
     }
 

@@ -1,14 +1,15 @@
 //! The benchmark itself, on a handful of nodes: that it measures, not what comes out.
 
 use anyhow::Result;
-use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, plots, run};
+use nodegate_bench::{Births, Phase, Plan, Recipe, Results, markdown, plots, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
     let recipe = Recipe::new(None)?;
     // Churn is only right on a machine that keeps up with it.
     let phases = Phase::ALL.into_iter();
-    let phases: Vec<Phase> = phases.filter(|phase| *phase != Phase::Churn).collect();
+    let phases = phases.filter(|phase| ![Phase::Churn, Phase::Birth].contains(phase));
+    let phases: Vec<Phase> = phases.collect();
     let plan = Plan {
         flips: 4,
         joins: 3,
@@ -31,6 +32,29 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
     };
     assert!(markdown(&results).contains("| gate | 5 |"));
     assert_eq!(plots(&results).len(), 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_pod_is_bound_before_the_gate_of_a_node_that_is_closed_at_birth() -> Result<()> {
+    let recipe = Recipe::new(None)?;
+    let run = run(&Plan::quick(vec![Phase::Birth]), &recipe, 50, |_| {}).await?;
+    let births = run.births.as_ref();
+    assert_eq!(
+        births.map(Births::despite_the_policy),
+        Some(0),
+        "{births:?}"
+    );
+    let results = Results {
+        controller: recipe.name(),
+        machine: "here".to_owned(),
+        runs: vec![run],
+    };
+    let page = markdown(&results);
+    assert!(
+        page.contains("nodes closed at birth, no controller | 0 of 100 |"),
+        "{page}"
+    );
     Ok(())
 }
 

@@ -31,6 +31,8 @@ pub struct Server {
     /// The changes since, each with a revision of its own, in their order.
     log: VecDeque<Change>,
     uids: Uids,
+    /// What admission does to a node that is created.
+    admission: Option<fn(&Self, &mut Value)>,
 }
 
 impl Server {
@@ -44,7 +46,13 @@ impl Server {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             uids: Uids::new(seed),
+            admission: None,
         }
+    }
+
+    /// Has every node that is created from now on changed like this.
+    pub fn admit_nodes_by(&mut self, admission: fn(&Self, &mut Value)) {
+        self.admission = Some(admission);
     }
 
     /// The revision of the last change.
@@ -173,9 +181,12 @@ impl Server {
         }))
     }
 
-    fn create(&mut self, key: &Key, object: Value, now: Timestamp) -> Answer {
+    fn create(&mut self, key: &Key, mut object: Value, now: Timestamp) -> Answer {
         if !key.namespace.is_empty() && !self.namespaces.contains(&key.namespace) {
             return Err(Refusal::no_namespace(key));
+        }
+        if let Some(admission) = self.admission.filter(|_| key.kind == Kind::Node) {
+            admission(self, &mut object);
         }
         let object = write::created(key, object, &self.uids.next(), now)?;
         if self.objects.contains_key(key) {

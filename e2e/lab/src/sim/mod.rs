@@ -6,6 +6,7 @@
 //! rng         chance out of a seed
 //! settings    what the instances of Nodegate are set to
 //! cluster     the API server, and a log of all that has happened to it
+//! birth       the API server closes nodes as it creates them
 //! actor       those who act in the cluster beside Nodegate: what they have in common
 //! actors      the actors
 //! machine     what a process runs: the engine
@@ -27,6 +28,7 @@
 
 pub mod actor;
 pub mod actors;
+mod birth;
 pub mod cluster;
 pub mod defect;
 mod election;

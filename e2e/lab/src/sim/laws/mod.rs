@@ -32,7 +32,7 @@ mod forgery;
 mod leadership;
 mod lifts;
 mod placement;
-mod rule;
+pub(super) mod rule;
 #[cfg(test)]
 mod testing;
 mod truth;

@@ -23,6 +23,20 @@ pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     same("nodes that have been closed", &gated.len(), &nodes)
 }
 
+/// So many nodes have been created, each of them closed by this key.
+///
+/// # Errors
+/// When it is another number, or one was open.
+pub fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
+    let born = cluster.changes().iter().filter(|it| is_node(it));
+    let born = born.filter(|change| change.before.is_none());
+    let born: Vec<bool> = born
+        .filter_map(|change| change.after.as_ref())
+        .map(|node| has_taint(node, key))
+        .collect();
+    same("nodes born closed", &born, &vec![true; nodes])
+}
+
 /// Nodegate has put this taint on so many times.
 ///
 /// # Errors

@@ -2,14 +2,16 @@
 
 use serde_json::json;
 
-use super::ends::{closed, gated, put_on};
+use super::ends::{born_closed, closed, gated, put_on};
 use super::objects::{COMPONENTS_READY, GATE, READY, daemon_set, place, rule};
 use super::{Base, booting, joining, with, workload};
 use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Kubelets, Operator, Order, Reporter, Which};
+use crate::sim::actors::{Deed, Kubelets, Operator, Order, Reporter, Which};
+use crate::sim::birth::gate_at_birth;
 use crate::sim::time::s;
 
 const CILIUM: &str = "node.cilium.io/agent-not-ready";
+const ALWAYS: &str = "readiness.k8s.io/always";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
@@ -58,6 +60,29 @@ pub(super) const ALL: &[Base] = &[
             gated(cluster, GATE, 4)?;
             put_on(cluster, GATE, 0)?;
             closed(cluster, GATE, &["n-2"])
+        },
+    ),
+    Base::new(
+        "birth",
+        "the API server closes nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
+        s(60),
+        |cluster, _| {
+            gate_at_birth(cluster.server_mut());
+            place(cluster, rule("network").object());
+            let always = rule("always").continuous().taint(ALWAYS, "NoSchedule");
+            place(cluster, always.object());
+            let reporter = Reporter::new(READY).ails("n-2");
+            let [scheduler, workload] = workload(4);
+            let kubelets = joining(4).then(s(30), "n-1", Deed::Replace(s(3)));
+            with(kubelets, [scheduler, workload, Box::new(reporter)])
+        },
+        |cluster| {
+            for key in [GATE, ALWAYS] {
+                born_closed(cluster, key, 5)?;
+                put_on(cluster, key, 0)?;
+                closed(cluster, key, &["n-2"])?;
+            }
+            Ok(())
         },
     ),
     Base::new(

@@ -1,0 +1,46 @@
+//! The admission policy of `config/birth`, as the model's API server has it: rules close nodes as they are created.
+
+use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use serde_json::{Value, json};
+
+use super::laws::rule::Rule;
+use crate::{Kind, Server};
+
+/// Has this API server close nodes at birth.
+pub fn gate_at_birth(server: &mut Server) {
+    server.admit_nodes_by(|server, node| {
+        let rules = server.objects(Kind::NodeReadinessRule);
+        for rule in rules.filter_map(|(_, object)| Rule::read(object)) {
+            if rule.is_live() && rule.adds() && rule.has_finalizer && rule.selects(node) {
+                close(node, &rule);
+            }
+        }
+    });
+}
+
+fn close(node: &mut Value, rule: &Rule) {
+    let annotations = &node["metadata"]["annotations"];
+    let completed = [&rule.uid, &rule.name]
+        .map(|id| annotations.get(format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")));
+    let is_completed =
+        rule.is_bootstrap() && !rule.spec.regate_on_reboot && completed.iter().any(Option::is_some);
+    let taint = rule.taint();
+    if is_completed || taint.is_on(node) {
+        return;
+    }
+    let put_on = json!({"key": taint.key, "effect": taint.effect});
+    match node["spec"]["taints"].as_array_mut() {
+        Some(taints) => taints.push(put_on),
+        None => node["spec"]["taints"] = json!([put_on]),
+    }
+    let mut owner = json!({
+        "rule-name": rule.name,
+        "taint-key": taint.key,
+        "taint-effect": taint.effect,
+    });
+    if !rule.is_bootstrap() {
+        owner["joining"] = json!(true);
+    }
+    let key = format!("{TAINT_ADDED_BY_PREFIX}{}", rule.uid);
+    node["metadata"]["annotations"][key] = json!(owner.to_string());
+}
