@@ -19,7 +19,7 @@ fn said(status: &str) -> NodeBuilder {
 }
 
 fn published(bench: &Bench) -> Value {
-    let conditions = bench.nodes["n"]["status"]["conditions"].as_array();
+    let conditions = bench.node("n")["status"]["conditions"].as_array();
     let published = conditions.into_iter().flatten();
     published
         .map(|it| json!([it["type"], it["status"]]))

@@ -3,41 +3,47 @@
 //! What it does to nodes whatever goes wrong is the laboratory's to try. These are about what the laboratory has no law for:
 //! what is told and counted, what rules' statuses say, and in which order things are written.
 
+mod claims;
+mod cluster;
 mod conditions;
 mod nodes;
 mod rules;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use json_patch::PatchOperation;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::io::{Answer, Count, Effect, Input, Now, Object, Request, Seen};
+use super::io::{Answer, Count, Effect, Input, Now, Request, RequestId, Seen};
 use super::kind::Watch;
 use super::{Engine, RequestError, Settings, Survey};
 use crate::config::Config;
 use crate::guard::Limits;
-use crate::object::MetadataObject;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};
+use cluster::{Cluster, object};
 
 /// What a request is refused with, if it is.
 type Refusal = fn(&Request) -> Option<RequestError>;
 
 /// An engine that leads and has seen everything, and what comes of what it asks for: each request is carried out at once,
-/// unless it is refused.
+/// unless it is refused or held up.
 struct Bench {
     engine: Engine,
     now: Now,
     began: Instant,
-    nodes: BTreeMap<String, Value>,
-    rules: BTreeMap<String, Value>,
-    version: u64,
+    cluster: Cluster,
     refusal: Refusal,
     /// How many requests have been refused.
     refused: usize,
+    /// Which requests are not answered before [`Bench::answers`].
+    held_up: fn(&Request) -> bool,
+    /// Those that have been held up.
+    pending: Vec<(RequestId, Request)>,
+    watches: Vec<Watch>,
+    /// The watches that do not show any more that they live.
+    silent: Vec<Watch>,
     confirmation: u64,
+    /// How often everything was to be confirmed.
+    confirmations: usize,
     /// What was asked for, each with what it is about.
     asked: Vec<String>,
     /// What was told, each as its reason, what it is about, and what it says.
@@ -45,26 +51,18 @@ struct Bench {
     counted: Vec<Count>,
 }
 
-fn decode<T: DeserializeOwned>(json: &Value) -> T {
-    serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
-}
-
-/// Merges the conditions of a strategic merge patch.
-fn merge(conditions: &mut Vec<Value>, patch: &Value) {
-    for condition in patch["status"]["conditions"].as_array().unwrap() {
-        conditions.retain(|it| it["type"] != condition["type"]);
-        if condition["$patch"] != "delete" {
-            conditions.push(condition.clone());
-        }
+/// What these tests are configured with.
+fn settings() -> Settings {
+    Settings {
+        classes: Config::default().classes().unwrap(),
+        passing_taints: Vec::new(),
+        publish_conditions: true,
+        enable_karpenter: false,
+        concurrency: 64,
+        rate: None,
+        status_node_limit: 10,
+        disruption_limits: Limits::default(),
     }
-}
-
-/// Carries a patch out, whatever it tests.
-fn carry_out(object: &mut Value, mut patch: json_patch::Patch) {
-    patch
-        .0
-        .retain(|operation| !matches!(operation, PatchOperation::Test(_)));
-    json_patch::patch(object, &patch).unwrap();
 }
 
 impl Bench {
@@ -75,109 +73,107 @@ impl Bench {
 
     /// The same, where requests are refused from the start.
     fn refusing(rules: &[RuleBuilder], nodes: &[NodeBuilder], refusal: Refusal) -> Self {
+        let mut bench = Self::of(settings());
+        bench.refusal = refusal;
+        bench.begin(rules, nodes);
+        bench
+    }
+
+    /// An engine with these settings, which has seen nothing yet.
+    fn of(settings: Settings) -> Self {
         let now = Now {
             wall: at(100),
             monotonic: Instant::now(),
         };
-        let settings = Settings {
-            classes: Config::default().classes().unwrap(),
-            passing_taints: Vec::new(),
-            publish_conditions: true,
-            enable_karpenter: false,
-            concurrency: 64,
-            rate: None,
-            status_node_limit: 10,
-            disruption_limits: Limits::default(),
-        };
-        let mut bench = Self {
+        let watched = |watch: &Watch| settings.enable_karpenter || !watch.is_optional();
+        Self {
+            watches: Watch::KINDS.into_iter().filter(watched).collect(),
             engine: Engine::new(settings, now),
             now,
             began: now.monotonic,
-            nodes: BTreeMap::new(),
-            rules: BTreeMap::new(),
-            version: 0,
-            refusal,
+            cluster: Cluster::default(),
+            refusal: |_| None,
             refused: 0,
+            held_up: |_| false,
+            pending: Vec::new(),
+            silent: Vec::new(),
             confirmation: 0,
+            confirmations: 0,
             asked: Vec::new(),
             told: Vec::new(),
             counted: Vec::new(),
-        };
+        }
+    }
+
+    /// It leads, and every watch shows all there is.
+    fn begin(&mut self, rules: &[RuleBuilder], nodes: &[NodeBuilder]) {
+        let rules = rules
+            .iter()
+            .map(|it| (Watch::Rules, it.clone().json().clone()));
+        let nodes = nodes
+            .iter()
+            .map(|it| (Watch::Nodes, it.clone().json().clone()));
+        for (watch, object) in rules.chain(nodes) {
+            self.cluster.put(watch, object);
+        }
         let mut inputs = vec![Input::Leads];
-        inputs.extend(Self::watches().map(Seen::Listing).map(Input::Seen));
-        for rule in rules {
-            inputs.push(bench.put_rule(rule));
-        }
-        for node in nodes {
-            inputs.push(bench.put_node(node));
-        }
-        inputs.extend(Self::watches().map(Seen::Synced).map(Input::Seen));
-        inputs.extend(bench.confirmed());
-        bench.take(inputs);
-        bench
+        inputs.extend(self.listed());
+        self.take(inputs);
     }
 
-    fn watches() -> impl Iterator<Item = Watch> {
-        [
-            Watch::Nodes,
-            Watch::CsiNodes,
-            Watch::Rules,
-            Watch::Pods(0),
-            Watch::DaemonSets(0),
-        ]
-        .into_iter()
+    /// Every watch shows all there is.
+    fn listed(&self) -> Vec<Input> {
+        let watches = || self.watches.iter().copied();
+        let all = watches().flat_map(|watch| {
+            let objects = self.cluster.all(watch);
+            objects.map(move |json| Seen::Put(object(watch, json)))
+        });
+        let seen = watches().map(Seen::Listing).chain(all);
+        let seen = seen.chain(watches().map(Seen::Synced));
+        seen.map(Input::Seen).chain(self.confirmed()).collect()
     }
 
-    fn put_rule(&mut self, rule: &RuleBuilder) -> Input {
-        let mut json = rule.clone().json().clone();
-        let name = json["metadata"]["name"].as_str().unwrap().to_owned();
-        if let Some(known) = self.rules.get(&name) {
+    /// The watch shows this state of an object.
+    fn shows(&mut self, watch: Watch, mut json: Value) {
+        let name = json["metadata"]["name"].as_str().unwrap();
+        if let Some(known) = self
+            .cluster
+            .get(watch, name)
+            .filter(|_| watch == Watch::Rules)
+        {
             json["status"] = known["status"].clone();
         }
-        let json = self.versioned(json);
-        self.rules.insert(name.clone(), json);
-        Input::Seen(Seen::Put(Object::Rule(decode(&self.rules[&name]))))
+        let json = self.cluster.put(watch, json);
+        let seen = Seen::Put(object(watch, json));
+        self.take(vec![Input::Seen(seen)]);
     }
 
-    fn put_node(&mut self, node: &NodeBuilder) -> Input {
-        let json = node.clone().json().clone();
-        let name = json["metadata"]["name"].as_str().unwrap().to_owned();
-        let json = self.versioned(json);
-        self.nodes.insert(name.clone(), json);
-        Input::Seen(Seen::Put(Object::Node(decode(&self.nodes[&name]))))
-    }
-
-    fn versioned(&mut self, mut object: Value) -> Value {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        object
+    /// The watch shows that an object is gone.
+    fn shows_gone(&mut self, watch: Watch, name: &str) {
+        let json = self.cluster.remove(watch, name);
+        self.take(vec![Input::Seen(Seen::Gone(object(watch, &json)))]);
     }
 
     /// The watch shows this state of a node.
     fn sees(&mut self, node: &NodeBuilder) {
-        let input = self.put_node(node);
-        self.take(vec![input]);
+        self.shows(Watch::Nodes, node.clone().json().clone());
     }
 
     /// The watch shows that a node is gone.
     fn gone(&mut self, name: &str) {
-        let node = self.nodes.remove(name).unwrap();
-        self.take(vec![Input::Seen(Seen::Gone(Object::Node(decode(&node))))]);
+        self.shows_gone(Watch::Nodes, name);
     }
 
     /// The watch shows this state of a rule.
     fn sees_rule(&mut self, rule: &RuleBuilder) {
-        let input = self.put_rule(rule);
-        self.take(vec![input]);
+        self.shows(Watch::Rules, rule.clone().json().clone());
     }
 
     /// Somebody else changes a node.
     fn change(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
-        let mut node = self.nodes[name].clone();
+        let mut node = self.node(name).clone();
         change(&mut node);
-        let node = self.versioned(node);
-        self.nodes.insert(name.to_owned(), node.clone());
-        self.take(vec![Input::Seen(Seen::Put(Object::Node(decode(&node))))]);
+        self.shows(Watch::Nodes, node);
     }
 
     /// Time passes, in which the watches go on to show that nothing else happens.
@@ -198,8 +194,9 @@ impl Bench {
     }
 
     fn confirmed(&self) -> Vec<Input> {
-        Self::watches()
-            .map(|watch| Input::Seen(Seen::Confirmed(watch, self.confirmation)))
+        let watches = self.watches.iter().filter(|it| !self.silent.contains(it));
+        watches
+            .map(|watch| Input::Seen(Seen::Confirmed(*watch, self.confirmation)))
             .collect()
     }
 
@@ -208,12 +205,16 @@ impl Bench {
             let effects = self.engine.take(inputs.drain(..), self.now);
             for effect in effects {
                 match effect {
+                    Effect::Request(id, request) if (self.held_up)(&request) => {
+                        self.pending.push((id, request));
+                    }
                     Effect::Request(id, request) => {
                         let answer = self.answer(request);
                         inputs.push(Input::Answered(id, answer));
                     }
                     Effect::Confirm(number) => {
                         self.confirmation = number;
+                        self.confirmations += 1;
                         inputs.extend(self.confirmed());
                     }
                     Effect::Count(count) => self.counted.push(count),
@@ -225,62 +226,35 @@ impl Bench {
         }
     }
 
+    /// The watch shows an object as it is.
+    fn catches_up(&mut self, watch: Watch, name: &str) {
+        let json = self.cluster.get(watch, name).unwrap();
+        self.take(vec![Input::Seen(Seen::Put(object(watch, json)))]);
+    }
+
+    /// What is held up is answered now.
+    fn answers(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        let answered = pending
+            .into_iter()
+            .map(|(id, request)| Input::Answered(id, self.answer(request)))
+            .collect();
+        self.take(answered);
+    }
+
     fn answer(&mut self, request: Request) -> Result<Answer, RequestError> {
         if let Some(error) = (self.refusal)(&request) {
             self.refused += 1;
             return Err(error);
         }
-        match request {
-            Request::PatchNode { name, patch } => {
-                self.asked.push(format!("node {name}"));
-                let mut node = self.nodes[&*name].clone();
-                if node["spec"].is_null() {
-                    node["spec"] = json!({});
-                }
-                carry_out(&mut node, patch);
-                let node = self.versioned(node);
-                let metadata = decode::<MetadataObject>(&node).try_into().unwrap();
-                self.nodes.insert(name.to_string(), node);
-                Ok(Answer::NodeMetadata(metadata))
-            }
-            Request::PatchNodeStatus { name, patch } => {
-                self.asked.push(format!("conditions of {name}"));
-                let mut node = self.nodes[&*name].clone();
-                if node["status"]["conditions"].is_null() {
-                    node["status"]["conditions"] = json!([]);
-                }
-                merge(node["status"]["conditions"].as_array_mut().unwrap(), &patch);
-                let node = self.versioned(node);
-                self.nodes.insert(name.to_string(), node.clone());
-                Ok(Answer::Node(Box::new(decode(&node))))
-            }
-            Request::ReadNode { name } => {
-                self.asked.push(format!("read {name}"));
-                Ok(Answer::Node(Box::new(decode(&self.nodes[&*name]))))
-            }
-            Request::PatchRule { name, patch } => {
-                self.asked.push(format!("rule {name}"));
-                let mut rule = self.rules[&*name].clone();
-                carry_out(&mut rule, patch);
-                let rule = self.versioned(rule);
-                self.rules.insert(name.to_string(), rule.clone());
-                Ok(Answer::Rule(Box::new(decode(&rule))))
-            }
-            Request::PatchRuleStatus { name, patch } => {
-                self.asked.push(format!("status of {name}"));
-                let mut rule = self.rules[&*name].clone();
-                carry_out(&mut rule, patch);
-                let rule = self.versioned(rule);
-                self.rules.insert(name.to_string(), rule);
-                Ok(Answer::Version(self.version))
-            }
-            Request::PostEvent { notice, .. } => {
-                let (reason, name) = (notice.topic.reason, &notice.about.name);
-                self.told.push(format!("{reason} {name}: {}", notice.note));
-                Ok(Answer::Done)
-            }
-            other => panic!("nothing here asks for {other:?}"),
+        if let Request::PostEvent { notice, .. } = &request {
+            let (reason, name) = (notice.topic.reason, &notice.about.name);
+            self.told.push(format!("{reason} {name}: {}", notice.note));
+            return Ok(Answer::Done);
         }
+        let (asked, answer) = self.cluster.answer(request);
+        self.asked.push(asked);
+        answer
     }
 
     /// What has been told since this was asked last.
@@ -314,13 +288,21 @@ impl Bench {
 
     /// The keys of a node's taints.
     fn taints(&self, node: &str) -> Vec<&str> {
-        let taints = self.nodes[node]["spec"]["taints"].as_array();
+        let taints = self.node(node)["spec"]["taints"].as_array();
         let keys = taints.into_iter().flatten();
         keys.map(|taint| taint["key"].as_str().unwrap()).collect()
     }
 
+    fn node(&self, name: &str) -> &Value {
+        self.cluster.get(Watch::Nodes, name).unwrap()
+    }
+
+    fn rule(&self, name: &str) -> &Value {
+        self.cluster.get(Watch::Rules, name).unwrap()
+    }
+
     fn status(&self, rule: &str) -> &Value {
-        &self.rules[rule]["status"]
+        &self.rule(rule)["status"]
     }
 
     fn survey(&self) -> Survey {

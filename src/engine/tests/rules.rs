@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Bench;
 use crate::engine::io::{Input, Object, Seen};
+use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -29,7 +30,7 @@ fn a_rule_is_gone_once_its_nodes_are_clean() {
     bench.sees_rule(&gate().deleting());
     assert_eq!(bench.asked(), ["node n", "rule r"]);
     assert_eq!(bench.taints("n"), [""; 0]);
-    assert_eq!(bench.rules["r"]["metadata"]["finalizers"], Value::Null);
+    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
     bench.wait(3000);
     assert_eq!(bench.asked(), [""; 0]);
 }
@@ -59,7 +60,9 @@ fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_ofte
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(3000);
     let overwrite = |bench: &mut Bench| {
-        bench.rules.get_mut("r").unwrap()["status"]["heldNodes"] = json!(7);
+        let mut rule = bench.rule("r").clone();
+        rule["status"]["heldNodes"] = json!(7);
+        bench.cluster.put(Watch::Rules, rule);
         bench.sees_rule(&gate());
     };
     overwrite(&mut bench);

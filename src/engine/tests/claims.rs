@@ -1,0 +1,485 @@
+//! What becomes of nodes that are not ready in time where Karpenter made them.
+
+use serde_json::{Value, json};
+
+use super::{Bench, settings};
+use crate::engine::RequestError;
+use crate::engine::io::Request;
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+
+const POOL: &str = "karpenter.sh/nodepool";
+const TTL: &str = "nodegate.dev/readiness-ttl";
+/// When the time of nodes that are there from the beginning is up, in milliseconds after that.
+const OVERDUE: u64 = 60_000;
+
+fn deleting() -> RuleBuilder {
+    repairing("DeleteNodeClaim")
+}
+
+fn repairing(action: &str) -> RuleBuilder {
+    rule("r").waits_for("Net").bootstrap_only().spec(&format!(
+        "repair: {{readinessTTL: 1m, action: {action}, maxUnhealthy: 100%}}"
+    ))
+}
+
+/// A claim that has become the node.
+fn claim_of(node: &str) -> Value {
+    json!({
+        "metadata": {"name": format!("{node}-claim"), "uid": format!("{node}-claim-uid")},
+        "status": {"nodeName": node},
+    })
+}
+
+/// An engine that knows Karpenter's objects too: a claim for each of these nodes.
+fn bench_of(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
+    let mut karpenter = settings();
+    karpenter.enable_karpenter = true;
+    let mut bench = Bench::of(karpenter);
+    for node in nodes {
+        let name = node.clone().json()["metadata"]["name"].clone();
+        let claim = claim_of(name.as_str().unwrap());
+        bench.cluster.put(Watch::NodeClaims, claim);
+    }
+    bench.begin(rules, nodes);
+    bench
+}
+
+/// The same just before the nodes' time is up, with nothing of what came before.
+fn late(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
+    let mut bench = bench_of(rules, nodes);
+    bench.wait(OVERDUE - 1000);
+    forget(&mut bench);
+    bench
+}
+
+fn forget(bench: &mut Bench) {
+    bench.asked();
+    bench.told();
+    bench.counted();
+}
+
+fn deletions(bench: &mut Bench) -> usize {
+    let asked = bench.asked();
+    asked.iter().filter(|it| it.starts_with("delete")).count()
+}
+
+#[test]
+fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.wait(2000);
+    assert_eq!(bench.asked(), ["read n", "hurry n-claim", "delete n-claim"]);
+    assert_eq!(
+        bench.told(),
+        [
+            "NodeClaimDeleted n: NodeClaim 'n-claim' deleted by rule 'r'. The node was to be ready by 2026-01-01T00:02:40Z: \
+             Net is not reported (counts as Unknown, must be True)"
+        ]
+    );
+    assert_eq!(
+        bench.counted(),
+        [r#"Repaired { rule: "r", action: "DeleteNodeClaim" }"#]
+    );
+    let annotations =
+        &bench.cluster.get(Watch::NodeClaims, "n-claim").unwrap()["metadata"]["annotations"];
+    assert_eq!(
+        *annotations,
+        json!({"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:02:40Z"})
+    );
+    // Whatever happens to the node until the watch shows that.
+    bench.change("n", |node| node["metadata"]["labels"]["a"] = json!("b"));
+    bench.wait(60_000);
+    assert_eq!(deletions(&mut bench), 0);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn a_claim_that_does_not_wait_for_pods_any_more_is_deleted_without_being_told_so() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    let mut claim = claim_of("n");
+    claim["metadata"]["annotations"] =
+        json!({"karpenter.sh/nodeclaim-termination-timestamp": at(0)});
+    bench.shows(Watch::NodeClaims, claim);
+    bench.wait(2000);
+    assert_eq!(bench.asked(), ["read n", "delete n-claim"]);
+}
+
+#[test]
+fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
+    let ready = |bench: &mut Bench| {
+        let mut node = bench.node("n").clone();
+        node["status"]["conditions"] = json!([{"type": "Net", "status": "True"}]);
+        bench.cluster.put(Watch::Nodes, node);
+    };
+    let another_version = |bench: &mut Bench| {
+        bench.cluster.put(Watch::NodeClaims, claim_of("n"));
+    };
+    let another = |bench: &mut Bench| {
+        let mut claim = claim_of("n");
+        claim["metadata"]["uid"] = json!("another");
+        bench.cluster.put(Watch::NodeClaims, claim);
+    };
+    let cases: [(&str, fn(&mut Bench), &[&str]); 3] = [
+        ("the node has got ready", ready, &["read n", "node n"]),
+        (
+            "the claim has changed",
+            another_version,
+            &["read n", "hurry n-claim"],
+        ),
+        (
+            "the claim is another",
+            another,
+            &["read n", "hurry n-claim"],
+        ),
+    ];
+    for (name, change, asked) in cases {
+        let mut bench = late(&[deleting()], &[node("n")]);
+        change(&mut bench);
+        bench.wait(1000);
+        assert_eq!(bench.asked()[..2], *asked, "{name}");
+        bench.wait(5000);
+        assert_eq!(deletions(&mut bench), 0, "{name}");
+        assert!(bench.told().iter().all(|it| !it.starts_with("NodeClaim")));
+        assert!(
+            bench
+                .counted()
+                .iter()
+                .all(|it| !it.contains("RepairFailed")),
+            "{name}: nobody has refused it"
+        );
+    }
+}
+
+#[test]
+fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refused() {
+    for (name, refusal, counts) in [
+        (
+            "refused",
+            (|request| match request {
+                Request::DeleteNodeClaim { .. } => Some(RequestError::Failed("forbidden".into())),
+                _ => None,
+            }) as super::Refusal,
+            true,
+        ),
+        (
+            "not reached",
+            |request| match request {
+                Request::DeleteNodeClaim { .. } => {
+                    Some(RequestError::Unreachable("nothing listens".into()))
+                }
+                _ => None,
+            },
+            false,
+        ),
+        (
+            "the look is refused",
+            |request| match request {
+                Request::ReadNode { .. } => Some(RequestError::Failed("forbidden".into())),
+                _ => None,
+            },
+            true,
+        ),
+    ] {
+        let mut bench = late(&[deleting()], &[node("n")]);
+        bench.refusal = refusal;
+        bench.wait(1000);
+        // That it is told not to wait for pods is seen, if it came to that.
+        bench.catches_up(Watch::NodeClaims, "n-claim");
+        bench.wait(3000);
+        assert!(
+            (3..12).contains(&bench.refused),
+            "{name}: {} times",
+            bench.refused
+        );
+        let failed = r#"RepairFailed { rule: "r" }"#.to_owned();
+        assert_eq!(bench.counted().contains(&failed), counts, "{name}");
+        assert_eq!(bench.told(), [""; 0], "{name}");
+        bench.refusal = |_| None;
+        bench.asked();
+        bench.wait(30_000);
+        assert_eq!(deletions(&mut bench), 1, "{name}");
+        assert_eq!(bench.told().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_claim_that_is_created_again_under_its_name_is_another_one() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.wait(2000);
+    assert_eq!(deletions(&mut bench), 1);
+    let mut claim = claim_of("n");
+    claim["metadata"]["uid"] = json!("another");
+    bench.shows(Watch::NodeClaims, claim.clone());
+    assert_eq!(deletions(&mut bench), 1);
+    // And one that comes when there has been none for a while.
+    bench.shows_gone(Watch::NodeClaims, "n-claim");
+    bench.shows(Watch::NodeClaims, claim);
+    assert_eq!(deletions(&mut bench), 0, "that one has been deleted");
+}
+
+#[test]
+fn a_deletion_that_is_under_way_is_not_begun_again() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(1000);
+    for index in 0..3 {
+        bench.change("n", |node| {
+            node["metadata"]["labels"]["a"] = json!(index.to_string())
+        });
+        bench.wait(1000);
+    }
+    assert_eq!(bench.pending.len(), 1);
+    let another = || {
+        let mut claim = claim_of("n");
+        claim["metadata"]["uid"] = json!("another");
+        claim
+    };
+    bench.shows(Watch::NodeClaims, another());
+    bench.wait(1000);
+    assert_eq!(bench.pending.len(), 1, "of no claim of this name");
+}
+
+#[test]
+fn a_few_claims_are_deleted_at_a_time() {
+    let names: Vec<String> = (0..10).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    let mut bench = late(&[deleting()], &nodes);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(3000);
+    assert_eq!(bench.pending.len(), 8);
+    bench.answers();
+    bench.wait(1000);
+    assert_eq!(
+        bench.pending.len(),
+        2,
+        "the others had to wait for their turn"
+    );
+    bench.answers();
+    assert_eq!(deletions(&mut bench), 10);
+}
+
+#[test]
+fn nothing_is_deleted_while_something_is_in_doubt_nor_as_long_again() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.silent = vec![Watch::NodePools];
+    bench.wait(30_000);
+    assert_eq!(
+        deletions(&mut bench),
+        1,
+        "the watch had not been silent for long"
+    );
+
+    let mut bench = bench_of(&[deleting()], &[node("n")]);
+    bench.wait(OVERDUE - 25_000);
+    bench.silent = vec![Watch::NodePools];
+    bench.wait(35_000);
+    assert_eq!(deletions(&mut bench), 0, "nobody knows of pools");
+    bench.silent.clear();
+    bench.wait(34_000);
+    assert_eq!(deletions(&mut bench), 0, "as long again");
+    bench.wait(3000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
+fn what_keeps_a_node_from_being_repaired_is_told_once() {
+    let several = |bench: &mut Bench| {
+        let mut second = claim_of("n");
+        second["metadata"]["name"] = json!("z-claim");
+        bench.shows(Watch::NodeClaims, second);
+    };
+    let gone = |bench: &mut Bench| bench.shows_gone(Watch::NodeClaims, "n-claim");
+    let unreadable = |bench: &mut Bench| {
+        let mut claim = claim_of("n");
+        claim["status"]["conditions"] = json!("none");
+        bench.shows(Watch::NodeClaims, claim);
+    };
+    let cases: [(&str, fn(&mut Bench), &str); 3] = [
+        (
+            "two claims",
+            several,
+            "NodeClaims 'n-claim' and 'z-claim' both name this node",
+        ),
+        ("no claim", gone, "no NodeClaim names this node"),
+        (
+            "a claim that cannot be understood",
+            unreadable,
+            "no NodeClaim names this node",
+        ),
+    ];
+    for (name, change, why) in cases {
+        let mut bench = late(&[deleting()], &[node("n")]);
+        change(&mut bench);
+        bench.told();
+        bench.wait(100_000);
+        let told = bench.told();
+        let impossible = format!("NodeRepairImpossible n: Rule 'r' cannot repair this node: {why}");
+        assert_eq!(told, [impossible], "{name}");
+        assert_eq!(deletions(&mut bench), 0, "{name}");
+    }
+}
+
+#[test]
+fn another_obstacle_to_a_repair_is_news() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.shows_gone(Watch::NodeClaims, "n-claim");
+    bench.wait(3000);
+    let of_none = bench.told();
+    for name in ["a", "b"] {
+        let mut claim = claim_of("n");
+        claim["metadata"]["name"] = json!(name);
+        claim["metadata"]["deletionTimestamp"] = json!(at(0));
+        bench.shows(Watch::NodeClaims, claim);
+    }
+    bench.wait(3000);
+    let of_two = bench.told();
+    assert_eq!(
+        (of_none.len(), of_two.len()),
+        (1, 1),
+        "{of_none:?} {of_two:?}"
+    );
+    assert!(of_two[0].contains("'a' and 'b'"), "{of_two:?}");
+}
+
+#[test]
+fn a_claim_that_names_the_instance_is_found_when_it_comes() {
+    let on_instance = || {
+        let mut node = node("n");
+        node.json()["spec"]["providerID"] = json!("aws:///i-1");
+        node
+    };
+    for (name, status) in [
+        ("by the node's name", json!({"nodeName": "n"})),
+        ("by the instance", json!({"providerID": "aws:///i-1"})),
+    ] {
+        let mut bench = late(&[deleting()], &[on_instance()]);
+        bench.shows_gone(Watch::NodeClaims, "n-claim");
+        bench.wait(10_000);
+        assert_eq!(deletions(&mut bench), 0, "{name}");
+        let mut claim = claim_of("n");
+        claim["status"] = status;
+        bench.shows(Watch::NodeClaims, claim);
+        assert_eq!(deletions(&mut bench), 1, "{name}");
+    }
+}
+
+#[test]
+fn the_readiness_ttl_of_a_pool_is_in_force_when_the_pool_is_seen_or_changes() {
+    let pool =
+        |ttl: &str| json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": {TTL: ttl}}});
+    let mut bench = bench_of(&[deleting()], &[]);
+    bench.shows(Watch::NodePools, pool("forever"));
+    bench.sees(&node("n").label(POOL, "p").created(at(100)));
+    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.wait(100_000);
+    assert_eq!(deletions(&mut bench), 0);
+    let told = bench.told();
+    let complaints: Vec<_> = told.iter().filter(|it| it.contains("Impossible")).collect();
+    assert_eq!(
+        complaints,
+        [
+            "NodeRepairImpossible n: Rule 'r' cannot repair this node: annotation nodegate.dev/readiness-ttl of NodePool 'p' is \
+             \"forever\", which is no readiness TTL: write a duration of at least 1m, for example 15m, or Never"
+        ]
+    );
+    bench.shows(Watch::NodePools, pool("1m"));
+    bench.wait(59_000);
+    assert_eq!(
+        deletions(&mut bench),
+        0,
+        "it has its whole time from now on"
+    );
+    bench.wait(2000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
+fn a_pool_that_is_gone_leaves_its_nodes_to_the_rule() {
+    let mut bench = bench_of(&[deleting()], &[]);
+    let forever = json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": {TTL: "1x"}}});
+    bench.shows(Watch::NodePools, forever);
+    bench.sees(&node("n").label(POOL, "p").created(at(100)));
+    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.wait(10_000);
+    bench.shows_gone(Watch::NodePools, "p");
+    bench.wait(61_000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
+fn a_rule_says_that_it_cannot_repair_any_node_where_there_are_no_claims() {
+    let of_kind = |bench: &Bench| {
+        let conditions = bench.status("r")["conditions"].as_array().unwrap();
+        let found = conditions
+            .iter()
+            .find(|it| it["type"] == "RepairUnavailable");
+        found.map(|it| it["message"].as_str().unwrap().to_owned())
+    };
+    let mut bench = Bench::new(&[deleting()], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(
+        of_kind(&bench).as_deref(),
+        Some(
+            "no node can be repaired: NodeClaims are not watched: start the controller with --enable-karpenter"
+        )
+    );
+    let mut bench = Bench::new(&[repairing("Release")], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(of_kind(&bench), None, "which takes no claim");
+    let mut bench = bench_of(&[deleting()], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(of_kind(&bench), None);
+    let gone = super::Seen::NotInstalled(Watch::NodeClaims);
+    bench.take(vec![super::Input::Seen(gone)]);
+    bench.wait(3000);
+    assert_eq!(
+        of_kind(&bench).as_deref(),
+        Some(
+            "no node can be repaired: Karpenter's NodeClaim resource is not installed in this cluster"
+        )
+    );
+}
+
+#[test]
+fn a_dry_run_sums_up_what_it_would_repair() {
+    for (limit, said) in [
+        ("100%", "would repair 2 nodes"),
+        ("1", "would not repair 2 nodes while so many are unhealthy"),
+    ] {
+        let rule = rule("r")
+            .waits_for("Net")
+            .bootstrap_only()
+            .dry_run()
+            .spec(&format!(
+                "repair: {{readinessTTL: 1m, action: DeleteNodeClaim, maxUnhealthy: {limit}}}"
+            ));
+        let gated = |name| node(name).taint(GATE, "NoSchedule").created(at(100));
+        let nodes = [gated("a"), gated("b"), node("c").condition("Net", "True")];
+        let mut bench = bench_of(&[rule], &nodes);
+        let summary = |bench: &Bench| {
+            let summary = &bench.status("r")["dryRunResults"]["summary"];
+            summary.as_str().unwrap().to_owned()
+        };
+        bench.wait(58_000);
+        assert!(!summary(&bench).contains("repair"), "{}", summary(&bench));
+        bench.wait(5000);
+        assert!(summary(&bench).contains(said), "{}", summary(&bench));
+        assert_eq!(deletions(&mut bench), 0);
+    }
+}
+
+#[test]
+fn the_gauges_count_karpenters_objects_where_they_are_watched() {
+    let sizes = |bench: &Bench| {
+        let objects = bench.survey().objects.into_iter();
+        let karpenters = objects.filter(|(kind, _)| ["nodeclaims", "nodepools"].contains(kind));
+        karpenters.collect::<Vec<_>>()
+    };
+    let mut bench = bench_of(&[], &[node("n"), node("m")]);
+    bench.shows(
+        Watch::NodePools,
+        json!({"metadata": {"name": "p", "uid": "p"}}),
+    );
+    assert_eq!(sizes(&bench), [("nodeclaims", 2), ("nodepools", 1)]);
+    assert_eq!(sizes(&Bench::new(&[], &[node("n")])), []);
+}

@@ -1,0 +1,226 @@
+//! The cluster around the bench's engine: every object in its latest state, whether or not a watch has shown that, and what an
+//! API server answers.
+
+use std::collections::BTreeMap;
+
+use json_patch::PatchOperation;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::engine::RequestError;
+use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
+use crate::engine::io::{Answer, Object, Request};
+use crate::engine::kind::Watch;
+use crate::object::{MetadataObject, Version};
+use crate::plan::Doubts;
+
+/// All objects, by what watches them and by name.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    objects: BTreeMap<Watch, BTreeMap<String, Value>>,
+    version: Version,
+}
+
+fn decode<T: DeserializeOwned>(json: &Value) -> T {
+    serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
+}
+
+/// An object as a watch shows it.
+pub(super) fn object(watch: Watch, json: &Value) -> Object {
+    match watch {
+        Watch::Nodes => Object::Node(decode(json)),
+        Watch::CsiNodes => Object::CsiNode(decode(json)),
+        Watch::Pods(class) => Object::Pod(class, decode(json)),
+        Watch::DaemonSets(class) => Object::DaemonSet(class, decode(json)),
+        Watch::Rules => Object::Rule(decode(json)),
+        Watch::NodeClaims => Object::NodeClaim(decode(json)),
+        Watch::NodePools => Object::NodePool(decode(json)),
+    }
+}
+
+/// Merges the conditions of a strategic merge patch.
+fn merge_conditions(conditions: &mut Vec<Value>, patch: &Value) {
+    for condition in patch["status"]["conditions"].as_array().unwrap() {
+        conditions.retain(|it| it["type"] != condition["type"]);
+        if condition["$patch"] != "delete" {
+            conditions.push(condition.clone());
+        }
+    }
+}
+
+/// Carries a patch out, whatever it tests.
+fn carry_out(object: &mut Value, mut patch: json_patch::Patch) {
+    patch
+        .0
+        .retain(|operation| !matches!(operation, PatchOperation::Test(_)));
+    json_patch::patch(object, &patch).unwrap();
+}
+
+impl Cluster {
+    /// All objects of a kind.
+    pub fn all(&self, watch: Watch) -> impl Iterator<Item = &Value> {
+        self.objects
+            .get(&watch)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    /// An object of a kind.
+    pub fn get(&self, watch: Watch, name: &str) -> Option<&Value> {
+        self.objects.get(&watch)?.get(name)
+    }
+
+    /// Takes an object in, in a version of its own.
+    pub fn put(&mut self, watch: Watch, mut object: Value) -> &Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let objects = self.objects.entry(watch).or_default();
+        objects.insert(name.clone(), object);
+        &objects[&name]
+    }
+
+    /// Takes an object away.
+    pub fn remove(&mut self, watch: Watch, name: &str) -> Value {
+        self.version += 1;
+        let objects = self.objects.get_mut(&watch).unwrap();
+        objects.remove(name).unwrap()
+    }
+
+    /// Changes an object; answers it as it is then, or that it is gone.
+    fn change(
+        &mut self,
+        watch: Watch,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<&Value, RequestError> {
+        let mut object = self.get(watch, name).ok_or(RequestError::Gone)?.clone();
+        change(&mut object);
+        Ok(self.put(watch, object))
+    }
+
+    /// Carries a request out; answers what was asked for, in words, and the answer.
+    pub fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
+        match request {
+            Request::PatchNode { name, patch } => {
+                let answer = self.change(Watch::Nodes, &name, |node| {
+                    if node["spec"].is_null() {
+                        node["spec"] = json!({});
+                    }
+                    carry_out(node, patch);
+                });
+                let metadata = |node| decode::<MetadataObject>(node).try_into().unwrap();
+                let answer = answer.map(|node| Answer::NodeMetadata(metadata(node)));
+                (format!("node {name}"), answer)
+            }
+            Request::PatchNodeStatus { name, patch } => {
+                let answer = self.change(Watch::Nodes, &name, |node| {
+                    let conditions = &mut node["status"]["conditions"];
+                    if conditions.is_null() {
+                        *conditions = json!([]);
+                    }
+                    merge_conditions(conditions.as_array_mut().unwrap(), &patch);
+                });
+                let answer = answer.map(|node| Answer::Node(decode(node)));
+                (format!("conditions of {name}"), answer)
+            }
+            Request::ReadNode { name } => {
+                let node = self.get(Watch::Nodes, &name).ok_or(RequestError::Gone);
+                let answer = node.map(|node| Answer::Node(decode(node)));
+                (format!("read {name}"), answer)
+            }
+            Request::PatchRule { name, patch } => {
+                let answer = self.change(Watch::Rules, &name, |rule| carry_out(rule, patch));
+                let answer = answer.map(|rule| Answer::Rule(decode(rule)));
+                (format!("rule {name}"), answer)
+            }
+            Request::PatchRuleStatus { name, patch } => {
+                let answer = self.change(Watch::Rules, &name, |rule| carry_out(rule, patch));
+                let answer = answer.map(drop).map(|()| Answer::Version(self.version));
+                (format!("status of {name}"), answer)
+            }
+            Request::PatchNodeClaim { name, patch } => {
+                let (uid, version) = (
+                    &patch["metadata"]["uid"],
+                    &patch["metadata"]["resourceVersion"],
+                );
+                let answer = match self.is_as(Watch::NodeClaims, &name, uid, version) {
+                    Ok(()) => self.change(Watch::NodeClaims, &name, |claim| {
+                        let annotations = &patch["metadata"]["annotations"];
+                        claim["metadata"]["annotations"] = annotations.clone();
+                    }),
+                    Err(error) => Err(error),
+                };
+                let answer = answer.map(|claim| Answer::NodeClaim(decode(claim)));
+                (format!("hurry {name}"), answer)
+            }
+            Request::DeleteNodeClaim { name, uid, version } => {
+                let (uid, version) = (json!(uid), json!(version.to_string()));
+                let answer = self
+                    .is_as(Watch::NodeClaims, &name, &uid, &version)
+                    .map(|()| Answer::Done);
+                (format!("delete {name}"), answer)
+            }
+            Request::LookAtNode { name, kinds } => {
+                let answer = Answer::NodeEvidence(Box::new(self.node_evidence(&name, kinds)));
+                (format!("look at {name}"), Ok(answer))
+            }
+            Request::LookAtCluster => {
+                let evidence = ClusterEvidence {
+                    rules: self.list(Watch::Rules, |_| true),
+                    daemon_sets: vec![self.list(Watch::DaemonSets(0), |_| true)],
+                };
+                let answer = Answer::ClusterEvidence(evidence);
+                ("look at the cluster".into(), Ok(answer))
+            }
+            Request::PostEvent { notice, .. } => {
+                (format!("event {}", notice.topic.reason), Ok(Answer::Done))
+            }
+        }
+    }
+
+    /// Whether an object is there in just this state.
+    fn is_as(
+        &self,
+        watch: Watch,
+        name: &str,
+        uid: &Value,
+        version: &Value,
+    ) -> Result<(), RequestError> {
+        let object = self.get(watch, name).ok_or(RequestError::Gone)?;
+        let meta = &object["metadata"];
+        if meta["uid"] == *uid && meta["resourceVersion"] == *version {
+            Ok(())
+        } else {
+            Err(RequestError::Conflict)
+        }
+    }
+
+    fn node_evidence(&self, name: &str, kinds: Doubts) -> NodeEvidence {
+        let pods = || self.list(Watch::Pods(0), |pod| pod["spec"]["nodeName"] == name);
+        let csi_node = || self.list(Watch::CsiNodes, |it| it["metadata"]["name"] == name);
+        NodeEvidence {
+            node: self
+                .get(Watch::Nodes, name)
+                .filter(|_| kinds.nodes)
+                .map(decode),
+            csi_node: kinds.csi_nodes.then(csi_node),
+            pods: kinds
+                .has_class(0)
+                .then(|| (0, pods()))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    fn list<K: DeserializeOwned>(
+        &self,
+        watch: Watch,
+        is_meant: impl Fn(&&Value) -> bool,
+    ) -> List<K> {
+        List {
+            items: self.all(watch).filter(is_meant).map(decode).collect(),
+            version: self.version,
+        }
+    }
+}
