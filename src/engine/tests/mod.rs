@@ -6,6 +6,7 @@
 mod claims;
 mod cluster;
 mod conditions;
+mod looks;
 mod nodes;
 mod rules;
 

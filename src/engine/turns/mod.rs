@@ -18,6 +18,8 @@ mod outage;
 mod refusals;
 mod repetitions;
 mod retries;
+#[cfg(test)]
+mod tests;
 
 use std::time::Instant;
 
@@ -143,8 +145,7 @@ impl Turns {
                 self.next_write = self.next_write.into_iter().chain([at]).min();
                 false
             }
-            // There is at least one at a time.
-            Turn::AfterAnother => counted == 0,
+            Turn::AfterAnother => false,
         }
     }
 

@@ -8,7 +8,7 @@ use super::*;
 const UID: &str = "uid";
 
 /// A cache with one class, and Karpenter's objects, that has synced with nothing in it.
-fn empty() -> Cache {
+pub(super) fn empty() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
     for watch in Watch::KINDS {
@@ -20,7 +20,7 @@ fn empty() -> Cache {
 }
 
 /// An object of a kind, in this version and with this mark.
-fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> Object {
+pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> Object {
     let mut meta = json!({
         "name": name,
         "uid": UID,
@@ -70,7 +70,7 @@ fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> Object {
 }
 
 /// The names of what there is of a kind.
-fn names(cache: &Cache, watch: Watch) -> Vec<String> {
+pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
     let mut names: Vec<String> = cache
         .known(watch)
         .iter()
@@ -81,7 +81,7 @@ fn names(cache: &Cache, watch: Watch) -> Vec<String> {
 }
 
 /// What is known of an object of a kind, in words that nobody else reads.
-fn known(cache: &Cache, watch: Watch) -> String {
+pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     match watch {
         Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
         Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),

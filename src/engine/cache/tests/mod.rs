@@ -1,6 +1,7 @@
 //! Events of watches and answers to writes go in; what is known comes out.
 
 mod lists;
+mod looked;
 mod unreadable;
 
 use std::sync::LazyLock;
