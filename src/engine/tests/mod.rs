@@ -8,7 +8,9 @@ mod cluster;
 mod conditions;
 mod looks;
 mod nodes;
+mod order;
 mod rules;
+mod terms;
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +18,7 @@ use serde_json::Value;
 
 use super::io::{Answer, Count, Effect, Input, Now, Request, RequestId, Seen};
 use super::kind::Watch;
-use super::{Engine, RequestError, Settings, Survey};
+use super::{Engine, Rate, RequestError, Settings, Survey};
 use crate::config::Config;
 use crate::guard::Limits;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};

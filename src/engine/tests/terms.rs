@@ -1,0 +1,216 @@
+//! When an instance begins to act and when it ends, and what follows where time does not go on evenly.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Bench, Input, Seen, settings};
+use crate::engine::io::Request;
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+/// An instance that has seen a rule and a node, and does not lead.
+fn follower() -> Bench {
+    let mut bench = Bench::of(settings());
+    for (watch, object) in [
+        (Watch::Rules, gate().json().clone()),
+        (Watch::Nodes, node("n").json().clone()),
+    ] {
+        bench.cluster.put(watch, object);
+    }
+    let listed = bench.listed();
+    bench.take(listed);
+    bench
+}
+
+#[test]
+fn an_instance_that_does_not_lead_does_nothing() {
+    let mut bench = follower();
+    bench.wait(10_000);
+    assert!(bench.engine.has_synced() && bench.engine.is_idle());
+    assert_eq!(bench.asked(), [""; 0]);
+    assert!(!bench.survey().leads);
+    assert_eq!(bench.confirmations, 0);
+    bench.take(vec![Input::Leads]);
+    assert!(bench.survey().leads);
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(
+        bench.confirmations, 1,
+        "what a follower has seen is confirmed first"
+    );
+    bench.take(vec![Input::Leads]);
+    assert_eq!(bench.confirmations, 1, "once");
+}
+
+#[test]
+fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
+    for missing in [
+        Watch::Nodes,
+        Watch::CsiNodes,
+        Watch::Rules,
+        Watch::Pods(0),
+        Watch::DaemonSets(0),
+    ] {
+        let mut bench = Bench::of(settings());
+        bench.cluster.put(Watch::Rules, gate().json().clone());
+        bench.cluster.put(Watch::Nodes, node("n").json().clone());
+        let mut inputs = vec![Input::Leads];
+        let is_missing =
+            |input: &Input| matches!(input, Input::Seen(Seen::Synced(watch)) if *watch == missing);
+        inputs.extend(
+            bench
+                .listed()
+                .into_iter()
+                .filter(|input| !is_missing(input)),
+        );
+        bench.take(inputs);
+        bench.wait(1000);
+        assert!(!bench.engine.has_synced(), "{missing:?}");
+        assert_eq!(bench.asked(), [""; 0], "{missing:?}");
+        bench.take(vec![Input::Seen(Seen::Synced(missing))]);
+        assert_eq!(bench.taints("n"), [GATE], "{missing:?}");
+        assert_eq!(bench.confirmations, 0, "it has led all the time");
+    }
+}
+
+#[test]
+fn an_instance_that_stops_begins_nothing_and_tells_what_has_been_done() {
+    let mut bench = Bench::new(&[gate()], &[]);
+    bench.wait(1000);
+    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.sees(&node("n"));
+    bench.asked();
+    bench.take(vec![Input::Stop]);
+    bench.sees(&node("m"));
+    bench.sees_rule(&rule("s").waits_for("Net").without_finalizer());
+    bench.wait(5000);
+    assert_eq!(bench.pending.len(), 1);
+    assert_eq!(bench.asked(), [""; 0], "no status either");
+    assert!(!bench.engine.is_idle());
+    bench.counted();
+    bench.answers();
+    assert_eq!(bench.asked(), ["node n"]);
+    assert_eq!(bench.counted(), ["Added r"]);
+    assert_eq!(bench.told().len(), 1);
+    assert!(bench.engine.is_idle());
+    bench.wait(5000);
+    assert_eq!(bench.asked(), [""; 0]);
+}
+
+#[test]
+fn who_stops_does_not_wait_to_try_again_what_has_been_refused() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
+        let forbidden = crate::engine::RequestError::Failed("forbidden".into());
+        matches!(request, Request::PatchNode { .. }).then_some(forbidden)
+    });
+    bench.wait(3000);
+    bench.take(vec![Input::Stop]);
+    let refused = bench.refused;
+    bench.wait(60_000);
+    assert_eq!(bench.refused, refused);
+    assert!(bench.engine.is_idle());
+}
+
+#[test]
+fn the_clock_is_read_every_second_whatever_else_there_is() {
+    let bench = Bench::new(&[gate()], &[]);
+    let wake = bench.engine.next_wake().unwrap();
+    assert!(wake <= bench.now.monotonic + Duration::from_secs(1));
+}
+
+#[test]
+fn a_process_that_stood_still_has_everything_confirmed_and_looks_before_it_closes() {
+    for (name, seconds, confirmations, asked) in [
+        ("for a moment", 2, 0, &["node n"][..]),
+        (
+            "for long",
+            4,
+            1,
+            &["look at the cluster", "look at n", "node n"],
+        ),
+    ] {
+        let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
+        bench.wait(1000);
+        bench.silent = bench.watches.clone();
+        bench.asked();
+        bench.now.monotonic += Duration::from_secs(seconds);
+        bench.now.wall += Duration::from_secs(seconds);
+        bench.take(Vec::new());
+        assert_eq!(bench.confirmations, confirmations, "{name}");
+        bench.change("n", |node| {
+            node["status"]["conditions"][0]["status"] = json!("False")
+        });
+        let mut seen = bench.asked();
+        seen.sort();
+        let mut asked = asked.to_vec();
+        asked.sort_unstable();
+        assert_eq!(seen, asked, "{name}");
+    }
+}
+
+#[test]
+fn a_grace_period_begins_anew_where_the_clock_was_set() {
+    let patient = gate().spec("gracePeriod: 30s");
+    for (name, is_set, closed_after) in [("even", false, 10), ("set", true, 30)] {
+        let mut bench = Bench::new(&[patient.clone()], &[node("n").condition("Net", "True")]);
+        bench.wait(10_000);
+        bench.change("n", |node| {
+            node["status"]["conditions"][0]["status"] = json!("False")
+        });
+        bench.wait(20_000);
+        let mut ahead = Duration::ZERO;
+        if is_set {
+            ahead = Duration::from_secs(3600);
+        }
+        let mut passed = 0;
+        while bench.taints("n").is_empty() {
+            bench.now.monotonic += Duration::from_secs(1);
+            passed += 1;
+            bench.now.wall = at(130 + passed) + ahead;
+            let confirmed = bench.confirmed();
+            bench.take(confirmed);
+            assert!(passed < 100);
+        }
+        assert!(
+            (closed_after..=closed_after + 1).contains(&passed),
+            "{name}: {passed}"
+        );
+    }
+}
+
+#[test]
+fn a_silence_counts_from_when_nodes_can_be_seen_again() {
+    let beating = gate().spec("heartbeatTimeout: 1m");
+    let beat = |bench: &Bench| {
+        let now = bench.now.wall;
+        let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": now});
+        node("n").condition_with(net)
+    };
+    for (name, unseen, closed_after) in [("a blink", 4, 60), ("for long", 30, 90)] {
+        let mut bench = Bench::new(&[beating.clone()], &[]);
+        let first = beat(&bench);
+        bench.sees(&first);
+        bench.wait(1000);
+        let first = beat(&bench);
+        bench.sees(&first);
+        assert_eq!(bench.taints("n"), [""; 0], "{name}");
+        bench.take(vec![Input::Seen(Seen::Interrupted(Watch::Nodes))]);
+        bench.silent = vec![Watch::Nodes];
+        bench.wait(unseen * 1000);
+        bench.silent.clear();
+        let mut passed = unseen;
+        while bench.taints("n").is_empty() {
+            bench.wait(1000);
+            passed += 1;
+            assert!(passed < 200);
+        }
+        assert!(
+            (closed_after..=closed_after + 2).contains(&passed),
+            "{name}: after {passed} s"
+        );
+    }
+}
