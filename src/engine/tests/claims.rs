@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, settings};
+use super::{Bench, Happening, Input, Refusal, Seen, settings};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
@@ -119,7 +119,7 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
         claim["metadata"]["uid"] = json!("another");
         bench.cluster.put(Watch::NodeClaims, claim);
     };
-    let cases: [(&str, fn(&mut Bench), &[&str]); 3] = [
+    let cases: [(&str, Happening, &[&str]); 3] = [
         ("the node has got ready", ready, &["read n", "node n"]),
         (
             "the claim has changed",
@@ -158,7 +158,7 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
             (|request| match request {
                 Request::DeleteNodeClaim { .. } => Some(RequestError::Failed("forbidden".into())),
                 _ => None,
-            }) as super::Refusal,
+            }) as Refusal,
             true,
         ),
         (
@@ -224,7 +224,7 @@ fn a_deletion_that_is_under_way_is_not_begun_again() {
     bench.wait(1000);
     for index in 0..3 {
         bench.change("n", |node| {
-            node["metadata"]["labels"]["a"] = json!(index.to_string())
+            node["metadata"]["labels"]["a"] = json!(index.to_string());
         });
         bench.wait(1000);
     }
@@ -294,7 +294,7 @@ fn what_keeps_a_node_from_being_repaired_is_told_once() {
         claim["status"]["conditions"] = json!("none");
         bench.shows(Watch::NodeClaims, claim);
     };
-    let cases: [(&str, fn(&mut Bench), &str); 3] = [
+    let cases: [(&str, Happening, &str); 3] = [
         (
             "two claims",
             several,
@@ -429,8 +429,8 @@ fn a_rule_says_that_it_cannot_repair_any_node_where_there_are_no_claims() {
     let mut bench = bench_of(&[deleting()], &[node("n")]);
     bench.wait(3000);
     assert_eq!(of_kind(&bench), None);
-    let gone = super::Seen::NotInstalled(Watch::NodeClaims);
-    bench.take(vec![super::Input::Seen(gone)]);
+    let gone = Seen::NotInstalled(Watch::NodeClaims);
+    bench.take(vec![Input::Seen(gone)]);
     bench.wait(3000);
     assert_eq!(
         of_kind(&bench).as_deref(),

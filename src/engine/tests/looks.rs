@@ -10,6 +10,9 @@ use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, csi_node, daemon_set, node, pod, rule,
 };
 
+/// Something that happens and that no watch shows.
+type Hidden<'a> = &'a dyn Fn(&mut Bench);
+
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
@@ -122,7 +125,6 @@ fn what_a_last_look_reads_keeps_a_node_closed() {
             .waits_for_driver(driver)
     };
     let with_csi = || csi_node("n").driver(driver);
-    type Hidden<'a> = &'a dyn Fn(&mut Bench);
     let nothing: Hidden<'_> = &|_| {};
     let an_unready_pod: Hidden<'_> = &|bench| {
         bench.cluster.put(Watch::Pods(0), unready().json().clone());

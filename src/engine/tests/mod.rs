@@ -6,11 +6,13 @@
 mod claims;
 mod cluster;
 mod conditions;
+mod lives;
 mod looks;
 mod nodes;
 mod order;
 mod rules;
 mod terms;
+mod told;
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,9 @@ use cluster::{Cluster, object};
 
 /// What a request is refused with, if it is.
 type Refusal = fn(&Request) -> Option<RequestError>;
+
+/// Something that happens around the engine.
+type Happening = fn(&mut Bench);
 
 /// An engine that leads and has seen everything, and what comes of what it asks for: each request is carried out at once,
 /// unless it is refused or held up.

@@ -77,7 +77,7 @@ fn a_node_is_not_written_again_before_its_write_is_answered() {
     bench.held_up = writes_a_node;
     let network = |bench: &mut Bench, status: &str| {
         bench.change("n", |node| {
-            node["status"]["conditions"][0]["status"] = json!(status)
+            node["status"]["conditions"][0]["status"] = json!(status);
         });
     };
     network(&mut bench, "False");

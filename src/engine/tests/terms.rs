@@ -142,7 +142,7 @@ fn a_process_that_stood_still_has_everything_confirmed_and_looks_before_it_close
         bench.take(Vec::new());
         assert_eq!(bench.confirmations, confirmations, "{name}");
         bench.change("n", |node| {
-            node["status"]["conditions"][0]["status"] = json!("False")
+            node["status"]["conditions"][0]["status"] = json!("False");
         });
         let mut seen = bench.asked();
         seen.sort();
@@ -156,10 +156,13 @@ fn a_process_that_stood_still_has_everything_confirmed_and_looks_before_it_close
 fn a_grace_period_begins_anew_where_the_clock_was_set() {
     let patient = gate().spec("gracePeriod: 30s");
     for (name, is_set, closed_after) in [("even", false, 10), ("set", true, 30)] {
-        let mut bench = Bench::new(&[patient.clone()], &[node("n").condition("Net", "True")]);
+        let mut bench = Bench::new(
+            std::slice::from_ref(&patient),
+            &[node("n").condition("Net", "True")],
+        );
         bench.wait(10_000);
         bench.change("n", |node| {
-            node["status"]["conditions"][0]["status"] = json!("False")
+            node["status"]["conditions"][0]["status"] = json!("False");
         });
         bench.wait(20_000);
         let mut ahead = Duration::ZERO;
@@ -191,7 +194,7 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
         node("n").condition_with(net)
     };
     for (name, unseen, closed_after) in [("a blink", 4, 60), ("for long", 30, 90)] {
-        let mut bench = Bench::new(&[beating.clone()], &[]);
+        let mut bench = Bench::new(std::slice::from_ref(&beating), &[]);
         let first = beat(&bench);
         bench.sees(&first);
         bench.wait(1000);

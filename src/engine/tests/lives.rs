@@ -1,0 +1,262 @@
+//! How rules come and go, with their finalizers, and what is left of them on nodes.
+
+use serde_json::{Value, json};
+
+use super::{Bench, Input, Seen};
+use crate::engine::RequestError;
+use crate::engine::io::Request;
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, GATE, RuleBuilder, node, rule};
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+fn finalizers(bench: &Bench) -> Value {
+    bench.rule("r")["metadata"]["finalizers"].clone()
+}
+
+fn forbidden() -> RequestError {
+    RequestError::Failed("forbidden".into())
+}
+
+fn writes_a_node(request: &Request) -> bool {
+    matches!(request, Request::PatchNode { .. })
+}
+
+#[test]
+fn a_rule_is_counted_when_it_comes_and_when_it_goes() {
+    let mut bench = Bench::new(&[], &[]);
+    bench.counted();
+    bench.sees_rule(&gate().waits_for("Disk"));
+    bench.sees_rule(&gate().waits_for("Disk").label("a", "b"));
+    assert_eq!(bench.counted(), [r#"RuleCame { rule: "r" }"#]);
+    assert_eq!(bench.survey().rules.len(), 1);
+    bench.shows_gone(Watch::Rules, "r");
+    assert_eq!(
+        bench.counted(),
+        [r#"RuleWent { rule: "r", conditions: ["Net", "Disk"] }"#]
+    );
+    assert_eq!(bench.survey().rules.len(), 0);
+}
+
+#[test]
+fn a_rule_gets_its_finalizer_before_it_closes_any_node_and_only_where_it_can_be_used() {
+    let broken = || gate().taint("node.kubernetes.io/gate", "NoSchedule");
+    for (name, rule, asked) in [
+        ("in force", gate(), &["rule r", "node n", "status of r"][..]),
+        ("not usable", broken(), &[]),
+        ("being deleted", gate().deleting(), &[]),
+        ("a dry run", gate().dry_run(), &["rule r", "status of r"]),
+    ] {
+        let mut bench = Bench::new(&[rule.without_finalizer()], &[node("n")]);
+        bench.wait(3000);
+        let mut seen = bench.asked();
+        seen.retain(|it| name != "not usable" || it != "status of r");
+        assert_eq!(seen, asked, "{name}");
+    }
+}
+
+#[test]
+fn others_finalizers_stay() {
+    let mut guarded = gate().without_finalizer();
+    guarded.json()["metadata"]["finalizers"] = json!(["example.com/other"]);
+    let mut bench = Bench::new(&[guarded], &[node("n")]);
+    let ours = finalizers(&bench)[1].clone();
+    assert_eq!(finalizers(&bench), json!(["example.com/other", ours]));
+    let mut deleted = gate().deleting();
+    deleted.json()["metadata"]["finalizers"] = finalizers(&bench);
+    bench.sees_rule(&deleted);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(finalizers(&bench), json!(["example.com/other"]));
+}
+
+#[test]
+fn a_finalizer_that_is_refused_is_written_again_after_a_pause() {
+    let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
+        matches!(request, Request::PatchRule { .. }).then(forbidden)
+    });
+    assert_eq!(bench.refused, 1);
+    bench.sees_rule(&gate().without_finalizer().label("a", "b"));
+    assert_eq!(bench.refused, 1, "not before its time");
+    bench.wait(2000);
+    assert!((2..8).contains(&bench.refused), "{} times", bench.refused);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.refusal = |_| None;
+    bench.wait(5000);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn a_finalizer_is_written_once_at_a_time() {
+    let mut bench = Bench::new(&[], &[]);
+    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    for index in 0..3 {
+        let changed = gate().without_finalizer().label("a", &index.to_string());
+        bench.sees_rule(&changed);
+        bench.wait(1000);
+    }
+    assert_eq!(bench.pending.len(), 1);
+}
+
+#[test]
+fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
+    let mut bench = Bench::new(&[gate()], &[node("n"), node("m")]);
+    bench.wait(3000);
+    bench.refusal = |request| match request {
+        Request::PatchNode { name, .. } if **name == *"n" => Some(forbidden()),
+        _ => None,
+    };
+    bench.sees_rule(&gate().deleting());
+    bench.wait(5000);
+    assert_eq!((bench.taints("n"), bench.taints("m")), (vec![GATE], vec![]));
+    assert_ne!(finalizers(&bench), Value::Null);
+    let status = bench.status("r");
+    assert_eq!(
+        json!([
+            status["matchedNodes"],
+            status["heldNodes"],
+            status["failedNodeCount"]
+        ]),
+        json!([1, 1, 1])
+    );
+    assert_eq!(
+        status["failedNodes"][0]["message"],
+        "failed to remove taint: forbidden"
+    );
+    let states = bench.survey().rules[0].states.unwrap();
+    assert_eq!(states.map(|(_, nodes)| nodes), [0, 1, 0]);
+    bench.refusal = |_| None;
+    bench.wait(40_000);
+    assert_eq!(finalizers(&bench), Value::Null);
+}
+
+#[test]
+fn a_deleted_rule_does_not_wait_for_a_node_that_goes() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.wait(3000);
+    bench.refusal = |request| writes_a_node(request).then(forbidden);
+    bench.sees_rule(&gate().deleting());
+    bench.wait(5000);
+    assert_ne!(finalizers(&bench), Value::Null);
+    bench.gone("n");
+    bench.wait(100);
+    assert_eq!(finalizers(&bench), Value::Null);
+}
+
+#[test]
+fn a_deleted_rule_waits_for_the_write_that_is_under_way_on_a_node_that_goes() {
+    let mut bench = Bench::new(&[gate()], &[]);
+    bench.held_up = writes_a_node;
+    bench.sees(&node("n"));
+    bench.gone("n");
+    bench.sees_rule(&gate().deleting());
+    bench.wait(1000);
+    assert_eq!(bench.pending.len(), 1);
+    bench.answers();
+    bench.wait(3000);
+    assert_eq!(finalizers(&bench), Value::Null);
+    assert_eq!(
+        bench
+            .survey()
+            .rules
+            .iter()
+            .filter_map(|it| it.held)
+            .sum::<usize>(),
+        0
+    );
+}
+
+#[test]
+fn what_is_left_of_a_rule_that_went_without_its_finalizer_is_taken_off() {
+    let another = || {
+        let mut another = gate().taint("readiness.k8s.io/another", "NoSchedule");
+        another.json()["metadata"]["uid"] = json!("another");
+        another
+    };
+    for (name, comes_again) in [("gone", false), ("another under its name", true)] {
+        let mut bench = Bench::new(&[gate()], &[node("n")]);
+        bench.wait(3000);
+        if comes_again {
+            bench.sees_rule(&another());
+            assert_eq!(bench.taints("n"), ["readiness.k8s.io/another"], "{name}");
+        } else {
+            bench.shows_gone(Watch::Rules, "r");
+            assert_eq!(bench.taints("n"), [""; 0], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_has() {
+    let small = || gate().selects("size", "small");
+    let mut bench = Bench::new(&[small()], &[node("n").label("size", "small")]);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    bench.refusal = |request| writes_a_node(request).then(forbidden);
+    bench.change("n", |node| {
+        node["metadata"]["labels"]["size"] = json!("large")
+    });
+    bench.wait(3000);
+    let numbers = |bench: &Bench| {
+        let status = bench.status("r");
+        json!([status["matchedNodes"], status["failedNodeCount"]])
+    };
+    assert_eq!(numbers(&bench), json!([0, 1]));
+    bench.refusal = |_| None;
+    bench.wait(40_000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(numbers(&bench), json!([0, 0]));
+}
+
+#[test]
+fn a_rule_whose_answer_was_overtaken_is_as_the_watch_has_shown_it() {
+    let mut bench = Bench::new(&[], &[node("n")]);
+    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    bench.sees_rule(&gate().without_finalizer());
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    // Somebody changes it, and the watch is faster.
+    bench.sees_rule(&gate().dry_run());
+    bench.take(vec![Input::Answered(id, answer)]);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+}
+
+#[test]
+fn an_answer_about_an_earlier_rule_of_the_name_is_passed_over() {
+    let mut bench = Bench::new(&[], &[node("n")]);
+    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    bench.sees_rule(&gate().without_finalizer());
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    bench.shows_gone(Watch::Rules, "r");
+    let mut another = gate().dry_run();
+    another.json()["metadata"]["uid"] = json!("another");
+    bench.sees_rule(&another);
+    bench.take(vec![Input::Answered(id, answer)]);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.survey().rules.len(), 1);
+}
+
+#[test]
+fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
+    let mut bench = Bench::new(&[gate()], &[node("n").condition("Disk", "True")]);
+    assert_eq!(bench.taints("n"), [GATE]);
+    bench.sees_rule(&rule("r").waits_for("Disk"));
+    assert_eq!(bench.taints("n"), [""; 0]);
+    // What changes nothing of what it says has none evaluated.
+    let evaluated = |bench: &mut Bench| {
+        let counted = std::mem::take(&mut bench.counted);
+        let is_evaluation = |it: &&super::Count| matches!(it, super::Count::Evaluated { .. });
+        counted.iter().filter(is_evaluation).count()
+    };
+    bench.wait(3000);
+    evaluated(&mut bench);
+    bench.sees_rule(&rule("r").waits_for("Disk").label("a", "b"));
+    assert_eq!(evaluated(&mut bench), 0);
+    let confirmed = Seen::Confirmed(Watch::Rules, 0);
+    bench.take(vec![Input::Seen(confirmed)]);
+    assert_eq!(evaluated(&mut bench), 0);
+}

@@ -1,0 +1,231 @@
+//! What people are told of nodes that wait, and of what cannot be understood.
+
+use serde_json::json;
+
+use super::{Bench, Input, Seen};
+use crate::engine::io::Object;
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
+
+const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";
+
+fn components() -> RuleBuilder {
+    rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady")
+}
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+fn reasons(bench: &mut Bench) -> Vec<String> {
+    let told = bench.told();
+    let reason = |told: &String| told.split(' ').next().unwrap().to_owned();
+    told.iter().map(reason).collect()
+}
+
+/// A node that waits for the pod of a `DaemonSet`.
+fn waiting() -> Bench {
+    let agent = daemon_set("kube-system/agent")
+        .critical()
+        .toleration("{operator: Exists}");
+    let mut bench = Bench::new(&[components()], &[]);
+    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.sees(&node("n"));
+    bench
+}
+
+fn agents_pod() -> crate::testing::PodBuilder {
+    let agent = daemon_set("kube-system/agent").critical();
+    pod("kube-system/agent-n").of(&agent).on("n")
+}
+
+#[test]
+fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_is_something_else() {
+    let mut bench = waiting();
+    bench.wait(950);
+    assert_eq!(reasons(&mut bench), ["TaintAdded"]);
+    bench.wait(100);
+    let told = bench.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("DaemonSet") && told[0].contains("agent"),
+        "{told:?}"
+    );
+    bench.change("n", |node| node["metadata"]["labels"]["a"] = json!("b"));
+    bench.wait(5000);
+    assert_eq!(bench.told(), [""; 0], "nothing else is missing");
+    bench.shows(Watch::Pods(0), agents_pod().json().clone());
+    let told = bench.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("agent-n"), "{told:?}");
+    bench.shows(Watch::Pods(0), agents_pod().ready().json().clone());
+    assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
+    // When something is missing again it is told anew, after a second.
+    bench.shows(Watch::Pods(0), agents_pod().json().clone());
+    bench.wait(900);
+    assert_eq!(reasons(&mut bench), ["TaintAdded"]);
+    bench.wait(200);
+    assert_eq!(bench.told().len(), 1);
+}
+
+#[test]
+fn what_is_over_within_a_second_is_not_told() {
+    let mut bench = waiting();
+    bench.wait(900);
+    bench.shows(Watch::Pods(0), agents_pod().ready().json().clone());
+    bench.wait(5000);
+    assert_eq!(reasons(&mut bench), ["TaintAdded", "TaintRemoved"]);
+}
+
+#[test]
+fn gardeners_taint_is_not_told_to_be_adopted_since_its_story_is_told_in_other_words() {
+    for (name, rule, key, told) in [
+        ("ours", components(), GATE, &["TaintAdopted"][..]),
+        ("gardener's", components().remove_only(), FOREIGN, &[]),
+    ] {
+        let rule = rule.taint(key, "NoSchedule").without_finalizer();
+        let bench = || {
+            let agent = daemon_set("kube-system/agent")
+                .critical()
+                .toleration("{operator: Exists}");
+            let mut bench = Bench::of(super::settings());
+            bench
+                .cluster
+                .put(Watch::DaemonSets(0), agent.clone().json().clone());
+            bench.begin(
+                std::slice::from_ref(&rule),
+                &[node("n").taint(key, "NoSchedule")],
+            );
+            bench
+        };
+        let mut bench = bench();
+        bench.wait(900);
+        assert_eq!(reasons(&mut bench), told, "{name}");
+    }
+}
+
+#[test]
+fn a_taint_that_a_rule_takes_on_is_told_of_again_where_it_had_been_let_go() {
+    let mut bench = Bench::new(
+        &[gate().without_finalizer()],
+        &[node("n").taint(GATE, "NoSchedule")],
+    );
+    bench.wait(2000);
+    assert_eq!(reasons(&mut bench), ["TaintAdopted"]);
+    bench.change("n", |node| {
+        node["status"]["conditions"] = json!([{"type": "Net", "status": "True"}]);
+    });
+    bench.wait(2000);
+    assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
+    bench.change("n", |node| {
+        node["status"]["conditions"] = json!([{"type": "Net", "status": "False"}]);
+        node["spec"]["taints"] = json!([{"key": GATE, "effect": "NoSchedule"}]);
+    });
+    bench.wait(2000);
+    assert_eq!(reasons(&mut bench), ["TaintAdopted"]);
+}
+
+fn show(bench: &mut Bench, object: Object) {
+    bench.take(vec![Input::Seen(Seen::Put(object))]);
+    bench.wait(2000);
+}
+
+fn odd<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> T {
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn a_node_that_cannot_be_understood_is_told_of_and_fails_for_its_rules() {
+    const WHY: &str = "Node n cannot be understood: status has a form that the API does not know";
+    let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
+    bench.wait(3000);
+    let unreadable = json!({"metadata": {"name": "n", "uid": "n-uid"}, "status": "up"});
+    bench.shows(Watch::Nodes, unreadable);
+    bench.wait(2000);
+    assert_eq!(
+        bench.told(),
+        [format!(
+            "ObjectUnreadable n: This node is left as it is: {WHY}"
+        )]
+    );
+    let failed = |bench: &Bench| {
+        let status = bench.status("r");
+        json!([
+            status["failedNodeCount"],
+            status["failedNodes"][0]["message"]
+        ])
+    };
+    assert_eq!(failed(&bench), json!([1, WHY]));
+    assert_eq!(bench.survey().unreadable["Node"], 1);
+    bench.sees(&node("n").condition("Net", "False"));
+    bench.wait(2000);
+    assert_eq!(failed(&bench), json!([0, null]));
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(bench.survey().unreadable["Node"], 0);
+}
+
+#[test]
+fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
+    let meta = |name: &str| json!({"name": name, "uid": "u", "namespace": ""});
+    let in_kube_system = json!({"name": "a", "uid": "u", "namespace": "kube-system"});
+    let cases: [(&str, Object, &[&str]); 6] = [
+        (
+            "a pod, on its node",
+            Object::Pod(
+                0,
+                odd(json!({"metadata": in_kube_system, "spec": {"nodeName": "n"}, "status": 5})),
+            ),
+            &[
+                "ObjectUnreadable n: This node is left as it is: Pod kube-system/a cannot be understood: status has",
+            ],
+        ),
+        (
+            "a pod on a node that is not there",
+            Object::Pod(
+                0,
+                odd(json!({"metadata": in_kube_system, "spec": {"nodeName": "x"}, "status": 5})),
+            ),
+            &[],
+        ),
+        (
+            "a node that is not known, by its own UID",
+            Object::Node(odd(json!({"metadata": meta("new"), "status": "up"}))),
+            &[
+                "ObjectUnreadable new: This node is left as it is: Node new cannot be understood: status has",
+            ],
+        ),
+        (
+            "a CSINode, on its node",
+            Object::CsiNode(odd(json!({"metadata": meta("n"), "spec": []}))),
+            &[
+                "ObjectUnreadable n: This node is left as it is: CSINode n cannot be understood: spec has",
+            ],
+        ),
+        (
+            "a DaemonSet, on the rules that wait for its class",
+            Object::DaemonSet(0, odd(json!({"metadata": in_kube_system, "spec": 5}))),
+            &["ObjectUnreadable r: DaemonSet kube-system/a cannot be understood: spec: "],
+        ),
+        (
+            "a rule, on itself",
+            Object::Rule(odd(json!({"metadata": {"name": "odd"}, "spec": {}}))),
+            &["ObjectUnreadable odd: NodeReadinessRule odd cannot be understood: metadata.uid"],
+        ),
+    ];
+    for (name, object, expected) in cases {
+        let elsewhere = gate().taint("readiness.k8s.io/s", "NoSchedule");
+        let mut elsewhere = elsewhere;
+        elsewhere.json()["metadata"]["name"] = json!("s");
+        elsewhere.json()["metadata"]["uid"] = json!("s-uid");
+        let ready = node("n").condition("Net", "True");
+        let mut bench = Bench::new(&[components(), elsewhere], &[ready]);
+        bench.wait(3000);
+        bench.told();
+        show(&mut bench, object);
+        let told = bench.told();
+        assert_eq!(told.len(), expected.len(), "{name}: {told:?}");
+        for (told, expected) in told.iter().zip(expected) {
+            assert!(told.starts_with(expected), "{name}: {told}");
+        }
+    }
+}
