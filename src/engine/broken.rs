@@ -58,3 +58,25 @@ impl fmt::Display for Broken {
         write!(f, "{} cannot be understood: {}", self.object, self.why)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_called_by_as_much_of_its_name_as_it_has() {
+        for (watch, namespace, name, called) in [
+            (Watch::Pods(0), "ns", "a", "Pod ns/a"),
+            (Watch::Nodes, "", "a", "Node a"),
+            (Watch::Pods(0), "ns", "", "a Pod without a name"),
+            (Watch::Nodes, "", "", "a Node without a name"),
+        ] {
+            let identity = Identity {
+                watch,
+                key: ObjectKey::new(namespace, name),
+                uid: None,
+            };
+            assert_eq!(identity.to_string(), called);
+        }
+    }
+}

@@ -58,3 +58,65 @@ impl Notices {
         self.put_off.filter(|_| !self.queue.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::notice::About;
+    use crate::testing::at;
+
+    fn notice(why: &str) -> Notice {
+        Notice::of_lateness(About::node(&"n".into(), &"uid".into()), "r", why)
+    }
+
+    #[test]
+    fn what_waits_longest_comes_first_and_keeps_its_time() {
+        let now = Instant::now();
+        let mut notices = Notices::default();
+        for seconds in [1, 2] {
+            let came = Now {
+                wall: at(seconds),
+                monotonic: now,
+            };
+            assert!(notices.take(notice(&seconds.to_string()), came));
+        }
+        assert_eq!(notices.len(), 2);
+        assert_eq!(notices.next(), Some((notice("1"), at(1))));
+        assert_eq!(notices.next(), Some((notice("2"), at(2))));
+        assert_eq!((notices.next(), notices.len()), (None, 0));
+    }
+
+    #[test]
+    fn no_more_wait_than_there_is_room_for() {
+        let came = Now {
+            wall: at(0),
+            monotonic: Instant::now(),
+        };
+        let mut notices = Notices::default();
+        let taken = (0..=CAPACITY).filter(|_| notices.take(notice(""), came));
+        assert_eq!(taken.count(), CAPACITY);
+        notices.next();
+        assert!(notices.take(notice(""), came));
+    }
+
+    #[test]
+    fn one_that_is_put_off_is_posted_after_a_second_or_as_soon_as_nothing_is_written() {
+        let start = Instant::now();
+        let came = Now {
+            wall: at(0),
+            monotonic: start,
+        };
+        let mut notices = Notices::default();
+        assert!(!notices.is_due(false, start), "there is none");
+        notices.take(notice(""), came);
+        assert!(notices.is_due(false, start));
+        assert_eq!(notices.next_turn(), None);
+        assert!(!notices.is_due(true, start));
+        assert_eq!(notices.next_turn(), Some(start + PATIENCE));
+        assert!(notices.is_due(true, start + PATIENCE));
+        assert_eq!(notices.next_turn(), None);
+        assert!(!notices.is_due(true, start));
+        notices.next();
+        assert_eq!(notices.next_turn(), None, "nothing waits any more");
+    }
+}

@@ -13,6 +13,7 @@ mod order;
 mod rules;
 mod terms;
 mod told;
+mod writes;
 
 use std::time::{Duration, Instant};
 

@@ -264,6 +264,57 @@ mod tests {
     }
 
     #[test]
+    fn what_is_undone_counts_anew_after_a_minute() {
+        for (every, is_contended) in [(20, true), (25, false)] {
+            let start = Instant::now();
+            let mut contention = Contention::default();
+            for time in 0..40 {
+                made(&mut contention, Added, start + time * every * S);
+            }
+            let last = start + 39 * every * S;
+            assert_eq!(
+                contention.contended(last).count() == 1,
+                is_contended,
+                "every {every} s"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_what_has_stood() {
+        let start = Instant::now();
+        let mut contention = Contention::default();
+        assert!(contention.is_empty());
+        made(&mut contention, Added, start);
+        assert!(!contention.is_empty());
+        contention.forget(start + 60 * S, |_, _| false);
+        assert!(!contention.is_empty());
+        contention.forget(start + 61 * S, |_, _| false);
+        assert!(contention.is_empty());
+        // What is contended stands when it has stood for twice its pause, if that is longer.
+        follow(&mut contention, start, 3600 * S);
+        contention.forget(start + 3700 * S, |_, _| false);
+        assert!(!contention.is_empty());
+        contention.forget(start + 4500 * S, |_, _| false);
+        assert!(contention.is_empty());
+    }
+
+    #[test]
+    fn each_taint_is_contended_by_itself() {
+        let now = Instant::now();
+        let mut contention = Contention::default();
+        for _ in 0..5 {
+            made(&mut contention, Added, now);
+            assert_eq!(contention.made("other", Added, "other", now), None);
+            contention.forget(now, |taint, _| *taint == "other");
+        }
+        assert_eq!(contention.contended(now).collect::<Vec<_>>(), ["r"]);
+        let until = |taint: &str| contention.not_before(|it| *it == taint, Added, now);
+        assert!(until("gate").is_some());
+        assert_eq!(until("other"), None);
+    }
+
+    #[test]
     fn a_node_that_flaps_is_not_contended() {
         let now = Instant::now();
         let mut contention = Contention::default();

@@ -204,6 +204,56 @@ mod tests {
         // One that was under way then says nothing about how it is now.
         limits.dealt_with(start);
         assert_eq!(limits.at_a_time(), 32);
+        // One that was made as soon as that was known does.
+        limits.overloaded(start + MS, None, again);
+        assert_eq!(limits.at_a_time(), 16);
+    }
+
+    #[test]
+    fn a_pause_that_the_api_server_asks_for_is_not_cut_short_by_a_later_one() {
+        let now = Instant::now();
+        let mut limits = WriteLimits::new(64, None);
+        limits.overloaded(now, Some(10 * S), now);
+        limits.overloaded(now + S, None, now + S);
+        assert_eq!(limits.turn(0, now + 2 * S), Turn::At(now + 10 * S));
+    }
+
+    #[test]
+    fn pauses_begin_anew_once_something_has_been_dealt_with() {
+        let start = Instant::now();
+        let mut limits = WriteLimits::new(64, None);
+        let fail = |limits: &mut WriteLimits, now: Instant| {
+            limits.overloaded(now, None, now);
+            match limits.turn(0, now) {
+                Turn::At(at) => at - now,
+                other => panic!("{other:?}"),
+            }
+        };
+        let pauses: Vec<_> = (0..8)
+            .map(|time| fail(&mut limits, start + time * 20 * S))
+            .collect();
+        assert!(pauses[0] <= 100 * MS && pauses[7] >= 5 * S, "{pauses:?}");
+        let later = start + 600 * S;
+        limits.dealt_with(later);
+        assert!(fail(&mut limits, later) <= 100 * MS);
+    }
+
+    #[test]
+    fn a_rate_too_low_to_be_told_is_asked_about_again_after_a_day() {
+        let now = Instant::now();
+        let day = 24 * 3600 * S;
+        for (per_second, wait) in [(0.5, 2 * S), (1e-9, day), (f64::MIN_POSITIVE, day)] {
+            let mut limits = WriteLimits::new(
+                64,
+                Some(Rate {
+                    per_second,
+                    burst: 1,
+                }),
+            );
+            assert_eq!(limits.turn(0, now), Turn::Now);
+            limits.made(now);
+            assert_eq!(limits.turn(0, now), Turn::At(now + wait), "{per_second}");
+        }
     }
 
     #[test]

@@ -255,6 +255,77 @@ mod tests {
         assert_eq!(retries.next_turn(later), None);
     }
 
+    /// How long the next try takes to come while one waits.
+    fn pace_of(retries: &Retries, now: Instant) -> Duration {
+        let mut retries = Retries {
+            free: 0.0,
+            taken: Some(now),
+            pace: retries.pace,
+            ..Retries::default()
+        };
+        assert!(!retries.turn(&name(0), WHAT, 1, now));
+        retries.next_turn(now).unwrap() - now
+    }
+
+    #[test]
+    fn the_pace_follows_what_becomes_of_tries() {
+        let now = Instant::now();
+        let usual = S / 16;
+        let waiting = |retries: &mut Retries| while retries.turn(&name(9), "other", 1, now) {};
+        type Step = fn(&mut Retries, Instant);
+        let refused_first: Step = |retries, now| retries.refused(WHAT, 0, now);
+        let refused_again: Step = |retries, now| retries.refused(WHAT, 1, now);
+        let done_first: Step = |retries, now| retries.carried_out(WHAT, 0, now);
+        let done_again: Step = |retries, now| retries.carried_out(WHAT, 1, now);
+        for (what, steps, others_wait, pace) in [
+            ("nothing", &[][..], false, usual),
+            ("a first refusal", &[refused_first], false, usual),
+            (
+                "a second one",
+                &[refused_first, refused_again],
+                false,
+                usual * 2,
+            ),
+            ("no slower than that", &[refused_again; 20], false, S / 2),
+            ("done at the first try", &[done_first], true, usual),
+            ("done at the second", &[done_again], false, usual / 2),
+            ("no faster than that", &[done_again; 20], false, S / 1024),
+            (
+                "what was refused elsewhere is done here, and others wait",
+                &[refused_first, done_first],
+                true,
+                usual / 2,
+            ),
+            (
+                "and nobody waits",
+                &[refused_first, done_first],
+                false,
+                usual,
+            ),
+        ] {
+            let mut retries = Retries::default();
+            if others_wait {
+                waiting(&mut retries);
+            }
+            for step in steps {
+                step(&mut retries, now);
+            }
+            let seen = pace_of(&retries, now);
+            let difference = seen.abs_diff(pace);
+            assert!(difference < Duration::from_micros(1), "{what}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_saved_up_is_a_burst() {
+        let now = Instant::now();
+        let mut retries = Retries::default();
+        let mut burst = |now| (0..).take_while(|_| retries.take(now)).count();
+        assert_eq!(burst(now), 8);
+        assert_eq!(burst(now + S / 16), 1);
+        assert_eq!(burst(now + 3600 * S), 8);
+    }
+
     #[test]
     fn what_is_refused_on_node_after_node_waits_behind_all_else() {
         const OTHER: &str = "readiness.k8s.io/other";

@@ -1,0 +1,287 @@
+//! What of a node's plan is written where parts of it are refused, and what guards hold back.
+
+use serde_json::json;
+
+use super::{Bench, Input};
+use crate::engine::RequestError;
+use crate::engine::io::Request;
+use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
+
+const OTHER: &str = "readiness.k8s.io/other";
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+fn other() -> RuleBuilder {
+    rule("other").waits_for("Disk").taint(OTHER, "NoSchedule")
+}
+
+fn forbidden() -> RequestError {
+    RequestError::Failed("forbidden".into())
+}
+
+/// Every write of a node is refused.
+fn refuses_nodes(request: &Request) -> Option<RequestError> {
+    matches!(request, Request::PatchNode { .. }).then(forbidden)
+}
+
+/// Writes that touch the taint of [`gate`] are refused.
+fn refuses_gate(request: &Request) -> Option<RequestError> {
+    match request {
+        Request::PatchNode { patch, .. } => json!(patch).to_string().contains(GATE).then(forbidden),
+        _ => None,
+    }
+}
+
+fn condition(bench: &mut Bench, name: &str, kind: &str, status: &str) {
+    bench.change(name, |node| {
+        node["status"]["conditions"] = json!([{ "type": kind, "status": status }]);
+    });
+}
+
+fn failures(bench: &Bench, rule: &str) -> i64 {
+    bench.status(rule)["failedNodeCount"].as_i64().unwrap()
+}
+
+#[test]
+fn a_rule_that_has_nothing_to_do_any_more_has_not_failed_though_another_still_does() {
+    let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], refuses_nodes);
+    bench.wait(3000);
+    assert_eq!((failures(&bench, "r"), failures(&bench, "other")), (1, 1));
+    condition(&mut bench, "n", "Net", "True");
+    bench.wait(3000);
+    assert_eq!((failures(&bench, "r"), failures(&bench, "other")), (0, 1));
+}
+
+#[test]
+fn what_is_refused_of_one_taint_alone_is_blamed_on_its_rule_at_once() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], refuses_nodes);
+    assert_eq!(bench.refused, 1, "there is nothing to find out");
+    let failed = ["AddTaintError r", "EvaluationError r"];
+    assert!(bench.counted().ends_with(&failed.map(str::to_owned)));
+}
+
+#[test]
+fn what_is_refused_of_several_is_tried_one_by_one_at_once() {
+    let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], refuses_gate);
+    assert_eq!(bench.taints("n"), [OTHER]);
+    assert_eq!(bench.refused, 2, "together, and alone");
+    bench.wait(30_000);
+    let tries = bench.refused;
+    assert!((6..20).contains(&tries), "{tries} in half a minute");
+    bench.refusal = |_| None;
+    bench.wait(30_000);
+    assert_eq!(bench.taints("n"), [OTHER, GATE]);
+}
+
+#[test]
+fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_with_it() {
+    // The first write closes the node for one rule and puts on record what another one has completed.
+    let done = rule("done")
+        .waits_for("Disk")
+        .taint(OTHER, "NoSchedule")
+        .bootstrap_only();
+    let mut bench = Bench::refusing(
+        &[gate(), done],
+        &[node("n").condition("Disk", "True")],
+        |request| match request {
+            Request::PatchNode { patch, .. } => {
+                let patch = json!(patch).to_string();
+                patch.contains("bootstrap-completed").then(forbidden)
+            }
+            _ => None,
+        },
+    );
+    assert_eq!(bench.taints("n"), [GATE]);
+    let counted = bench.counted();
+    assert!(
+        !counted.contains(&"AddTaintError r".to_owned()),
+        "{counted:?}"
+    );
+}
+
+#[test]
+fn what_is_refused_on_many_nodes_is_tried_at_one_pace_for_all_of_them() {
+    let names: Vec<String> = (0..100).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    let mut bench = Bench::refusing(&[gate()], &nodes, refuses_nodes);
+    bench.wait(20_000);
+    let before = bench.refused;
+    bench.wait(10_000);
+    let tries = bench.refused - before;
+    assert!((15..=25).contains(&tries), "{tries} in ten seconds");
+    // Something else of the same nodes is not held up by that.
+    bench.refusal = refuses_gate;
+    bench.sees_rule(&other());
+    bench.wait(5000);
+    let with_other = names.iter().filter(|name| bench.taints(name) == [OTHER]);
+    assert!(with_other.count() > 90);
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    let with_both = names.iter().filter(|name| bench.taints(name).len() == 2);
+    assert_eq!(with_both.count(), 100);
+}
+
+#[test]
+fn a_node_that_goes_while_it_waits_to_be_tried_again_is_forgotten() {
+    let names: Vec<String> = (0..20).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    let mut bench = Bench::refusing(&[gate()], &nodes, refuses_nodes);
+    bench.wait(5000);
+    for name in &names {
+        bench.gone(name);
+    }
+    let refused = bench.refused;
+    bench.wait(60_000);
+    assert_eq!(bench.refused, refused);
+    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+    assert_eq!(failures(&bench, "r"), 0);
+}
+
+#[test]
+fn what_the_answer_says_to_be_gone_is_tried_again_after_a_pause() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
+        matches!(request, Request::PatchNode { .. }).then_some(RequestError::Gone)
+    });
+    bench.wait(3000);
+    assert!((4..12).contains(&bench.refused), "{} times", bench.refused);
+    bench.wait(1000);
+    assert_eq!(failures(&bench, "r"), 0, "nobody has refused it");
+    bench.refusal = |_| None;
+    bench.wait(10_000);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn an_answer_that_a_watch_has_overtaken_changes_nothing() {
+    let mut bench = Bench::new(&[gate()], &[]);
+    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.sees(&node("n"));
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    condition(&mut bench, "n", "Net", "True");
+    bench.held_up = |_| false;
+    bench.change("n", |node| node["spec"]["taints"] = json!([]));
+    bench.asked();
+    bench.take(vec![Input::Answered(id, answer)]);
+    assert_eq!(
+        bench.asked(),
+        ["node n"],
+        "what is left of it on record goes"
+    );
+    assert_eq!(bench.taints("n"), [""; 0]);
+}
+
+#[test]
+fn an_answer_about_an_earlier_node_of_the_name_says_nothing_of_the_new_one() {
+    let mut bench = Bench::new(&[gate()], &[]);
+    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.sees(&node("n"));
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    bench.gone("n");
+    bench.sees(&node("n").uid("another"));
+    bench.held_up = |_| false;
+    bench.take(vec![Input::Answered(id, answer)]);
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(bench.asked(), ["node n", "node n"]);
+}
+
+fn careful() -> RuleBuilder {
+    gate().spec("disruption: {}")
+}
+
+fn met(name: &str) -> NodeBuilder {
+    node(name).condition("Net", "True")
+}
+
+#[test]
+fn a_turn_that_a_guard_gave_is_used_up_though_the_taint_was_taken_off_before_anybody_looked() {
+    let mut bench = Bench::new(&[careful()], &["a", "b", "c"].map(met));
+    bench.wait(20_000);
+    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    condition(&mut bench, "a", "Net", "False");
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    bench.change("a", |node| node["spec"]["taints"] = json!([]));
+    bench.held_up = |_| false;
+    bench.take(vec![Input::Answered(id, answer)]);
+    assert_eq!(bench.taints("a"), [""; 0]);
+    bench.wait(8000);
+    assert_eq!(bench.taints("a"), [""; 0]);
+    bench.wait(3000);
+    assert_eq!(
+        bench.taints("a"),
+        [GATE],
+        "ten seconds after the first turn"
+    );
+}
+
+#[test]
+fn a_guard_wakes_the_engine_when_it_lets_another_node_go() {
+    let mut bench = Bench::new(&[careful()], &["a", "b", "c"].map(met));
+    bench.wait(20_000);
+    for name in ["a", "b"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(9700);
+    let wake = bench.engine.next_wake().unwrap() - bench.now.monotonic;
+    assert!(wake.as_millis() <= 301, "{wake:?}");
+    assert_eq!(bench.taints("b"), [""; 0]);
+    bench.wait(301);
+    assert_eq!(bench.taints("b"), [GATE]);
+}
+
+#[test]
+fn what_a_guard_holds_back_is_told_again_when_a_zone_gets_into_another_state() {
+    let limited = |bench: &mut Bench| {
+        let told = bench.told();
+        let is_about_it = |it: &&String| it.starts_with("DisruptionLimited");
+        told.iter().filter(is_about_it).count()
+    };
+    let nodes = ["a", "b", "c", "d", "e"].map(met);
+    let mut bench = Bench::new(&[careful()], &nodes);
+    bench.wait(20_000);
+    for name in ["a", "b"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 1);
+    bench.sees(&met("f"));
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 0, "the zone is as it was");
+    for name in ["c", "d", "e", "f"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 1, "all are disrupted");
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        condition(&mut bench, name, "Net", "True");
+    }
+    bench.wait(20_000);
+    assert_eq!(
+        limited(&mut bench),
+        0,
+        "that it has ended is seen in the status"
+    );
+    for name in ["a", "b"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 1);
+}
+
+#[test]
+fn a_node_that_goes_does_not_count_for_a_guard_any_more() {
+    let mut bench = Bench::new(&[careful()], &["a", "b", "c", "d"].map(met));
+    bench.wait(3000);
+    let zones = |bench: &Bench| {
+        let report = bench.survey().rules.remove(0).zones.unwrap();
+        (report.met, report.unmet, report.waiting)
+    };
+    assert_eq!(zones(&bench), (4, 0, 0));
+    bench.gone("a");
+    bench.change("b", |node| node["metadata"]["labels"] = json!({}));
+    assert_eq!(zones(&bench), (2, 0, 0));
+}
