@@ -195,7 +195,7 @@ fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_h
     assert_eq!(bench.taints("n"), [GATE]);
     bench.refusal = |request| writes_a_node(request).then(forbidden);
     bench.change("n", |node| {
-        node["metadata"]["labels"]["size"] = json!("large")
+        node["metadata"]["labels"]["size"] = json!("large");
     });
     bench.wait(3000);
     let numbers = |bench: &Bench| {

@@ -255,6 +255,9 @@ mod tests {
         assert_eq!(retries.next_turn(later), None);
     }
 
+    /// Something that becomes of a try.
+    type Step = fn(&mut Retries, Instant);
+
     /// How long the next try takes to come while one waits.
     fn pace_of(retries: &Retries, now: Instant) -> Duration {
         let mut retries = Retries {
@@ -272,7 +275,6 @@ mod tests {
         let now = Instant::now();
         let usual = S / 16;
         let waiting = |retries: &mut Retries| while retries.turn(&name(9), "other", 1, now) {};
-        type Step = fn(&mut Retries, Instant);
         let refused_first: Step = |retries, now| retries.refused(WHAT, 0, now);
         let refused_again: Step = |retries, now| retries.refused(WHAT, 1, now);
         let done_first: Step = |retries, now| retries.carried_out(WHAT, 0, now);
@@ -320,7 +322,7 @@ mod tests {
     fn what_is_saved_up_is_a_burst() {
         let now = Instant::now();
         let mut retries = Retries::default();
-        let mut burst = |now| (0..).take_while(|_| retries.take(now)).count();
+        let mut burst = |now| (0..100).take_while(|_| retries.take(now)).count();
         assert_eq!(burst(now), 8);
         assert_eq!(burst(now + S / 16), 1);
         assert_eq!(burst(now + 3600 * S), 8);

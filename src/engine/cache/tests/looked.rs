@@ -28,7 +28,7 @@ fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
         }
         (watch, shown) => panic!("{watch:?} {shown:?}"),
     }
-    cache.take_in_node(&"n".into(), of_node, at(60));
+    cache.take_in_node(&"n".into(), of_node, now(60));
     cache.take_in_cluster(&of_cluster, at(60));
 }
 
@@ -102,7 +102,7 @@ fn a_look_says_nothing_of_pods_on_other_nodes_nor_a_list_of_what_it_shows() {
         pods: vec![(0, list(None, 9))],
         ..NodeEvidence::default()
     };
-    cache.take_in_node(&"m".into(), elsewhere, at(60));
+    cache.take_in_node(&"m".into(), elsewhere, now(60));
     assert_eq!(names(&cache, Watch::Pods(0)), ["stays"]);
 }
 
@@ -112,7 +112,7 @@ fn what_was_not_read_stays_as_it_is() {
     for watch in [Watch::CsiNodes, Watch::Pods(0), Watch::Nodes] {
         cache.see(Seen::Put(object_of(watch, "n", 5, "known")), now(1));
     }
-    let again = cache.take_in_node(&"n".into(), NodeEvidence::default(), at(60));
+    let again = cache.take_in_node(&"n".into(), NodeEvidence::default(), now(60));
     assert!(again.is_empty());
     for watch in [Watch::CsiNodes, Watch::Pods(0), Watch::Nodes] {
         assert_eq!(names(&cache, watch), ["n"], "{watch:?}");
