@@ -110,6 +110,9 @@ use super::taint::TaintSpec;
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
         .message("regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateOnReboot"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
+        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateAfterMaintenance"),
     validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')")
         .message("taint key must start with 'readiness.k8s.io/'")
         .field_path(".taint.key"),
@@ -168,6 +171,12 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_on_reboot: bool,
 
+    /// When true, a node that completed its bootstrap is gated again after a maintenance: once none of the conditions
+    /// `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more. Only with
+    /// `enforcementMode: bootstrap-only`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regate_after_maintenance: bool,
+
     /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the
     /// condition counts as `Unknown`, because whatever reports it may be dead. At least 1m; kubelet and node
     /// problem detector beat every 5 minutes, so 6m is the least that suits their conditions. Absent: a condition
@@ -180,7 +189,7 @@ pub struct NodeReadinessRuleSpec {
     pub heartbeat_timeout: Option<Duration>,
 
     /// How long the conditions must have been unmet before an open node is closed, for example 2m. Only with
-    /// `enforcementMode: continuous`. Absent: at once.
+    /// `enforcementMode: continuous`. Absent: at once, and one second where nothing but synthesized conditions is unmet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "duration(self) > duration('0s')",
@@ -307,7 +316,7 @@ mod tests {
             ConditionStatus::Unknown
         );
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && !spec.regate_on_reboot);
+        assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -320,6 +329,7 @@ mod tests {
         rule["spec"].as_object_mut().unwrap().extend([
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),
+            ("regateAfterMaintenance".into(), json!(true)),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -55,7 +55,10 @@ impl Closures {
             self.closed(&node.name);
         }
         let zone = Zone::of(&node.labels);
-        self.guard.observe(&node.name, zone, member(outcome))
+        // Who is taken out of service on purpose is no sign of an outage, and is not closed meanwhile.
+        let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
+        let member = member(outcome).filter(counts);
+        self.guard.observe(&node.name, zone, member)
     }
 
     /// Takes in that the rule has nothing to do with a node any more; answers whether that is news.

@@ -87,6 +87,14 @@ pub struct NodeCondition {
 pub const KUBELETS_CONDITIONS: [&str; 4] =
     ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
+/// The conditions that are `True` while a node is taken out of service on purpose (KEP-5683): it is not broken, and whoever
+/// does that has it back in service when it is over.
+const MAINTENANCE_CONDITIONS: [&str; 3] = [
+    "MaintenanceInProgress",
+    "DrainInProgress",
+    "GracefulNodeShutdownInProgress",
+];
+
 /// What changes when a reporter writes a condition.
 ///
 /// The time is not part of a [`Node`]: that it moves is no change of the node.
@@ -122,6 +130,15 @@ impl Node {
         self.conditions
             .iter()
             .find(|condition| condition.kind == kind)
+    }
+
+    /// Whether the node is taken out of service on purpose.
+    #[must_use]
+    pub fn is_in_maintenance(&self) -> bool {
+        self.conditions.iter().any(|condition| {
+            condition.status == ConditionStatus::True
+                && MAINTENANCE_CONDITIONS.contains(&condition.kind.as_str())
+        })
     }
 
     /// The taint with this key and effect, if the node has it.

@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::decision::WaitReason;
-use super::evaluate::Evaluation;
+use super::evaluate::{Evaluation, Finding};
 use super::memory::Memory;
 use crate::api::ConditionPolicy;
 use crate::rule::{CompiledSpec, Ownership, Rule};
@@ -12,6 +12,10 @@ use crate::rule::{CompiledSpec, Ownership, Rule};
 /// How soon after it came a node has to be evaluated to count as one that runs nothing yet. Until the kubelet has started and
 /// the scheduler has been round it takes about as long.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long nothing but synthesized conditions has to be unmet before an open node is closed, where the rule does not say: a
+/// kubelet that starts anew has its pods not ready for a moment.
+const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether a node has come only just now, by this process's own sight of it, so that it runs nothing yet.
 #[must_use]
@@ -121,13 +125,17 @@ fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timesta
 #[must_use]
 pub fn held_back(
     spec: &CompiledSpec,
+    evaluation: &Evaluation<'_>,
     unmet_since: Timestamp,
     may_close: bool,
     now: Timestamp,
 ) -> Option<WaitReason> {
-    let grace = spec
-        .grace_period
-        .and_then(|period| unmet_since.checked_add(period.as_std()).ok());
+    let is_ours = |finding: &Finding<'_>| finding.requirement.source.is_synthesized();
+    let grace = match spec.grace_period {
+        Some(period) => unmet_since.checked_add(period.as_std()).ok(),
+        None if evaluation.unmet().all(is_ours) => unmet_since.checked_add(FLICKER).ok(),
+        None => None,
+    };
     match grace {
         Some(until) if now < until => Some(WaitReason::Grace { until }),
         _ if spec.disruption.is_some() && !may_close => Some(WaitReason::Disruption),

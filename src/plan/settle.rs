@@ -254,7 +254,7 @@ impl<'a> Draft<'a> {
             unmet_since,
             held: unmet_since
                 .filter(|_| !joining)
-                .and_then(|since| held_back(spec, since, may_close, now)),
+                .and_then(|since| held_back(spec, evaluation, since, may_close, now)),
         }
     }
 

@@ -73,7 +73,7 @@ impl Census {
     /// Counts nodes, each given with the name of its pool, under all rules of the cluster.
     ///
     /// A node is past its deadline whichever rule it is that still gates it; within its time it is not unhealthy, so a
-    /// large scale-up does not trip the limit. Nodes that are on their way out count until they are gone, so that
+    /// large scale-up does not trip the limit. Neither is one that is in maintenance. Nodes that are on their way out count until they are gone, so that
     /// repairs under way use up the limit. `would_be_overdue` tells of nodes that are past the deadline of a dry run,
     /// which leaves nothing on record.
     #[must_use]
@@ -97,8 +97,8 @@ impl Census {
                             .is_some_and(|time| time.has_passed(now))
                 })
             };
-            let is_unhealthy =
-                has_stopped_being_ready(node) || is_past_deadline() || would_be_overdue(node);
+            let is_unhealthy = !node.is_in_maintenance()
+                && (has_stopped_being_ready(node) || is_past_deadline() || would_be_overdue(node));
             if let Some(pool) = pool {
                 let count = match census.pools.get_mut(pool) {
                     Some(count) => count,

@@ -51,6 +51,9 @@ pub enum Spared<'a> {
     /// The node is on its way out.
     #[error("the node is being deleted")]
     NodeDeleting,
+    /// The node is not broken, and will be back.
+    #[error("the node is in maintenance")]
+    Maintenance,
     /// The node may run workload: nothing keeps it off.
     #[error("the node does not have the rule's taint")]
     NotGated,
@@ -140,6 +143,9 @@ impl<'a> Case<'a> {
         let is_at = |stage: Stage| claim.is_some_and(|claim| claim.stage == stage);
         if self.node.deleting {
             return Some(Spared::NodeDeleting);
+        }
+        if self.node.is_in_maintenance() {
+            return Some(Spared::Maintenance);
         }
         if !self.is_gated {
             return Some(Spared::NotGated);

@@ -81,6 +81,8 @@ pub struct CompiledSpec {
     pub dry_run: bool,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
     pub regate_on_reboot: bool,
+    /// Whether a completed bootstrap counts only until the node is taken out of service.
+    pub regate_after_maintenance: bool,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// How long the conditions must have been unmet before an open node is closed.
@@ -231,6 +233,7 @@ impl CompiledSpec {
             repair: spec.repair,
             dry_run: spec.dry_run,
             regate_on_reboot: spec.regate_on_reboot,
+            regate_after_maintenance: spec.regate_after_maintenance,
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,

@@ -103,22 +103,28 @@ pub(crate) enum BootstrapRecord<'a> {
     No,
     /// It is, and counts.
     Done,
-    /// It is and counts, but does not say for which boot, where the rule wants that known.
+    /// It is and counts, but does not say for which boot, or that the node is in maintenance since, where the rule wants that
+    /// known.
     Unstamped,
     /// It is, but happened in another boot.
     Outdated {
         /// The ID of that boot.
         boot_id: &'a str,
     },
+    /// It is, but happened before a maintenance.
+    Maintained,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 struct CompletionValue<'a> {
     #[serde(default)]
     rule_name: &'a str,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     boot_id: &'a str,
+    /// The node has been in maintenance since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    maintenance: bool,
 }
 
 impl<'a> BootstrapRecord<'a> {
@@ -130,16 +136,22 @@ impl<'a> BootstrapRecord<'a> {
         let Some(value) = on_record.next() else {
             return Self::No;
         };
-        if !spec.regate_on_reboot || node.boot_id.is_empty() {
-            return Self::Done;
-        }
-        match serde_json::from_str::<CompletionValue>(value) {
-            Ok(value) if *value.boot_id == *node.boot_id => Self::Done,
-            Ok(value) if !value.boot_id.is_empty() => Self::Outdated {
+        let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
+        let is_in_maintenance = node.is_in_maintenance();
+        let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
+        if knows_boot && *value.boot_id != *node.boot_id && !value.boot_id.is_empty() {
+            Self::Outdated {
                 boot_id: value.boot_id,
-            },
-            // Written by another controller, or before the rule asked for this.
-            _ => Self::Unstamped,
+            }
+        } else if spec.regate_after_maintenance && value.maintenance && !is_in_maintenance {
+            Self::Maintained
+        } else if (knows_boot && value.boot_id.is_empty())
+            || (spec.regate_after_maintenance && is_in_maintenance && !value.maintenance)
+        {
+            // Written by another controller, or before the rule asked for this; or the maintenance has begun since.
+            Self::Unstamped
+        } else {
+            Self::Done
         }
     }
 
@@ -152,12 +164,12 @@ impl<'a> BootstrapRecord<'a> {
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
-            Self::No | Self::Done | Self::Unstamped => None,
+            Self::No | Self::Done | Self::Unstamped | Self::Maintained => None,
         }
     }
 }
 
-/// Value of the completion annotation for the boot that the node is in.
+/// Value of the completion annotation for the boot that the node is in, and the maintenance.
 pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
     let boot_id = if spec.regate_on_reboot {
         &node.boot_id
@@ -167,6 +179,7 @@ pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) ->
     let value = CompletionValue {
         rule_name: &rule.name,
         boot_id,
+        maintenance: spec.regate_after_maintenance && node.is_in_maintenance(),
     };
     serde_json::to_string(&value).unwrap_or_default()
 }

@@ -74,7 +74,8 @@ impl Gate {
                 .waits_for(CRITICAL)
                 .bootstrap_only()
                 .spec("taintPolicy", "remove-only".into()),
-            Self::Critical => rule.waits_for(CRITICAL),
+            // Each pod that goes counts, however soon the next one is Ready.
+            Self::Critical => rule.waits_for(CRITICAL).spec("gracePeriod", "1ms".into()),
         }
     }
 }

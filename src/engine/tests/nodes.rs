@@ -252,6 +252,25 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
 }
 
 #[test]
+fn a_guard_neither_counts_nor_closes_a_node_that_is_in_maintenance() {
+    let careful = gate().spec("disruption: {}");
+    let mut bench = Bench::new(&[careful], &["a", "b"].map(ready));
+    bench.wait(1000);
+    bench.change("a", |node| {
+        node["status"]["conditions"] = json!([
+            { "type": "Net", "status": "False" },
+            { "type": "DrainInProgress", "status": "True" },
+        ]);
+    });
+    bench.wait(60_000);
+    assert!(bench.taints("a").is_empty());
+    let report = bench.survey().rules.remove(0).zones.unwrap();
+    assert_eq!((report.met, report.unmet, report.waiting), (1, 0, 0));
+    network(&mut bench, "a", "False");
+    assert!(!bench.taints("a").is_empty());
+}
+
+#[test]
 fn a_node_whose_time_is_up_is_told_of_once() {
     let slow = gate()
         .bootstrap_only()

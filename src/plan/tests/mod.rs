@@ -11,6 +11,7 @@ mod forgery;
 mod joining;
 mod laws;
 mod left_behind;
+mod maintenance;
 mod orphans;
 mod parts;
 mod plan;

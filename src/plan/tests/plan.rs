@@ -295,7 +295,10 @@ fn a_held_node_says_what_its_critical_components_lack() {
         .critical()
         .toleration("{operator: Exists}");
     let cni_pod = || pod("kube-system/cni-1").of(&cni);
-    let waits = || rule("r").waits_for(NETWORK).waits_for(components);
+    let waits = || {
+        let waits = rule("r").waits_for(NETWORK).waits_for(components);
+        waits.bootstrap_only()
+    };
     let base = || world(&met()).daemon_set(&cni);
     let waiting = |reason: &str, message: &str| Some(format!("{reason}: {message}"));
     let no_pod = || {

@@ -177,6 +177,12 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             rebooting,
             "Karpenter is rebooting the node",
         ),
+        (
+            overdue("n").condition("DrainInProgress", "True"),
+            none(),
+            none(),
+            "the node is in maintenance",
+        ),
     ] {
         let mut json = claim_of("n");
         json_patch::merge(&mut json["metadata"], &metadata);

@@ -69,7 +69,10 @@ async fn rollouts_of_critical_components_over_fifty_open_nodes() -> Result<()> {
         .spec("gracePeriod", json!("5m"))
         .create(&client)
         .await?;
-    waiting("prompt").create(&client).await?;
+    waiting("prompt")
+        .spec("gracePeriod", json!("1ms"))
+        .create(&client)
+        .await?;
     fixtures::daemon_set(&format!("{NAMESPACE}/cni"))
         .critical()
         .tolerate_everything()

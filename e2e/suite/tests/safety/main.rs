@@ -6,6 +6,7 @@
 //! heartbeats    reporters that fall silent
 //! reboot        nodes that reboot
 //! disruption    many nodes that ought to be closed at once
+//! maintenance   nodes that are taken out of service on purpose
 //! interplay     several of these at once
 //! ```
 //!
@@ -16,6 +17,7 @@ mod disruption;
 mod grace;
 mod heartbeats;
 mod interplay;
+mod maintenance;
 mod reboot;
 
 use std::time::{Duration, Instant};

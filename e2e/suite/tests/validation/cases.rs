@@ -98,6 +98,7 @@ const BOOTSTRAP_GRACE: &str = "gracePeriod cannot be used with enforcementMode b
 const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
 const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const CONTINUOUS_MAINTENANCE: &str = "regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
 const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
 const GRACE: &str =
     "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
@@ -187,6 +188,8 @@ pub const CASES: &[Case] = &[
     create("gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: true}").fails(CONTINUOUS_REGATE),
     create("no gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: false}"),
     create("gating after a reboot", BOOTSTRAP, "{regateOnReboot: true}"),
+    create("gating after a maintenance at any time", CONTINUOUS, "{regateAfterMaintenance: true}").fails(CONTINUOUS_MAINTENANCE),
+    create("gating after a maintenance", BOOTSTRAP, "{regateAfterMaintenance: true}"),
 
     // Durations.
     create("a heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: 6m}"),

@@ -1,0 +1,100 @@
+//! Nodes that are taken out of service on purpose.
+
+use super::{NETWORK, gate, met, unmet, writes};
+use crate::testing::{Builder, NodeBuilder, World, at, world};
+
+const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-r-uid";
+const GATED: [&str; 2] = ["+gate:NoSchedule", "+taint-added-by-r-uid"];
+const KINDS: [&str; 3] = [
+    "MaintenanceInProgress",
+    "DrainInProgress",
+    "GracefulNodeShutdownInProgress",
+];
+
+/// A node that completed its bootstrap, and this status of its maintenance, or none.
+fn completed(node: NodeBuilder, kind: &str, status: Option<&str>) -> NodeBuilder {
+    let node = node.annotation(COMPLETED, r#"{"rule-name":"r"}"#);
+    match status {
+        Some(status) => node.condition(kind, status),
+        None => node,
+    }
+}
+
+/// The same with what the plan has put on record.
+fn as_recorded(world: &World, node: NodeBuilder) -> NodeBuilder {
+    node.annotation(COMPLETED, world.node.annotation(COMPLETED).unwrap())
+}
+
+#[test]
+fn a_node_is_gated_again_once_its_maintenance_is_over() {
+    let rule = gate("r")
+        .bootstrap_only()
+        .spec("regateAfterMaintenance: true");
+    for kind in KINDS {
+        let before = world(&completed(met(), kind, None)).rule(&rule);
+        assert_eq!(writes(&before), [""; 0], "{kind}");
+        let begun = before.sees(&completed(unmet(), kind, Some("True")), at(10));
+        assert_eq!(writes(&begun), ["+bootstrap-completed-r-uid"], "{kind}");
+        let lasts = begun.carried_out();
+        assert_eq!(
+            writes(&lasts),
+            [""; 0],
+            "{kind}: it is not closed meanwhile"
+        );
+        for status in [Some("False"), Some("Unknown"), None] {
+            let over = as_recorded(&lasts, completed(unmet(), kind, status));
+            let over = lasts.clone().sees(&over, at(20));
+            assert_eq!(writes(&over), GATED, "{kind} {status:?}");
+            let again = over.carried_out();
+            let ready = over.node.annotation(COMPLETED).unwrap().to_owned();
+            let ready = met()
+                .annotation(COMPLETED, &ready)
+                .dated_taint(crate::testing::GATE, "NoSchedule")
+                .owned_by("r", crate::testing::GATE, "NoSchedule");
+            let opened = again.sees(&ready, at(30)).carried_out();
+            assert!(opened.node.taints.is_empty());
+            let value = opened.node.annotation(COMPLETED).unwrap();
+            assert_eq!(value, r#"{"rule-name":"r"}"#, "{kind} {status:?}");
+        }
+    }
+}
+
+#[test]
+fn a_maintenance_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
+    let rule = gate("r").bootstrap_only();
+    for status in ["True", "False"] {
+        let node = completed(unmet(), KINDS[0], Some(status));
+        assert_eq!(writes(&world(&node).rule(&rule)), [""; 0], "{status}");
+    }
+}
+
+#[test]
+fn an_open_node_is_closed_for_synthesized_conditions_once_they_are_unmet_for_a_second() {
+    const DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
+    let open = || gate("r").waits_for(DRIVER);
+    for (name, rule, node, waits) in [
+        ("synthesized", open(), met(), true),
+        (
+            "reported, too",
+            open(),
+            unmet().condition(NETWORK, "False"),
+            false,
+        ),
+        (
+            "a shorter grace period",
+            open().spec("gracePeriod: 10ms"),
+            met(),
+            true,
+        ),
+    ] {
+        let at_once = world(&node).rule(&rule).now(at(100));
+        let recheck = at_once.plan().recheck;
+        assert_eq!(writes(&at_once).is_empty(), waits, "{name}");
+        if waits {
+            let later = at_once.evaluated(at(100)).now(recheck.unwrap());
+            assert_eq!(writes(&later), GATED, "{name}");
+        }
+    }
+    let rule = open().bootstrap_only();
+    assert_eq!(writes(&world(&met()).rule(&rule)), GATED, "bootstrap-only");
+}
