@@ -70,3 +70,40 @@ impl From<Unreadable> for RequestError {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_from_an_error_depends_on_whose_trouble_it_is() {
+        let message = String::new;
+        for (error, is_soon, is_refusal) in [
+            (RequestError::Conflict, false, false),
+            (RequestError::Gone, false, false),
+            (RequestError::Unreachable(message()), true, false),
+            (
+                RequestError::Throttled {
+                    message: message(),
+                    come_again: None,
+                },
+                false,
+                false,
+            ),
+            (
+                RequestError::Broken {
+                    message: message(),
+                    come_again: None,
+                },
+                false,
+                true,
+            ),
+            (RequestError::TimedOut(Duration::ZERO), false, true),
+            (RequestError::Failed(message()), false, true),
+        ] {
+            let tried_again = error.pauses().longest < Duration::from_secs(10);
+            assert_eq!(tried_again, is_soon, "{error:?}");
+            assert_eq!(error.is_refusal(), is_refusal, "{error:?}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ mod builders;
 mod world;
 
 pub use builders::{
-    Builder, CRITICAL, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, at, csi_node,
-    daemon_set, node, pod, rule,
+    Builder, CRITICAL, CsiNodeBuilder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder,
+    RuleBuilder, at, csi_node, daemon_set, node, pod, rule,
 };
 pub use world::{ConditionAnswer, World, configured_world, world};

@@ -1,6 +1,7 @@
 //! Statuses of rules, in tables of named cases.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
 use crate::api::EnforcementMode;
@@ -155,11 +156,13 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
         let (mut tally, rule) = tally(&rule, &[member("a").taint(KEY, "NoSchedule")]);
         assert!(!tally.has_unfinished(), "{name}");
         assert!(tally.linger(&"a".into(), true) && !tally.linger(&"a".into(), true));
+        assert!(tally.has_unfinished(), "{name}");
         let failure = RuleFailure {
             reason: "RemoveTaintError",
             message: "forbidden".into(),
         };
-        tally.fail(&"a".into(), failure, at(0));
+        assert!(tally.fail(&"a".into(), failure.clone(), at(0)));
+        assert!(!tally.fail(&"a".into(), failure, at(1)), "{name}: no news");
         assert!(tally.has_unfinished(), "{name}");
         let none = NodeReadinessRuleStatus::default();
         let status = build(&tally, basis(&rule, &none));
@@ -228,4 +231,167 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
     let size = serde_json::to_string(&status).unwrap().len();
     assert!(size < 32 * 1024, "{size} bytes");
     assert_eq!(status.matched_nodes, Some(200));
+}
+
+/// A rule with this many conditions, and what it makes of this many nodes with names of this length.
+fn many(conditions: usize, nodes: usize, length: usize) -> (Tally, Arc<Rule>) {
+    let mut rule = rule("gate").selects("pool", "a").taint(KEY, "NoSchedule");
+    for index in 0..conditions {
+        rule = rule.waits_for(&format!("Condition{index}"));
+    }
+    let names = (0..nodes).map(|index| format!("{index:0length$}"));
+    let nodes: Vec<_> = names.map(|name| member(&name)).collect();
+    tally(&rule, &nodes)
+}
+
+#[test]
+fn the_lists_name_as_many_nodes_as_there_is_room_for() {
+    let none = NodeReadinessRuleStatus::default();
+    for (conditions, length) in [(1, 10), (1, 60), (8, 10), (8, 60)] {
+        let (tally, rule) = many(conditions, 300, length);
+        let basis = Basis {
+            node_limit: 1000,
+            ..basis(&rule, &none)
+        };
+        let status = build(&tally, basis);
+        let listed = status.node_evaluations.len();
+        assert_eq!(status.applied_nodes.len(), listed);
+        // With the record of who manages it, an item takes twice to four times as many bytes as it has itself.
+        let bytes = serde_json::to_string(&status.node_evaluations)
+            .unwrap()
+            .len();
+        let case =
+            format!("{conditions} conditions, names of {length}: {listed} nodes, {bytes} bytes");
+        assert!((10_000..=20_000).contains(&bytes), "{case}");
+    }
+}
+
+#[test]
+fn failures_come_before_all_else_and_share_the_room() {
+    let none = NodeReadinessRuleStatus::default();
+    for (length, message) in [
+        (10, "no".to_owned()),
+        (60, "no".to_owned()),
+        (10, "é".repeat(400)),
+    ] {
+        let (mut tally, rule) = many(1, 300, length);
+        let names: Vec<_> = tally.nodes.keys().cloned().collect();
+        for name in names {
+            let failure = RuleFailure {
+                reason: "EvaluationError",
+                message: message.clone(),
+            };
+            tally.fail(&name, failure, at(0));
+        }
+        let basis = Basis {
+            node_limit: 1000,
+            ..basis(&rule, &none)
+        };
+        let status = build(&tally, basis);
+        let listed = status.failed_nodes.len();
+        let bytes = serde_json::to_string(&status.failed_nodes).unwrap().len();
+        let case = format!("names of {length}: {listed} nodes, {bytes} bytes");
+        assert!((15_000..=40_000).contains(&bytes), "{case}");
+        assert_eq!(status.failed_node_count, Some(300));
+        assert_eq!(
+            status.node_evaluations.len(),
+            0,
+            "{case}: nothing is left for others"
+        );
+        let longest = status
+            .failed_nodes
+            .iter()
+            .filter_map(|it| it.message.as_ref());
+        assert!(longest.map(String::len).max() <= Some(MAX_MESSAGE));
+    }
+}
+
+#[test]
+fn a_failure_keeps_its_time_while_it_is_the_same() {
+    let (mut tally, rule) = tally(&gate(), &[member("a"), member("b")]);
+    let fail = |tally: &mut Tally, node: &str, message: &str, now: i64| {
+        let failure = RuleFailure {
+            reason: "EvaluationError",
+            message: message.into(),
+        };
+        tally.fail(&node.into(), failure, at(now));
+    };
+    fail(&mut tally, "a", "no", 10);
+    fail(&mut tally, "b", "no", 20);
+    let times = |status: &NodeReadinessRuleStatus| {
+        let failed = status.failed_nodes.iter();
+        failed
+            .map(|it| it.last_evaluation_time.0)
+            .collect::<Vec<_>>()
+    };
+    let first = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
+    assert_eq!(times(&first), [at(10), at(20)]);
+    tally.recover(&"a".into());
+    fail(&mut tally, "a", "no", 30);
+    fail(&mut tally, "b", "something else", 40);
+    let again = build(&tally, basis(&rule, &first));
+    assert_eq!(times(&again), [at(10), at(40)]);
+}
+
+#[test]
+fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_seconds() {
+    let (tally, rule) = tally(&gate(), &[member("a")]);
+    let late = at(60) + Duration::from_millis(700);
+    let none = NodeReadinessRuleStatus::default();
+    let first = build(
+        &tally,
+        Basis {
+            now: late,
+            ..basis(&rule, &none)
+        },
+    );
+    let times = |status: &NodeReadinessRuleStatus| {
+        let conditions = status.conditions.iter();
+        conditions
+            .map(|it| it.last_transition_time.0)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(times(&first), [at(60), at(60)]);
+    let governors = [Arc::from("other")];
+    let conflicted = Basis {
+        now: at(90),
+        governors: &governors,
+        ..basis(&rule, &first)
+    };
+    let conflicted = build(&tally, conflicted);
+    assert_eq!(times(&conflicted), [at(60), at(90)]);
+    assert_eq!(conflicted.conditions[1].reason, "SelectorsOverlap");
+}
+
+#[test]
+fn a_dry_run_says_what_a_guard_would_hold_back() {
+    let report = |waiting| Report {
+        zones: Vec::new(),
+        met: 1,
+        unmet: 2,
+        waiting,
+        all_zones_disrupted: true,
+    };
+    let unmet = member("unmet").condition("Net", "False");
+    let (tally, rule) = tally(&gate().dry_run(), &[unmet]);
+    let none = NodeReadinessRuleStatus::default();
+    for (waiting, says_so) in [(0, false), (1, true)] {
+        let report = report(waiting);
+        let status = build(
+            &tally,
+            Basis {
+                disruption: Some(&report),
+                ..basis(&rule, &none)
+            },
+        );
+        let summary = status.dry_run_results.unwrap().summary;
+        assert_eq!(summary.contains("held back"), says_so, "{summary}");
+        let limited = status.conditions.last().unwrap();
+        let expected = if says_so {
+            "AllZonesDisrupted"
+        } else {
+            "NoNodeHeldBack"
+        };
+        assert_eq!(limited.reason, expected);
+    }
 }

@@ -240,6 +240,16 @@ fn a_deletion_that_is_under_way_is_not_begun_again() {
 }
 
 #[test]
+fn a_deletion_goes_no_further_once_the_process_is_to_stop() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(1000);
+    bench.take(vec![Input::Stop]);
+    bench.answers();
+    assert_eq!(bench.asked(), ["read n"]);
+}
+
+#[test]
 fn a_few_claims_are_deleted_at_a_time() {
     let names: Vec<String> = (0..10).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();

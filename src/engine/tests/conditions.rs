@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Bench;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::testing::{NodeBuilder, RuleBuilder, node, rule};
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, pod, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -55,4 +56,128 @@ fn what_is_refused_is_tried_again_after_a_pause() {
     bench.refusal = |_| None;
     bench.wait(40_000);
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+}
+
+/// Which pods keep a node from being ready, as the published condition says, and since when it says so.
+fn detail(bench: &Bench) -> (String, Value) {
+    let conditions = bench.node("n")["status"]["conditions"].as_array().unwrap();
+    let condition = &conditions[0];
+    let message = condition["message"].as_str().unwrap().to_owned();
+    (message, condition["lastTransitionTime"].clone())
+}
+
+#[test]
+fn a_message_that_changes_alone_is_written_every_five_seconds_at_most_and_keeps_its_time() {
+    let show = |bench: &mut Bench, name: &str| {
+        let unready = pod(&format!("kube-system/{name}")).critical().on("n");
+        bench.shows(Watch::Pods(0), unready.clone().json().clone());
+    };
+    let mut bench = Bench::new(&[waiting()], &[said("True")]);
+    bench.wait(3000);
+    show(&mut bench, "a");
+    let (first, since) = detail(&bench);
+    assert!(first.contains("/a"), "{first}");
+    show(&mut bench, "b");
+    bench.wait(2000);
+    show(&mut bench, "c");
+    bench.wait(2900);
+    assert_eq!(detail(&bench).0, first);
+    bench.asked();
+    bench.wait(200);
+    let (message, still) = detail(&bench);
+    assert!(
+        message.contains("/b") && message.contains("/c"),
+        "{message}"
+    );
+    assert_eq!(still, since);
+    assert_eq!(bench.asked(), ["conditions of n"]);
+    // A status that changes is written at once, with the time of that.
+    for name in ["a", "b", "c"] {
+        let ready = pod(&format!("kube-system/{name}"))
+            .critical()
+            .on("n")
+            .ready();
+        bench.shows(Watch::Pods(0), ready.clone().json().clone());
+    }
+    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+    assert_ne!(detail(&bench).1, since);
+}
+
+#[test]
+fn what_is_refused_on_many_nodes_is_tried_at_one_pace_and_gets_through_when_it_may() {
+    let names: Vec<String> = (0..100).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names
+        .iter()
+        .map(|name| node(name).condition(COMPONENTS, "False"))
+        .collect();
+    let mut bench = Bench::refusing(&[waiting()], &nodes, |request| match request {
+        Request::PatchNodeStatus { .. } => Some(RequestError::Failed("forbidden".into())),
+        _ => None,
+    });
+    bench.wait(20_000);
+    let before = bench.refused;
+    bench.wait(10_000);
+    let tries = bench.refused - before;
+    assert!((15..=25).contains(&tries), "{tries} in ten seconds");
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    let is_published = |name: &&String| {
+        let conditions = bench.node(name)["status"]["conditions"].to_string();
+        conditions.contains("\"True\"")
+    };
+    assert_eq!(names.iter().filter(is_published).count(), 100);
+}
+
+#[test]
+fn conditions_of_a_node_that_comes_again_wait_for_the_write_about_the_earlier_one() {
+    let mut bench = Bench::new(&[waiting()], &[]);
+    bench.held_up = |request| matches!(request, Request::PatchNodeStatus { .. });
+    bench.sees(&said("False"));
+    assert_eq!(bench.pending.len(), 1);
+    bench.gone("n");
+    bench.sees(&said("False").uid("another"));
+    bench.wait(3000);
+    assert_eq!(bench.pending.len(), 1, "one at a time");
+    bench.refusal = |_| Some(RequestError::Conflict);
+    bench.answers();
+    bench.refusal = |_| None;
+    bench.wait(3000);
+    bench.answers();
+    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+}
+
+#[test]
+fn a_node_that_goes_is_not_forgotten_before_the_write_of_its_conditions_has_ended() {
+    let mut bench = Bench::new(&[waiting()], &[]);
+    bench.held_up = |request| matches!(request, Request::PatchNodeStatus { .. });
+    bench.sees(&said("False"));
+    bench.gone("n");
+    bench.sees_rule(&waiting().deleting());
+    bench.wait(3000);
+    bench.answers();
+    bench.wait(3000);
+    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
+}
+
+#[test]
+fn a_conflict_is_no_refusal_but_has_the_write_wait_all_the_same() {
+    let mut bench = Bench::refusing(&[waiting()], &[said("False")], |request| match request {
+        Request::PatchNodeStatus { .. } => Some(RequestError::Conflict),
+        _ => None,
+    });
+    bench.wait(3000);
+    assert!((4..12).contains(&bench.refused), "{} times", bench.refused);
+    bench.refusal = |_| None;
+    bench.wait(5000);
+    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+}
+
+#[test]
+fn nothing_is_published_where_that_is_not_wanted() {
+    let mut silent = super::settings();
+    silent.publish_conditions = false;
+    let mut bench = Bench::of(silent);
+    bench.begin(&[waiting()], &[node("n")]);
+    bench.wait(10_000);
+    assert_eq!(bench.asked(), ["status of r"]);
 }

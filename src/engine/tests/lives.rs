@@ -260,3 +260,27 @@ fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
     bench.take(vec![Input::Seen(confirmed)]);
     assert_eq!(evaluated(&mut bench), 0);
 }
+
+#[test]
+fn a_node_that_comes_again_and_is_not_the_rules_any_more_is_not_counted_by_it() {
+    let small = gate().selects("size", "small");
+    let mut bench = Bench::new(&[small], &[node("n").label("size", "small")]);
+    bench.wait(3000);
+    assert_eq!(bench.status("r")["matchedNodes"], json!(1));
+    // The watch shows the new one without having shown the end of the earlier one.
+    bench.sees(&node("n").uid("another"));
+    bench.wait(3000);
+    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+}
+
+#[test]
+fn an_adoption_that_cannot_be_put_on_record_is_told_once_all_the_same() {
+    let tainted = node("n").taint(GATE, "NoSchedule");
+    let mut bench = Bench::refusing(&[gate().without_finalizer()], &[tainted], |request| {
+        writes_a_node(request).then(forbidden)
+    });
+    bench.wait(10_000);
+    let told = bench.told();
+    let adopted = told.iter().filter(|it| it.starts_with("TaintAdopted"));
+    assert_eq!(adopted.count(), 1, "{told:?}");
+}

@@ -5,6 +5,7 @@
 
 mod claims;
 mod cluster;
+mod components;
 mod conditions;
 mod lives;
 mod looks;

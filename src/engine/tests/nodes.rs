@@ -331,6 +331,14 @@ fn a_repair_that_is_held_back_is_told_again_after_a_while() {
              readiness TTL or not Ready any more, and maxUnhealthy 0 allows 0"
         ))
     );
+    bench.change("n", |node| {
+        node["metadata"]["labels"]["a"] = json!("b");
+    });
+    assert_eq!(
+        bench.told(),
+        [""; 0],
+        "not because the node is evaluated again"
+    );
     let blocked = ["r", "s"].map(|rule| format!(r#"RepairBlocked {{ rule: "{rule}" }}"#));
     assert_eq!(bench.counted(), blocked);
     bench.wait(200_000);

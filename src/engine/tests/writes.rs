@@ -227,7 +227,7 @@ fn a_guard_wakes_the_engine_when_it_lets_another_node_go() {
     }
     bench.wait(9700);
     let wake = bench.engine.next_wake().unwrap() - bench.now.monotonic;
-    assert!(wake.as_millis() <= 301, "{wake:?}");
+    assert!((290..=301).contains(&wake.as_millis()), "{wake:?}");
     assert_eq!(bench.taints("b"), [""; 0]);
     bench.wait(301);
     assert_eq!(bench.taints("b"), [GATE]);

@@ -319,6 +319,37 @@ mod tests {
     }
 
     #[test]
+    fn who_has_been_refused_less_than_all_that_wait_need_not_wait_behind_them() {
+        let start = Instant::now();
+        let mut retries = Retries::default();
+        while retries.turn(&name(0), WHAT, 5, start) {}
+        // As many could be tried now as are saved up.
+        let later = start + 60 * S;
+        assert!(!retries.turn(&name(1), WHAT, 9, later));
+        assert!(retries.turn(&name(2), WHAT, 1, later));
+        assert_eq!(retries.next(later), Some(name(0)));
+        // Who waits and has its turn by itself waits no more.
+        assert!(retries.turn(&name(1), WHAT, 9, later));
+        assert_eq!(retries.next(later), None);
+    }
+
+    #[test]
+    fn the_next_turn_comes_when_a_whole_try_is_saved_up() {
+        let start = Instant::now();
+        let mut retries = Retries::default();
+        assert_eq!(retries.next_turn(start), None);
+        while retries.turn(&name(0), WHAT, 1, start) {}
+        for passed in [Duration::ZERO, S / 32, S / 16] {
+            let next = retries.next_turn(start + passed).unwrap();
+            let difference = next.duration_since(start).abs_diff(S / 16);
+            assert!(difference < Duration::from_micros(1), "{passed:?}");
+        }
+        let late = start + S;
+        assert_eq!(retries.next_turn(late), Some(late));
+        assert_eq!(retries.next(start + S / 32), None);
+    }
+
+    #[test]
     fn what_is_saved_up_is_a_burst() {
         let now = Instant::now();
         let mut retries = Retries::default();

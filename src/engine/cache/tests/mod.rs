@@ -207,6 +207,31 @@ fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_
 }
 
 #[test]
+fn an_instance_that_does_not_lead_notes_no_statuses_either() {
+    let mut cache = synced(&node("n"), &regating());
+    for (leads, held) in [(false, 1), (true, 2)] {
+        if leads {
+            cache.begin_evaluations();
+        }
+        let mut rule = regating();
+        rule.json()["status"] = json!({ "heldNodes": held });
+        cache.see(Seen::Put(Object::Rule(rule.object())), now(10));
+        assert_eq!(cache.take_shown_statuses().len(), usize::from(leads));
+    }
+    assert_eq!(cache.take_shown_statuses().len(), 0, "once");
+}
+
+#[test]
+fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version() {
+    let mut cache = synced(&booted("a", 0, 10), &regating());
+    let mut rebooted = booted("b", 0, 12);
+    let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
+    cache.patched_node(answer.try_into().unwrap(), None);
+    cache.see(Seen::Put(Object::Node(rebooted.object())), now(60));
+    assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+}
+
+#[test]
 fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for index in 0..100 {
