@@ -14,8 +14,10 @@ fn unready(node: &str) -> PodBuilder {
     pod("kube-system/p").critical().on(node)
 }
 
+/// The watch shows this state of a pod, which lasts for more than a moment.
 fn show(bench: &mut Bench, pod: &PodBuilder) {
     bench.shows(Watch::Pods(0), pod.clone().json().clone());
+    bench.wait(1100);
 }
 
 #[test]
@@ -90,6 +92,7 @@ fn a_driver_counts_once_it_is_registered_and_no_more_when_its_csi_node_is_gone()
     bench.shows(Watch::CsiNodes, shown(&csi_node("a").driver(driver)));
     assert_eq!(bench.taints("a"), [""; 0]);
     bench.shows_gone(Watch::CsiNodes, "a");
+    bench.wait(1100);
     assert_eq!(bench.taints("a"), [GATE]);
     assert_eq!(bench.survey().objects[1], ("csinodes", 0));
 }

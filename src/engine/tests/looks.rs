@@ -210,6 +210,7 @@ fn a_daemon_set_that_a_look_does_not_find_is_not_waited_for() {
         }
         // To close this one the cluster is looked at.
         bench.shows(Watch::Pods(0), of_agent().json().clone());
+        bench.wait(1100);
         assert_eq!(bench.taints("m"), [GATE], "{name}");
         assert_eq!(!bench.taints("n").is_empty(), is_there, "{name}");
     }

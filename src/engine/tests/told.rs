@@ -62,9 +62,9 @@ fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_i
     assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
     // When something is missing again it is told anew, after a second.
     bench.shows(Watch::Pods(0), agents_pod().json().clone());
-    bench.wait(900);
+    bench.wait(1050);
     assert_eq!(reasons(&mut bench), ["TaintAdded"]);
-    bench.wait(200);
+    bench.wait(1000);
     assert_eq!(bench.told().len(), 1);
 }
 
