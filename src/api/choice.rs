@@ -59,3 +59,15 @@ words! {
         RemoveOnly = "remove-only",
     }
 }
+
+words! {
+    /// What a bootstrap-only rule does about nodes that were there before it.
+    #[derive(Default)]
+    pub enum ExistingNodes {
+        /// Close those that do not meet the conditions, as any other node.
+        #[default]
+        Gate = "Gate",
+        /// Leave them as they are.
+        Leave = "Leave",
+    }
+}

@@ -29,7 +29,9 @@ mod status;
 mod taint;
 mod words;
 
-pub use choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
+pub use choice::{
+    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintEffect, TaintPolicy,
+};
 pub use crd::{crd, crd_yaml};
 pub use disruption::Disruption;
 pub use duration::{Duration, ParseDurationError};

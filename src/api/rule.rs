@@ -18,7 +18,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
+use super::choice::{
+    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintPolicy,
+};
 use super::disruption::Disruption;
 use super::duration::Duration;
 use super::node_selector::NodeSelectorSchema;
@@ -113,6 +115,9 @@ use super::taint::TaintSpec;
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
         .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
+        .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".existingNodes"),
     validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')")
         .message("taint key must start with 'readiness.k8s.io/'")
         .field_path(".taint.key"),
@@ -176,6 +181,12 @@ pub struct NodeReadinessRuleSpec {
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_after_maintenance: bool,
+
+    /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
+    /// conditions, as any other node; `Leave` leaves them alone until they join anew. `Leave` only with `enforcementMode:
+    /// bootstrap-only`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub existing_nodes: ExistingNodes,
 
     /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the
     /// condition counts as `Unknown`, because whatever reports it may be dead. At least 1m; kubelet and node
@@ -317,6 +328,7 @@ mod tests {
         );
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
         assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
+        assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -330,6 +342,7 @@ mod tests {
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),
             ("regateAfterMaintenance".into(), json!(true)),
+            ("existingNodes".into(), json!("Leave")),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -20,7 +20,7 @@ use crate::api::{
 };
 use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
-use crate::rule::CompiledSpec;
+use crate::rule::{Closings, CompiledSpec};
 use crate::wording::cut;
 use basis::whole_second;
 pub use basis::{Basis, Prospects};
@@ -206,6 +206,7 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
         .values()
         .filter(|(record, _)| record.misses_a_condition)
         .count();
+    let closings = closings(tally, basis);
     let parts: Vec<_> = [
         (adds, format!("would add {adds} taints")),
         (
@@ -229,6 +230,7 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
                 prospects.blocked
             ),
         ),
+        (closings.closed, closings.to_string()),
     ]
     .into_iter()
     .filter_map(|(number, text)| (number > 0).then_some(text))
@@ -244,6 +246,22 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
             parts.join(", ")
         },
     }
+}
+
+/// Which open nodes would be closed as soon as the rule were no dry run.
+fn closings<'a>(tally: &Tally, basis: Basis<'a>) -> Closings<'a> {
+    let mut closings = Closings::of(tally.nodes.len());
+    let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);
+    for (record, _) in tally.nodes.values() {
+        if matches!(record.role, Role::DryRun(Decision::Gate)) {
+            let statuses = conditions.iter().copied().flatten().zip(&record.statuses);
+            let missing = statuses.filter(|(requirement, status)| {
+                status.is_none() && requirement.status_if_missing() != requirement.required
+            });
+            closings.close(missing.map(|(requirement, _)| &*requirement.kind));
+        }
+    }
+    closings
 }
 
 fn count(number: usize) -> i32 {

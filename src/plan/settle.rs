@@ -120,7 +120,7 @@ impl<'a> Draft<'a> {
         };
         let evaluation = evaluate(spec, &Facts { trust, ..*facts });
         let patience = self.patience(contender, &evaluation, tainted, dispute.owners, facts.now);
-        let completed = completion.counts();
+        let completed = completion.counts() || rule.leaves_alone(self.node.created);
         let decision = decide(
             spec.mode,
             spec.taint_policy,

@@ -199,11 +199,14 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether a completed bootstrap under this rule is on record, by UID or by name, whichever boot it was in.
+/// Whether a completed bootstrap under this rule is on record, by UID or by name, whichever boot it was in; or the rule has
+/// left the node alone, which was there before it.
 #[must_use]
 pub fn has_been_open(node: &Node, rule: &Rule) -> bool {
-    [&rule.uid, &rule.name].iter().any(|id| {
-        node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id)
-            .is_some()
-    })
+    let mut on_record = [&rule.uid, &rule.name].into_iter();
+    rule.leaves_alone(node.created)
+        || on_record.any(|id| {
+            node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id)
+                .is_some()
+        })
 }

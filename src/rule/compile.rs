@@ -11,8 +11,8 @@ use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::names::FINALIZER;
 use crate::api::{
-    ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, NodeReadinessRuleSpec,
-    Repair, TaintEffect, TaintPolicy,
+    ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, ExistingNodes,
+    NodeReadinessRuleSpec, Repair, TaintEffect, TaintPolicy,
 };
 use crate::condition::{CriticalComponentClass, Source};
 use crate::object::{self, Taint};
@@ -79,6 +79,8 @@ pub struct CompiledSpec {
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
+    /// Whether nodes are left alone that were there before the rule.
+    pub leaves_existing: bool,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
     pub regate_on_reboot: bool,
     /// Whether a completed bootstrap counts only until the node is taken out of service.
@@ -160,6 +162,17 @@ impl Rule {
         self.spec.as_ref().ok().filter(|_| self.finalizer)
     }
 
+    /// Whether the rule leaves a node alone that was created at this time: it never puts its taint on, for the node was there
+    /// before it.
+    #[must_use]
+    pub fn leaves_alone(&self, created: Option<Timestamp>) -> bool {
+        let leaves = self.spec.as_ref().is_ok_and(|spec| spec.leaves_existing);
+        leaves
+            && created
+                .zip(self.created)
+                .is_some_and(|(node, rule)| node < rule)
+    }
+
     /// Whether this is the rule's taint.
     #[must_use]
     pub fn is_about(&self, key: &str, effect: TaintEffect) -> bool {
@@ -232,6 +245,8 @@ impl CompiledSpec {
             selector,
             repair: spec.repair,
             dry_run: spec.dry_run,
+            leaves_existing: spec.existing_nodes == ExistingNodes::Leave
+                && spec.enforcement_mode == EnforcementMode::BootstrapOnly,
             regate_on_reboot: spec.regate_on_reboot,
             regate_after_maintenance: spec.regate_after_maintenance,
             heartbeat_timeout: spec.heartbeat_timeout,

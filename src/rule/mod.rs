@@ -1,6 +1,7 @@
 //! Rules, compiled once: [`Rule`] is a `NodeReadinessRule` made ready for use, [`RuleSet`] all of them in the order in which
 //! they govern, [`Ownership`] whose a taint is. Pure: no client, no clock, no async.
 
+mod closings;
 mod compile;
 mod conflict;
 pub mod ownership;
@@ -10,6 +11,7 @@ mod taint_key;
 #[cfg(test)]
 mod tests;
 
+pub use closings::Closings;
 pub use compile::{CompiledSpec, Reach, RequiredCondition, Rule};
 pub use conflict::Conflict;
 pub use ownership::Ownership;

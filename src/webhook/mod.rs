@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `review` | whether a rule is taken, and what there is to warn of (pure) |
 //! | `warnings` | the warnings (pure) |
+//! | `closings` | which nodes a rule would close as soon as it is taken (pure) |
 //! | `surroundings` | what a review looks at beside the rule: other rules, `DaemonSet`s, nodes |
 //! | `envelope` | a request read, without trust (pure) |
 //! | `server` | the request and its answer |
 //!
 //! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `serve::tls`.
 
+mod closings;
 mod envelope;
 mod review;
 mod server;

@@ -132,7 +132,13 @@ pub fn review(
         );
         return ReviewResult::Rejected(failed(&why));
     }
-    let mut warnings = warnings(subject.spec.as_ref(), spec, classes, surroundings);
+    let mut warnings = warnings(
+        subject.spec.as_ref(),
+        (&subject.rule, spec),
+        subject.begins(),
+        classes,
+        surroundings,
+    );
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
     }
@@ -145,6 +151,15 @@ fn failed(errors: &str) -> String {
 }
 
 impl Subject {
+    /// Whether the rule comes to act by this request: it is new, or was a dry run, could not be used, or left nodes alone.
+    fn begins(&self) -> bool {
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match &before.spec {
+            Ok(before) => before.dry_run || before.leaves_existing,
+            Err(_) => true,
+        })
+    }
+
     /// Whether a conflict can be this request's doing: the rule is new, names another taint or other nodes than before,
     /// or is a dry run no more. Otherwise the conflict is there already, and the update may be what mitigates it.
     fn may_add_conflict(&self, spec: &CompiledSpec) -> bool {

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::causes::with_causes;
 use crate::condition::CriticalComponentClass;
-use crate::object::{DaemonSet, DaemonSetObject, NodeObject, ObjectKey, RuleObject};
+use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, Rule};
 
 /// How long the rules may take to list. Longer than what is only for warnings, shorter than what the API server waits.
@@ -19,7 +19,7 @@ const RULES_DEADLINE: Duration = Duration::from_secs(5);
 /// How long may be spent on what is only for warnings.
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
 /// How many nodes are looked at.
-const NODES: u32 = 100;
+const NODES: u32 = 500;
 
 /// What is in the cluster beside the rule.
 #[derive(Debug, Default)]
@@ -33,10 +33,12 @@ pub struct Surroundings {
 }
 
 /// Some nodes, and what they report.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct NodeSample {
     /// How many there are.
     pub count: usize,
+    /// Those of them that the rule selects.
+    pub nodes: Vec<Node>,
     /// Whether the rule selects them. Otherwise it selects none that is there today, and these are others.
     pub selected: bool,
     /// Whether there are more that were not looked at.
@@ -123,25 +125,33 @@ async fn daemon_sets(
 /// Nodes that the rule selects, or where there is none, any.
 async fn nodes(client: &Client, spec: &CompiledSpec) -> kube::Result<NodeSample> {
     let api: Api<NodeObject> = Api::all(client.clone());
-    let all = ListParams::default().limit(NODES);
-    let selected = all.clone().labels(&spec.selector.to_string());
-    let (selected, all) = tokio::try_join!(api.list(&selected), api.list(&all))?;
+    let some = ListParams::default().limit(NODES);
+    let selected = api
+        .list(&some.clone().labels(&spec.selector.to_string()))
+        .await?;
     let is_selected = !selected.items.is_empty();
-    let list = if is_selected { selected } else { all };
+    let list = if is_selected {
+        selected
+    } else {
+        api.list(&some).await?
+    };
     let more = list
         .metadata
         .continue_
         .is_some_and(|token| !token.is_empty());
     let count = list.items.len();
-    let nodes = list.items.into_iter().filter_map(|node| node.read().ok());
+    let nodes: Vec<_> = list
+        .items
+        .into_iter()
+        .filter_map(|node| node.read().ok())
+        .collect();
+    let conditions = nodes.iter().flat_map(|node| &node.conditions);
     Ok(NodeSample {
         count,
+        condition_types: conditions.map(|condition| condition.kind.clone()).collect(),
+        nodes: if is_selected { nodes } else { Vec::new() },
         selected: is_selected,
         more,
-        condition_types: nodes
-            .flat_map(|node| node.conditions)
-            .map(|condition| condition.kind)
-            .collect(),
     })
 }
 

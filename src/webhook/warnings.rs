@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::closings::closings;
 use super::surroundings::{NodeSample, Surroundings};
 use crate::api::{EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
 use crate::condition::{CriticalComponentClass, Source, tolerates};
 use crate::object::{DaemonSet, NodeAffinityTerm, ObjectKey};
-use crate::rule::CompiledSpec;
+use crate::rule::{CompiledSpec, Rule};
 use crate::selector::{Operator, Requirement, Selector, overlap};
 use crate::wording::cut;
 
@@ -17,15 +18,19 @@ const LONGEST: usize = 256;
 /// A heartbeat that comes every 5 minutes, and a minute for it to be late.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it.
+/// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it. `begins`: the rule comes to
+/// act by this request.
 #[must_use]
 pub fn warnings(
     sent: Option<&NodeReadinessRuleSpec>,
-    spec: &CompiledSpec,
+    (rule, spec): (&Rule, &CompiledSpec),
+    begins: bool,
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
+    let nodes = surroundings.nodes.as_ref().filter(|_| begins);
+    warnings.extend(nodes.and_then(|nodes| fleet(rule, spec, nodes)));
     warnings.extend(eviction(sent, spec));
     warnings.extend(sent.and_then(heartbeat));
     warnings.extend(shut_out(spec, classes, surroundings));
@@ -46,6 +51,17 @@ pub fn warnings(
         }
     }));
     warnings.into_iter().map(shortened).collect()
+}
+
+/// Nodes that run something and would be closed.
+fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String> {
+    let mut closings = closings(rule, spec, &nodes.nodes)?;
+    closings.more = nodes.more;
+    let instead = match spec.mode {
+        EnforcementMode::BootstrapOnly => "existingNodes: Leave leaves them alone",
+        EnforcementMode::Continuous => "a dry run tells more",
+    };
+    Some(format!("{closings}; {instead}"))
 }
 
 /// `NoExecute` evicts what runs. Both begin as the upstream project's warnings do.
@@ -172,8 +188,8 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
     let looked_at = match (nodes.more, nodes.selected) {
         (false, true) => "no node that the rule selects",
         (false, false) => "no node",
-        (true, true) => "none of the first 100 nodes that the rule selects",
-        (true, false) => "none of the first 100 nodes",
+        (true, true) => "none of the first 500 nodes that the rule selects",
+        (true, false) => "none of the first 500 nodes",
     };
     Some(format!(
         "{looked_at} has a condition of type '{kind}' today: it counts as '{counts_as}' until something reports it"
@@ -215,7 +231,10 @@ mod tests {
         ] {
             let rule = rule("r").waits_for(condition).build(&classes);
             let spec = rule.spec.as_ref().unwrap();
-            assert_eq!(warnings(None, spec, &classes, &surroundings), expected);
+            assert_eq!(
+                warnings(None, (&rule, spec), true, &classes, &surroundings),
+                expected
+            );
         }
     }
 }

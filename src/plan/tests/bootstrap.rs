@@ -1,6 +1,7 @@
 //! When a bootstrap is complete.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
+use crate::plan::Standing;
 use crate::testing::{Builder, NodeBuilder, at, daemon_set, rule, world};
 
 /// The taints of a node of which the cloud provider or Karpenter has more to say.
@@ -86,5 +87,70 @@ fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
     assert_eq!(
         writes(&second),
         ["+gate:NoSchedule", "+taint-added-by-r-uid"]
+    );
+}
+
+#[test]
+fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() {
+    let leaves = || {
+        gate("r")
+            .bootstrap_only()
+            .spec("existingNodes: Leave")
+            .created(at(100))
+    };
+    let closed: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
+    for (name, rule, node, expected) in [
+        ("older, unmet", leaves(), unmet(), &[][..]),
+        ("older, met", leaves(), met(), &[]),
+        (
+            "older, closed by somebody, met",
+            leaves(),
+            gated(met()),
+            &["-gate:NoSchedule"],
+        ),
+        (
+            "older, in the same second",
+            leaves(),
+            unmet().created(at(100)),
+            closed,
+        ),
+        ("newer", leaves(), unmet().created(at(101)), closed),
+        (
+            "newer, met",
+            leaves(),
+            met().created(at(101)),
+            &["+bootstrap-completed-r-uid"],
+        ),
+        (
+            "older, and the rule closes all",
+            leaves().spec("existingNodes: Gate"),
+            unmet(),
+            closed,
+        ),
+        (
+            "after a reboot",
+            leaves().spec("regateOnReboot: true"),
+            unmet().boot_id("another"),
+            &[],
+        ),
+        (
+            "a continuous rule leaves nobody alone",
+            leaves().spec("enforcementMode: continuous"),
+            unmet(),
+            closed,
+        ),
+    ] {
+        let world = world(&node).rule(&rule);
+        assert_eq!(writes(&world), expected, "{name}");
+        let held = world.plan().outcomes[0].standing;
+        let is_held = matches!(held, Standing::Governs(decision) if decision.holds());
+        assert_eq!(is_held, expected == closed, "{name}");
+    }
+    let repairs = leaves().spec("repair: {readinessTTL: 15m, action: Release}");
+    let world = world(&gated_by(unmet(), "r")).rule(&repairs);
+    assert_eq!(
+        world.plan().outcomes[0].deadline,
+        None,
+        "it is not repaired"
     );
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::condition::Namespaces;
 use crate::selector::Selector;
+use crate::testing::{self, Builder};
 use crate::webhook::surroundings::NodeSample;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
@@ -323,6 +324,7 @@ fn a_condition_that_no_node_has_is_warned_of() {
     let sample = |count, selected, more, types: &[&str]| Surroundings {
         nodes: Some(NodeSample {
             count,
+            nodes: Vec::new(),
             selected,
             more,
             condition_types: types.iter().map(ToString::to_string).collect(),
@@ -349,7 +351,7 @@ fn a_condition_that_no_node_has_is_warned_of() {
         (
             of("B", ", defaultStatus: 'False'"),
             sample(100, false, true, &["A"]),
-            "none of the first 100 nodes has a condition of type 'B' today: it counts as 'False' until something reports it",
+            "none of the first 500 nodes has a condition of type 'B' today: it counts as 'False' until something reports it",
         ),
         (
             of("test.io/Misspelt", ""),
@@ -439,4 +441,69 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
         ..Surroundings::default()
     };
     assert!(warnings(kept_away, &surroundings).is_empty());
+}
+
+#[test]
+fn a_rule_that_closes_nodes_as_it_is_taken_is_warned_of_when_it_begins_to() {
+    const WARNING: &str = "1 of 2 selected nodes are open and unmet now (1 have never reported A): they would be closed at \
+                           once; existingNodes: Leave leaves them alone";
+    let surroundings = || Surroundings {
+        nodes: Some(NodeSample {
+            count: 2,
+            nodes: vec![
+                testing::node("a").condition("A", "True").build(),
+                testing::node("b").condition("B", "True").build(),
+            ],
+            selected: true,
+            more: false,
+            condition_types: ["A", "B"].map(str::to_owned).into(),
+        }),
+        ..Surroundings::default()
+    };
+    let rule = || {
+        let rule = testing::rule("r").created(testing::at(100));
+        rule.bootstrap_only().waits_for("A")
+    };
+    for (name, before, after, is_warned) in [
+        ("new", None, rule(), true),
+        ("a dry run", None, rule().dry_run(), false),
+        (
+            "it leaves them",
+            None,
+            rule().spec("existingNodes: Leave"),
+            false,
+        ),
+        ("a dry run no more", Some(rule().dry_run()), rule(), true),
+        (
+            "leaves them no more",
+            Some(rule().spec("existingNodes: Leave")),
+            rule(),
+            true,
+        ),
+        (
+            "acts already",
+            Some(rule()),
+            rule().spec("heartbeatTimeout: 10m"),
+            false,
+        ),
+    ] {
+        let classes = classes();
+        let before = before.map(|rule| rule.build(&classes));
+        let subject = Subject {
+            rule: after.build(&classes),
+            spec: None,
+            faults: Vec::new(),
+            before,
+        };
+        let expected = if is_warned {
+            vec![WARNING.to_owned()]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(
+            review(&subject, &classes, &surroundings()),
+            ReviewResult::Accepted { warnings: expected },
+            "{name}"
+        );
+    }
 }

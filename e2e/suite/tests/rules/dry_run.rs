@@ -35,12 +35,16 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
     }
     let rule = bootstrap("dry").with(&json!({"dryRun": true}));
     rule.create(&client).await?;
+    let summary = format!(
+        "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions, 2 of 5 selected nodes are open and \
+         unmet now (1 have never reported {READY}): they would be closed at once"
+    );
     let expected = json!({
         "affectedNodes": 5,
         "taintsToAdd": 2,
         "taintsToRemove": 1,
         "riskyOperations": 1,
-        "summary": "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions",
+        "summary": summary,
     });
     eventually_results(&client, "dry", expected).await?;
     rule::eventually_counts(&client, "dry", [5, 2, 3]).await?;

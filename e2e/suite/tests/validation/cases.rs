@@ -97,6 +97,7 @@ const BOOTSTRAP_DEFAULT: &str = "defaultStatus cannot be used with enforcementMo
 const BOOTSTRAP_GRACE: &str = "gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous";
 const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
 const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only";
+const CONTINUOUS_LEAVE: &str = "existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_MAINTENANCE: &str = "regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
 const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
@@ -256,6 +257,11 @@ pub const CASES: &[Case] = &[
     update("labels become an expression", CONTINUOUS, "{}", "{nodeSelector: {matchLabels: null, matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}").fails(SELECTOR_IMMUTABLE),
 
     // What may change.
+    create("existing nodes are left alone", BOOTSTRAP, "{existingNodes: Leave}"),
+    create("existing nodes are closed, said aloud", CONTINUOUS, "{existingNodes: Gate}"),
+    create("existing nodes left alone by a continuous rule", CONTINUOUS, "{existingNodes: Leave}").fails(CONTINUOUS_LEAVE),
+    create("a word for existing nodes that does not exist", BOOTSTRAP, "{existingNodes: leave}").fails("supported values: \"Gate\", \"Leave\""),
+    update("existing nodes are left alone from now on", BOOTSTRAP, "{}", "{existingNodes: Leave}"),
     update("a dry run becomes real", CONTINUOUS, "{dryRun: true}", "{}"),
     update("a rule becomes remove-only", CONTINUOUS, "{}", "{taintPolicy: remove-only}"),
     update("a remove-only rule starts to add a taint of ours", CONTINUOUS, "{taintPolicy: remove-only}", "{taintPolicy: add-and-remove}"),

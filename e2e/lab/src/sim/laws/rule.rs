@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use nodegate::api::names::FINALIZER;
 use nodegate::api::{
-    ConditionPolicy, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy,
+    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, TaintEffect,
+    TaintPolicy,
 };
 use serde_json::Value;
 
@@ -164,9 +165,16 @@ impl Rule {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 
-    /// Whether the node's bootstrap is on record, for the boot that it is in where the rule asks for that.
+    /// Whether the node's bootstrap is on record, for the boot that it is in where the rule asks for that; or the rule leaves the
+    /// node alone.
     #[must_use]
     pub fn is_completed_on(&self, node: &Value) -> bool {
+        let came = node["metadata"]["creationTimestamp"].as_str();
+        if self.spec.existing_nodes == ExistingNodes::Leave
+            && came.is_some_and(|it| *it < *self.created)
+        {
+            return true;
+        }
         let annotations = &node["metadata"]["annotations"];
         let mut on_record = self.completion_keys().into_iter();
         let Some(value) = on_record.find_map(|key| annotations[&key].as_str()) else {

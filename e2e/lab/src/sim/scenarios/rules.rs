@@ -5,7 +5,8 @@ use serde_json::json;
 use super::ends::{closed, gated, gone, put_on};
 use super::objects::{GATE, READY, place, rule, rule_key};
 use super::{Base, booting, joining, with};
-use crate::sim::actors::{Kubelets, Operator, Order, Reporter, Which};
+use crate::sim::actors::ask::node_key;
+use crate::sim::actors::{Deed, Kubelets, Operator, Order, Reporter, Which};
 use crate::sim::time::s;
 
 const SECOND: &str = "example.com/StorageReady";
@@ -27,6 +28,32 @@ pub(super) const ALL: &[Base] = &[
         |cluster| {
             put_on(cluster, GATE, 2)?;
             closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
+        "existing-fleet-left",
+        "a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
+        s(70),
+        |_, _| {
+            let leaves = rule("network").with("existingNodes", json!("Leave"));
+            let taint = json!({"spec": {"taints": [{"key": GATE, "effect": "NoSchedule"}]}});
+            let operator = Operator::default().creates(s(25), leaves.object()).edits(
+                s(35),
+                node_key("n-3"),
+                taint,
+            );
+            let reporter = Reporter::new(READY)
+                .ails("n-1")
+                .ails("n-2")
+                .ails("n-3")
+                .then(s(45), Which::Node("n-3"), Order::SayGood);
+            let kubelets = joining(4).then(s(40), "n-2", Deed::Replace(s(3)));
+            with(kubelets, [Box::new(operator), Box::new(reporter)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 2)?;
+            put_on(cluster, GATE, 1)?;
+            closed(cluster, GATE, &["n-2"])
         },
     ),
     Base::new(

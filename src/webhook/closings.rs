@@ -1,0 +1,136 @@
+//! Which nodes a rule would close as soon as it is taken, as far as their own conditions tell.
+
+use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
+use crate::condition::Source;
+use crate::object::Node;
+use crate::repair::has_been_open;
+use crate::rule::{Closings, CompiledSpec, RequiredCondition, Rule};
+
+/// Counts the nodes, all of which the rule selects, that it would close at once; `None` where it would not, whatever they
+/// report, or nobody can say.
+#[must_use]
+pub fn closings<'a>(rule: &Rule, spec: &'a CompiledSpec, nodes: &[Node]) -> Option<Closings<'a>> {
+    let (from_nodes, others): (Vec<_>, Vec<_>) = spec
+        .conditions
+        .iter()
+        .partition(|it| it.source == Source::Node);
+    let acts = !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
+    let waits = spec.grace_period.is_some() || spec.disruption.is_some();
+    // Of several conditions any may be the one that is met.
+    let is_open_question = spec.policy == ConditionPolicy::AnyOf && !others.is_empty();
+    if !acts || waits || is_open_question || from_nodes.is_empty() {
+        return None;
+    }
+    let mut closings = Closings::of(nodes.len());
+    closings.at_least = !others.is_empty();
+    for node in nodes {
+        let is_done = spec.mode == EnforcementMode::BootstrapOnly && has_been_open(node, rule);
+        let is_closed = node.taint(&spec.taint.key, spec.effect).is_some();
+        let mut statuses = from_nodes.iter().map(|it| is_met(it, node));
+        let met = match spec.policy {
+            ConditionPolicy::AllOf => statuses.all(|met| met),
+            ConditionPolicy::AnyOf => statuses.any(|met| met),
+        };
+        if met || is_closed || is_done || node.deleting {
+            continue;
+        }
+        let is_missing = |it: &&&RequiredCondition| status(it, node).is_none() && !is_met(it, node);
+        let missing = from_nodes.iter().filter(is_missing);
+        closings.close(missing.map(|it| &*it.kind));
+    }
+    (closings.closed > 0).then_some(closings)
+}
+
+fn is_met(requirement: &RequiredCondition, node: &Node) -> bool {
+    let status = status(requirement, node).unwrap_or(requirement.status_if_missing());
+    status == requirement.required
+}
+
+fn status(requirement: &RequiredCondition, node: &Node) -> Option<ConditionStatus> {
+    let mut conditions = node.conditions.iter();
+    let reported = conditions.find(|it| *it.kind == *requirement.kind);
+    reported.map(|it| it.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+
+    fn count(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Option<String> {
+        let rule = rule.build(&Config::default().classes().unwrap());
+        let nodes: Vec<_> = nodes.iter().map(NodeBuilder::build).collect();
+        let closings = closings(&rule, rule.spec.as_ref().unwrap(), &nodes)?;
+        let text = closings.to_string();
+        Some(text.split(" selected").next().unwrap().to_owned())
+    }
+
+    #[test]
+    fn open_nodes_that_do_not_meet_the_conditions_are_counted() {
+        let gate = || rule("r").created(at(100)).bootstrap_only().waits_for("Net");
+        let nodes = [
+            node("met").condition("Net", "True"),
+            node("unmet").condition("Net", "False"),
+            node("silent"),
+            node("closed").taint(GATE, "NoSchedule"),
+            node("done").completed("r-uid"),
+            node("going").deleting(),
+            node("new").created(at(100)),
+        ];
+        for (name, rule, expected) in [
+            ("bootstrap-only", gate(), Some("3 of 7")),
+            (
+                "continuous",
+                gate().spec("enforcementMode: continuous"),
+                Some("4 of 7"),
+            ),
+            (
+                "leaves those that are older",
+                gate().spec("existingNodes: Leave"),
+                Some("1 of 7"),
+            ),
+            (
+                "with components",
+                gate().waits_for("node.gardener.cloud/CriticalPodsReady"),
+                Some("at least 3 of 7"),
+            ),
+            (
+                "of components alone",
+                rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"),
+                None,
+            ),
+            ("a dry run", gate().dry_run(), None),
+            ("remove-only", gate().remove_only(), None),
+            (
+                "with a grace period",
+                rule("r").waits_for("Net").spec("gracePeriod: 1m"),
+                None,
+            ),
+            (
+                "with a limit",
+                rule("r").waits_for("Net").spec("disruption: {}"),
+                None,
+            ),
+            (
+                "any of them",
+                rule("r")
+                    .waits_for("Net")
+                    .waits_for("Other")
+                    .spec("conditionPolicy: anyOf"),
+                Some("4 of 7"),
+            ),
+            (
+                "any of them, not all seen",
+                rule("r")
+                    .waits_for("Net")
+                    .waits_for("csidriver.nodegate.dev/a")
+                    .spec("conditionPolicy: anyOf"),
+                None,
+            ),
+        ] {
+            assert_eq!(count(&rule, &nodes).as_deref(), expected, "{name}");
+        }
+        assert_eq!(count(&gate(), &nodes[..1]), None, "nobody");
+    }
+}
