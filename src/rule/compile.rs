@@ -79,8 +79,8 @@ pub struct CompiledSpec {
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
-    /// Whether nodes are left alone that were there before the rule.
-    pub leaves_existing: bool,
+    /// What happens to nodes that were there before the rule; they are never left alone by a continuous one.
+    pub existing_nodes: ExistingNodes,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
     pub regate_on_reboot: bool,
     /// Whether a completed bootstrap counts only until the node is taken out of service.
@@ -166,8 +166,8 @@ impl Rule {
     /// before it.
     #[must_use]
     pub fn leaves_alone(&self, created: Option<Timestamp>) -> bool {
-        let leaves = self.spec.as_ref().is_ok_and(|spec| spec.leaves_existing);
-        leaves
+        let leaves = |spec: &CompiledSpec| spec.existing_nodes == ExistingNodes::Leave;
+        self.spec.as_ref().is_ok_and(leaves)
             && created
                 .zip(self.created)
                 .is_some_and(|(node, rule)| node < rule)
@@ -245,8 +245,10 @@ impl CompiledSpec {
             selector,
             repair: spec.repair,
             dry_run: spec.dry_run,
-            leaves_existing: spec.existing_nodes == ExistingNodes::Leave
-                && spec.enforcement_mode == EnforcementMode::BootstrapOnly,
+            existing_nodes: match spec.enforcement_mode {
+                EnforcementMode::BootstrapOnly => spec.existing_nodes,
+                EnforcementMode::Continuous => ExistingNodes::Gate,
+            },
             regate_on_reboot: spec.regate_on_reboot,
             regate_after_maintenance: spec.regate_after_maintenance,
             heartbeat_timeout: spec.heartbeat_timeout,

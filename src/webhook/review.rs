@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::surroundings::Surroundings;
 use super::warnings::{shortened, warnings};
-use crate::api::NodeReadinessRuleSpec;
+use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Conflict, Rejection, Rule};
@@ -155,7 +155,7 @@ impl Subject {
     fn begins(&self) -> bool {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
-            Ok(before) => before.dry_run || before.leaves_existing,
+            Ok(before) => before.dry_run || before.existing_nodes == ExistingNodes::Leave,
             Err(_) => true,
         })
     }
