@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::{CSI_DRIVER_PREFIX, CriticalComponentClass, Namespaces, RESOURCE_PREFIX};
+use crate::condition::{CriticalComponentClass, Namespaces, RESERVED_PREFIXES};
 use crate::selector::{Selector, is_label_key, is_namespace};
 
 /// The configuration, as written in the file.
@@ -168,7 +168,7 @@ impl Config {
                 "must be a DNS name followed by a slash, such as example.com/",
             )?;
             check(
-                prefix != CSI_DRIVER_PREFIX && prefix != RESOURCE_PREFIX,
+                !RESERVED_PREFIXES.contains(&prefix.as_str()),
                 "conditionPrefix",
                 "is reserved for conditions that belong to no class",
             )?;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-pub use label::{is_label_key, is_label_value, is_namespace};
+pub use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
 pub use requirement::{IN, NOT_IN, Operator, Requirement, RequirementObject, SelectorError};
 

@@ -24,6 +24,8 @@ fn deciding_that_nothing_changes_allocates_nothing() {
         ("gated, ten rules", 10, Source::Reported, false, 5),
         ("open, critical components", 1, Source::Critical, true, 0),
         ("gated, critical components", 1, Source::Critical, false, 2),
+        ("open, a DaemonSet by name", 1, Source::Named, true, 0),
+        ("gated, a DaemonSet by name", 1, Source::Named, false, 0),
     ];
     let mut more = Vec::new();
     for (name, rules, source, ready, at_most) in cases {

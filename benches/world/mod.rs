@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodegate::condition::{CriticalComponentClass, Sightings};
+use nodegate::condition::{ByCohort, CriticalComponentClass, NamedDaemonSet, Sightings};
 use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
@@ -22,6 +22,9 @@ const REPORTED: &str = "example.com/AgentReady";
 /// The condition that rules about critical components wait for.
 const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
+/// The condition that rules about a `DaemonSet` wait for.
+const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
+
 /// The label of critical components.
 const CLASS: &str = "node.gardener.cloud/critical-component";
 
@@ -32,16 +35,19 @@ pub enum Source {
     Reported,
     /// Three critical `DaemonSet`s.
     Critical,
+    /// A `DaemonSet` by name.
+    Named,
 }
 
 /// A node, its surroundings, and so many rules about it.
 #[derive(Debug)]
 pub struct World {
     classes: Vec<CriticalComponentClass>,
-    daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
+    named: Vec<NamedDaemonSet>,
+    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
     rules: RuleSet,
     node: Node,
-    pods: Vec<Vec<Pod>>,
+    pods: ByCohort<Vec<Pod>>,
     selecting: Vec<usize>,
     sightings: Sightings,
     census: Census,
@@ -66,7 +72,10 @@ impl World {
         let critical = match source {
             Source::Reported => 0,
             Source::Critical => 3,
+            Source::Named => 1,
         };
+        // Its cohort comes after that of the class.
+        let cohort = usize::from(source == Source::Named);
         let daemon_sets = (0..critical).map(|index| {
             let object: DaemonSetObject = decode(daemon_set(index));
             let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
@@ -75,14 +84,22 @@ impl World {
         let pods = (0..critical).map(|index| {
             let object: PodObject = decode(pod(index, ready));
             object
-                .read(&classes[0].csi_annotation_prefix)
+                .read(Some(&classes[0].csi_annotation_prefix))
                 .expect("a pod")
         });
         let mut world = Self {
             census: Census::default(),
             selecting: rules.selecting(&node.labels),
-            daemon_sets: vec![daemon_sets.collect()],
-            pods: vec![pods.collect()],
+            named: (source == Source::Named)
+                .then(|| NamedDaemonSet {
+                    key: ObjectKey::new("kube-system", "component-0"),
+                    cohort,
+                    is_seen: true,
+                })
+                .into_iter()
+                .collect(),
+            daemon_sets: std::iter::once((cohort, daemon_sets.collect())).collect(),
+            pods: std::iter::once((cohort, pods.collect())).collect(),
             sightings: Sightings::default(),
             classes,
             rules,
@@ -98,6 +115,7 @@ impl World {
     pub fn plan(&self) -> NodePlan<'_> {
         let cluster = ClusterState {
             classes: &self.classes,
+            named: &self.named,
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: true,
@@ -152,6 +170,7 @@ fn rule(index: usize, source: Source) -> Value {
     let condition = match source {
         Source::Reported => REPORTED,
         Source::Critical => CRITICAL,
+        Source::Named => NAMED,
     };
     json!({
         "metadata": {

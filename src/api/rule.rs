@@ -15,7 +15,6 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choice::{
@@ -220,12 +219,17 @@ pub struct NodeReadinessRuleSpec {
 }
 
 /// A condition of a node, and the status it has to have.
-#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionRequirement {
-    /// Type of the condition, for example Ready.
+    /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
+    /// whatever its labels.
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
+    #[x_kube(validation = (
+        "!self.startsWith('daemonset.nodegate.dev/') || self.matches('^daemonset[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",
+        "a condition that waits for a DaemonSet names it as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium",
+    ))]
     pub type_: String,
 
     /// The status that it has to have.

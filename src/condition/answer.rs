@@ -5,7 +5,7 @@ use super::detail::Detail;
 use super::facts::{ClassFacts, Facts};
 use super::source::Source;
 use super::state::Condition;
-use super::{csi, daemon_sets, pods};
+use super::{csi, daemon_sets, named, pods};
 use crate::api::ConditionStatus;
 
 impl<'a> Facts<'_, 'a> {
@@ -24,8 +24,14 @@ impl<'a> Facts<'_, 'a> {
                 let condition = self.synthesized(source)?;
                 // What was published is the only record of when the status changed that outlives a process.
                 let published = self.node.condition(kind);
+                // What has still to be seen may turn out to be as bad as it was, and to have been so since then.
+                let status = if condition.is_to_be_seen() {
+                    ConditionStatus::False
+                } else {
+                    condition.status
+                };
                 let transition = published
-                    .filter(|published| published.status == condition.status)
+                    .filter(|published| published.status == status)
                     .and_then(|published| published.transition);
                 Some(Condition {
                     transition,
@@ -42,6 +48,10 @@ impl<'a> Facts<'_, 'a> {
                 .classes
                 .get(*class)
                 .map(|facts| self.answer(facts, *question)),
+            Source::DaemonSet(key) => {
+                let facts = self.named.iter().find(|named| named.key == key)?;
+                Some(named::ready(self.node, facts, self.trust, self.now))
+            }
             Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
             Source::Resource(resource) => {
                 Some(if self.node.resources.contains(resource.as_str()) {

@@ -29,21 +29,19 @@ pub(super) fn expected<'f, 'a>(
     })
 }
 
-/// The live pods of this `DaemonSet` on the node.
+/// Those of the pods that are live pods of this `DaemonSet`.
 pub(super) fn pods_of<'a>(
     daemon_set: &'a DaemonSet,
-    facts: &ClassFacts<'_, 'a>,
+    pods: &'a [Pod],
 ) -> impl Iterator<Item = &'a Pod> + use<'a> {
-    facts
-        .pods
-        .iter()
+    pods.iter()
         .filter(|pod| pod.is_live() && pod.daemon_set.as_ref() == Some(&daemon_set.uid))
 }
 
 /// Has every `DaemonSet` that the node waits for a live pod there?
 pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
     let missing =
-        expected(node, facts).filter(|daemon_set| pods_of(daemon_set, facts).next().is_none());
+        expected(node, facts).filter(|daemon_set| pods_of(daemon_set, facts.pods).next().is_none());
     match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
         None => Condition::met(Detail::DaemonSetsScheduled),
         Some(daemon_sets) => Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets }),

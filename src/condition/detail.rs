@@ -23,6 +23,31 @@ pub enum Detail<'a> {
     },
     /// A node condition has not been written since the node rebooted.
     WrittenBeforeReboot,
+    /// Not everything has been seen yet that says whether this `DaemonSet` is ready.
+    DaemonSetNotSeen {
+        /// Its name.
+        daemon_set: &'a ObjectKey,
+    },
+    /// There is no such `DaemonSet`.
+    DaemonSetNotFound {
+        /// Its name.
+        daemon_set: &'a ObjectKey,
+    },
+    /// This `DaemonSet` is not meant for the node.
+    DaemonSetNotMeant {
+        /// Its name.
+        daemon_set: &'a ObjectKey,
+    },
+    /// This `DaemonSet` cannot come while a rule that waits for it holds the node.
+    DaemonSetShutOut {
+        /// Its name.
+        daemon_set: &'a ObjectKey,
+    },
+    /// This `DaemonSet` has a Ready pod on the node.
+    DaemonSetReady {
+        /// Its name.
+        daemon_set: &'a ObjectKey,
+    },
     /// Every critical `DaemonSet` meant for the node has a pod there.
     DaemonSetsScheduled,
     /// Critical `DaemonSet`s have no pod on the node.
@@ -80,6 +105,11 @@ pub enum Detail<'a> {
 
 const HEARTBEAT_MISSED: &str = "HeartbeatMissed";
 const WRITTEN_BEFORE_REBOOT: &str = "WrittenBeforeReboot";
+const DAEMON_SET_NOT_SEEN: &str = "DaemonSetNotSeen";
+const DAEMON_SET_NOT_FOUND: &str = "DaemonSetNotFound";
+const DAEMON_SET_NOT_MEANT: &str = "DaemonSetNotMeantForNode";
+const DAEMON_SET_SHUT_OUT: &str = "DaemonSetShutOut";
+const DAEMON_SET_READY: &str = "DaemonSetReady";
 const DAEMON_SETS_SCHEDULED: &str = "DaemonSetsScheduled";
 const DAEMON_SET_POD_MISSING: &str = "DaemonSetPodMissing";
 const PODS_READY: &str = "PodsReady";
@@ -97,6 +127,10 @@ const RESOURCE_NOT_ALLOCATABLE: &str = "ResourceNotAllocatable";
 /// Whether the reason is one that only a synthesized condition has.
 pub(super) fn is_synthesized_reason(reason: &str) -> bool {
     [
+        DAEMON_SET_NOT_FOUND,
+        DAEMON_SET_NOT_MEANT,
+        DAEMON_SET_SHUT_OUT,
+        DAEMON_SET_READY,
         DAEMON_SETS_SCHEDULED,
         DAEMON_SET_POD_MISSING,
         PODS_READY,
@@ -122,6 +156,11 @@ impl<'a> Detail<'a> {
             Self::Reported { reason, .. } => reason,
             Self::HeartbeatMissed { .. } => HEARTBEAT_MISSED,
             Self::WrittenBeforeReboot => WRITTEN_BEFORE_REBOOT,
+            Self::DaemonSetNotSeen { .. } => DAEMON_SET_NOT_SEEN,
+            Self::DaemonSetNotFound { .. } => DAEMON_SET_NOT_FOUND,
+            Self::DaemonSetNotMeant { .. } => DAEMON_SET_NOT_MEANT,
+            Self::DaemonSetShutOut { .. } => DAEMON_SET_SHUT_OUT,
+            Self::DaemonSetReady { .. } => DAEMON_SET_READY,
             Self::DaemonSetsScheduled => DAEMON_SETS_SCHEDULED,
             Self::DaemonSetPodMissing { .. } => DAEMON_SET_POD_MISSING,
             Self::PodsReady => PODS_READY,
@@ -172,6 +211,22 @@ impl fmt::Display for Detail<'_> {
             }
             Self::WrittenBeforeReboot => {
                 f.write_str("it has not been reported since the node rebooted")
+            }
+            Self::DaemonSetNotSeen { daemon_set } => {
+                write!(f, "DaemonSet {daemon_set} has not been seen yet")
+            }
+            Self::DaemonSetNotFound { daemon_set } => {
+                write!(f, "there is no DaemonSet {daemon_set}")
+            }
+            Self::DaemonSetNotMeant { daemon_set } => {
+                write!(f, "DaemonSet {daemon_set} is not meant for this node")
+            }
+            Self::DaemonSetShutOut { daemon_set } => write!(
+                f,
+                "DaemonSet {daemon_set} does not tolerate the taint that waits for it, and is not waited for"
+            ),
+            Self::DaemonSetReady { daemon_set } => {
+                write!(f, "DaemonSet {daemon_set} has a Ready pod on this node")
             }
             Self::DaemonSetsScheduled => {
                 f.write_str("every critical DaemonSet meant for this node has a pod on it")

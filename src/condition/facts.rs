@@ -20,6 +20,8 @@ pub struct Facts<'f, 'a> {
     pub csi_node: Option<&'a CsiNode>,
     /// For each configured class what it has on this node, in the order of the configuration.
     pub classes: &'f [ClassFacts<'f, 'a>],
+    /// The `DaemonSet`s that rules about this node wait for by name.
+    pub named: &'f [NamedFacts<'f, 'a>],
     /// What this process has seen of the node over time.
     pub sightings: &'a Sightings,
     /// What counts as evidence.
@@ -41,5 +43,22 @@ pub struct ClassFacts<'f, 'a> {
     /// for the node.
     pub staying: &'f [&'a Taint],
     /// The taints of the rules that wait for this class on this node.
+    pub gates: &'f [&'a Taint],
+}
+
+/// What a `DaemonSet` that is waited for by name has on one node.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedFacts<'f, 'a> {
+    /// Its namespace and name.
+    pub key: &'a ObjectKey,
+    /// Whether everything has been seen that there is of it. Nothing is known of it before.
+    pub is_seen: bool,
+    /// The `DaemonSet`, if there is one.
+    pub daemon_set: Option<&'a DaemonSet>,
+    /// The pods that its selector selects, of this or another `DaemonSet`, that are bound to this node.
+    pub pods: &'a [Pod],
+    /// The node's taints that will not go by themselves.
+    pub staying: &'f [&'a Taint],
+    /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
 }

@@ -5,10 +5,12 @@
 
 mod answer;
 mod class;
+mod cohorts;
 mod csi;
 mod daemon_sets;
 mod detail;
 mod facts;
+mod named;
 mod names;
 mod placement;
 mod pods;
@@ -20,10 +22,11 @@ mod tests;
 mod trust;
 
 pub use class::{CriticalComponentClass, Namespaces, Question};
+pub use cohorts::{ByCohort, Cohort, NamedDaemonSet};
 pub use detail::Detail;
-pub use facts::{ClassFacts, Facts};
+pub use facts::{ClassFacts, Facts, NamedFacts};
 pub use placement::{PassingTaints, is_meant_for, tolerates};
 pub use sightings::{Reboot, Sightings};
-pub use source::{CSI_DRIVER_PREFIX, RESOURCE_PREFIX, Source, is_ours};
+pub use source::{RESERVED_PREFIXES, Source, is_ours, names_no_daemon_set};
 pub use state::Condition;
 pub use trust::Trust;

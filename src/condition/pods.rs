@@ -74,7 +74,7 @@ pub(super) fn ready<'a>(
     let mut waited_for: SmallVec<[&str; 8]> = SmallVec::new();
     for daemon_set in expected(node, facts) {
         waited_for.push(&daemon_set.uid);
-        let words = pods_of(daemon_set, facts).map(|pod| (pod, word(pod, node, trust, now)));
+        let words = pods_of(daemon_set, facts.pods).map(|pod| (pod, word(pod, node, trust, now)));
         unready.extend(words.min_by_key(|(pod, word)| (*word, &pod.key)));
     }
     let others = facts.pods.iter().filter(|pod| {
@@ -84,9 +84,12 @@ pub(super) fn ready<'a>(
     unready.extend(others.map(|pod| (pod, word(pod, node, trust, now))));
     unready.retain(|(_, word)| *word != Word::Ready);
 
-    let Some(worst) = unready.iter().map(|(_, word)| *word).max() else {
-        return Condition::met(Detail::PodsReady);
-    };
+    not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))
+}
+
+/// What is amiss with pods whose word is not good, if there are any.
+pub(super) fn not_ready<'a>(unready: &[(&'a Pod, Word)]) -> Option<Condition<'a>> {
+    let worst = unready.iter().map(|(_, word)| *word).max()?;
     // Where some are not Ready, those that only have to be believed are not named.
     let is_like_the_worst = |word: &Word| discriminant(word) == discriminant(&worst);
     let mut named: SmallVec<[&ObjectKey; 8]> = unready
@@ -95,10 +98,8 @@ pub(super) fn ready<'a>(
         .map(|(pod, _)| &pod.key)
         .collect();
     named.sort_unstable();
-    let Some(pods) = Names::of(named) else {
-        return Condition::met(Detail::PodsReady);
-    };
-    Condition {
+    let pods = Names::of(named)?;
+    Some(Condition {
         recheck: unready
             .iter()
             .filter_map(|(_, word)| word.believed_at())
@@ -108,5 +109,5 @@ pub(super) fn ready<'a>(
             Word::BeforeNode(_) => Detail::PodOlderThanNode { pods },
             Word::BeforeReboot(_) | Word::Ready => Detail::PodOlderThanBoot { pods },
         })
-    }
+    })
 }

@@ -2,11 +2,18 @@
 
 use super::class::{CriticalComponentClass, Question};
 use super::detail;
+use crate::object::ObjectKey;
+use crate::selector::{is_dns_subdomain, is_namespace};
 
 /// Prefix of the condition types that say whether a CSI driver is registered on the node.
 pub const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 /// Prefix of the condition types that say whether the node has some of a resource to allocate.
 pub const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
+
+/// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
+pub const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
+/// The prefixes of conditions that are synthesized and belong to no class.
+pub const RESERVED_PREFIXES: [&str; 3] = [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
 
 /// Where a condition type comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +31,8 @@ pub enum Source {
     CsiDriver(String),
     /// The node's allocatable resources: is there any of this one?
     Resource(String),
+    /// A `DaemonSet`, whatever its labels: is it ready on the node, where it is meant for it?
+    DaemonSet(ObjectKey),
     /// Nothing makes this type, though its prefix is reserved: it counts as absent, whatever the Node says.
     Nobody,
 }
@@ -37,6 +46,9 @@ impl Source {
         }
         if let Some(resource) = kind.strip_prefix(RESOURCE_PREFIX) {
             return Self::Resource(resource.into());
+        }
+        if let Some(name) = kind.strip_prefix(DAEMON_SET_PREFIX) {
+            return daemon_set(name).map_or(Self::Nobody, Self::DaemonSet);
         }
         let mut reserved = false;
         for (
@@ -63,13 +75,25 @@ impl Source {
     }
 }
 
+/// Whether a condition type has the prefix of those about `DaemonSet`s, and names nothing that one could be called.
+#[must_use]
+pub fn names_no_daemon_set(kind: &str) -> bool {
+    let name = kind.strip_prefix(DAEMON_SET_PREFIX);
+    name.is_some_and(|name| daemon_set(name).is_none())
+}
+
+/// The `DaemonSet` that is named as `<namespace>.<name>`. A namespace has no dots; the name may have some.
+fn daemon_set(name: &str) -> Option<ObjectKey> {
+    let (namespace, name) = name.split_once('.')?;
+    (is_namespace(namespace) && is_dns_subdomain(name)).then(|| ObjectKey::new(namespace, name))
+}
+
 /// Whether a published condition of this type and reason is one that Nodegate made, now or in an earlier
 /// configuration, and may withdraw.
 #[must_use]
 pub fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
-    (kind.starts_with(CSI_DRIVER_PREFIX)
-        || kind.starts_with(RESOURCE_PREFIX)
-        || Question::from_name(name).is_some())
+    let is_reserved = |prefix: &&str| kind.starts_with(*prefix);
+    (RESERVED_PREFIXES.iter().any(is_reserved) || Question::from_name(name).is_some())
         && detail::is_synthesized_reason(reason)
 }

@@ -19,6 +19,12 @@ pub struct Condition<'a> {
 }
 
 impl<'a> Condition<'a> {
+    /// Whether nothing is known of it yet because what says it has still to be seen.
+    #[must_use]
+    pub fn is_to_be_seen(&self) -> bool {
+        matches!(self.detail, Detail::DaemonSetNotSeen { .. })
+    }
+
     /// A condition without times.
     pub(super) fn new(status: ConditionStatus, detail: Detail<'a>) -> Self {
         Self {

@@ -12,6 +12,7 @@ use super::counts::Counter;
 use super::health::Readiness;
 use super::metrics::Metrics;
 use super::requests::Requester;
+use super::watch::Watches;
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
 use crate::serve::metrics::SurveyRequest;
@@ -72,6 +73,7 @@ type Answered = (RequestId, Result<Answer, RequestError>);
 pub struct Driver {
     engine: Engine,
     requester: Requester,
+    watches: Watches,
     signals: Signals,
     metrics: Metrics,
     counter: Counter,
@@ -82,10 +84,17 @@ pub struct Driver {
 
 impl Driver {
     /// A loop around this engine.
-    pub fn new(engine: Engine, requester: Requester, signals: Signals, metrics: Metrics) -> Self {
+    pub fn new(
+        engine: Engine,
+        requester: Requester,
+        watches: Watches,
+        signals: Signals,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             engine,
             requester,
+            watches,
             signals,
             counter: Counter::new(metrics.clone()),
             metrics,
@@ -165,6 +174,8 @@ impl Driver {
                 Effect::Confirm(number) => {
                     self.signals.confirmations.send_replace(number);
                 }
+                Effect::Watch(watch, scope) => self.watches.begin(watch, scope),
+                Effect::Unwatch(watch) => self.watches.end(watch),
                 Effect::Count(_) => {}
             }
         }

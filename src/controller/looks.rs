@@ -10,11 +10,15 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
 use super::answer::within;
-use crate::condition::CriticalComponentClass;
+use crate::condition::{Cohort, CriticalComponentClass};
 use crate::engine::RequestError;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
-use crate::object::{self, CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject};
+use crate::engine::kind::Scope;
+use crate::object::{
+    self, CsiNodeObject, DaemonSetObject, NodeObject, ObjectKey, PodObject, RuleObject,
+};
 use crate::plan::Doubts;
+use crate::selector::Selector;
 
 /// How long a look may take.
 const DEADLINE: Duration = Duration::from_secs(8);
@@ -35,17 +39,30 @@ impl Looker {
         }
     }
 
-    /// Reads these kinds, of this node.
-    pub async fn node(&self, name: &str, kinds: Doubts) -> Result<NodeEvidence, RequestError> {
-        within(DEADLINE, self.read_node(name, kinds)).await
+    /// Reads these kinds, of this node, and these pods on it.
+    pub async fn node(
+        &self,
+        name: &str,
+        kinds: Doubts,
+        pods: Vec<(Cohort, Scope)>,
+    ) -> Result<NodeEvidence, RequestError> {
+        within(DEADLINE, self.read_node(name, kinds, pods)).await
     }
 
-    /// Reads what is the same for all nodes.
-    pub async fn cluster(&self) -> Result<ClusterEvidence, RequestError> {
-        within(DEADLINE, self.read_cluster()).await
+    /// Reads what is the same for all nodes, and these `DaemonSet`s besides.
+    pub async fn cluster(
+        &self,
+        named: Vec<(Cohort, ObjectKey)>,
+    ) -> Result<ClusterEvidence, RequestError> {
+        within(DEADLINE, self.read_cluster(named)).await
     }
 
-    async fn read_node(&self, name: &str, kinds: Doubts) -> kube::Result<NodeEvidence> {
+    async fn read_node(
+        &self,
+        name: &str,
+        kinds: Doubts,
+        pods: Vec<(Cohort, Scope)>,
+    ) -> kube::Result<NodeEvidence> {
         let mut evidence = NodeEvidence::default();
         if kinds.nodes {
             let nodes: Api<NodeObject> = Api::all(self.client.clone());
@@ -57,26 +74,53 @@ impl Looker {
             evidence.csi_node = Some(list(csi_nodes, this).await?);
         }
         for (index, class) in self.classes.iter().enumerate() {
-            if kinds.has_class(index) {
-                let bound = ListParams::default()
-                    .labels(&class.selector.to_string())
-                    .fields(&format!("spec.nodeName={name}"));
-                let pods: Api<PodObject> = match class.namespaces.single() {
-                    Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-                    None => Api::all(self.client.clone()),
-                };
-                evidence.pods.push((index, list(pods, bound).await?));
+            if kinds.has_cohort(index) {
+                let pods = self.read_pods(name, class.namespaces.single(), &class.selector);
+                evidence.pods.push((index, pods.await?));
+            }
+        }
+        for (cohort, scope) in pods {
+            if let Scope::Pods(namespace, selector) = scope {
+                let pods = self.read_pods(name, Some(&namespace), &selector);
+                evidence.pods.push((cohort, pods.await?));
             }
         }
         Ok(evidence)
     }
 
-    async fn read_cluster(&self) -> kube::Result<ClusterEvidence> {
+    /// Reads those pods on a node that this selects, of one namespace or of all.
+    async fn read_pods(
+        &self,
+        node: &str,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> kube::Result<List<PodObject>> {
+        let bound = ListParams::default()
+            .labels(&selector.to_string())
+            .fields(&format!("spec.nodeName={node}"));
+        let pods = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        list(pods, bound).await
+    }
+
+    async fn read_cluster(&self, named: Vec<(Cohort, ObjectKey)>) -> kube::Result<ClusterEvidence> {
         let rules: Api<RuleObject> = Api::all(self.client.clone());
-        let daemon_sets = self.classes.iter().map(|class| {
-            let daemon_sets: Api<DaemonSetObject> = Api::all(self.client.clone());
+        let all: Api<DaemonSetObject> = Api::all(self.client.clone());
+        let of_classes = self.classes.iter().enumerate().map(|(index, class)| {
             let labelled = ListParams::default().labels(&class.selector.to_string());
-            list(daemon_sets, labelled)
+            (index, all.clone(), labelled)
+        });
+        let by_name = named.into_iter().map(|(cohort, key)| {
+            let there = Api::namespaced(self.client.clone(), &key.namespace);
+            let this = ListParams::default().fields(&format!("metadata.name={}", key.name));
+            (cohort, there, this)
+        });
+        let daemon_sets = of_classes.chain(by_name);
+        let daemon_sets = daemon_sets.map(async |(cohort, api, params)| {
+            let list = list::<DaemonSetObject>(api, params).await?;
+            Ok::<_, kube::Error>((cohort, list))
         });
         Ok(ClusterEvidence {
             rules: list(rules, ListParams::default()).await?,

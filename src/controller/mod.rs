@@ -51,7 +51,7 @@ use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
 use requests::Requester;
-use watch::Feeder;
+use watch::{Feeder, Watches};
 
 /// How many nodes are written at a time, unless the command line says otherwise.
 const WRITES_AT_A_TIME: u16 = 64;
@@ -224,7 +224,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         server,
     };
     watch::spawn_all(&client, &classes, args.enable_karpenter, &feeder);
-    drop(feeder);
+    let watches = Watches::new(&client, feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
     let settings = Settings {
         classes: classes.clone(),
@@ -248,7 +248,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         seen: seen_at,
     };
     let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
-    let driver = Driver::new(Engine::new(settings, now), requester, signals, metrics);
+    let engine = Engine::new(settings, now);
+    let driver = Driver::new(engine, requester, watches, signals, metrics);
     let inputs = Inputs {
         seen,
         leadership,

@@ -139,13 +139,13 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::LookAtNode { name, kinds } => {
-                let evidence = self.looker.node(&name, kinds).await?;
+            engine::Request::LookAtNode { name, kinds, pods } => {
+                let evidence = self.looker.node(&name, kinds, pods).await?;
                 Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
-            engine::Request::LookAtCluster => {
-                Ok(Answer::ClusterEvidence(self.looker.cluster().await?))
-            }
+            engine::Request::LookAtCluster { daemon_sets } => Ok(Answer::ClusterEvidence(
+                self.looker.cluster(daemon_sets).await?,
+            )),
             engine::Request::PostEvent { notice, at, number } => {
                 let event = events::event(*notice, at, number, &self.instance);
                 within(DEADLINE, events::create(&self.client, &event)).await?;

@@ -1,4 +1,4 @@
-//! The watches: one for each kind of object, filtered by the server, resumed where it broke off, and feeding one
+//! The watches: one for each kind of object, and more as the engine wants them, filtered by the server, resumed where it broke off, and feeding one
 //! channel, with word of when the view that they give is up to date and when it is not.
 //!
 //! | file | what it does |
@@ -11,6 +11,7 @@ mod course;
 mod failure;
 mod source;
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -19,13 +20,14 @@ use kube::{Client, Resource};
 use prometheus::IntCounter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
 use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::condition::CriticalComponentClass;
 use crate::engine::io::{Object, Seen};
-use crate::engine::kind::Watch;
+use crate::engine::kind::{Scope, Watch};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
@@ -40,6 +42,8 @@ use source::WatchSource;
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
 /// How often it is seen whether a resource that the cluster can do without has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
+/// Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
+const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// Where watches feed what they see, and where they tell how they fare.
 #[derive(Debug, Clone)]
@@ -72,10 +76,9 @@ pub fn spawn_all(
     feeder.watch(Watch::Rules, rules, Object::Rule);
     for (index, class) in classes.iter().enumerate() {
         let namespace = class.namespaces.single();
-        // Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
         let pods = WatchSource::new(client, PodObject::url_path(&(), namespace))
             .labels(class.selector.to_string())
-            .fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
+            .fields(BOUND);
         feeder.watch(Watch::Pods(index), pods, move |pod| Object::Pod(index, pod));
         // Everywhere: one that is labelled outside the class's namespaces is told of.
         let daemon_sets = WatchSource::new(client, DaemonSetObject::url_path(&(), None))
@@ -89,6 +92,54 @@ pub fn spawn_all(
         feeder.watch(Watch::NodeClaims, claims, Object::NodeClaim);
         let pools = WatchSource::new(client, NodePoolObject::url_path(&(), None));
         feeder.watch(Watch::NodePools, pools, Object::NodePool);
+    }
+}
+
+/// The watches that are begun and ended while the loop runs.
+pub struct Watches {
+    client: Client,
+    feeder: Feeder,
+    under_way: HashMap<Watch, AbortHandle>,
+}
+
+impl Watches {
+    /// None yet.
+    pub fn new(client: &Client, feeder: Feeder) -> Self {
+        Self {
+            client: client.clone(),
+            feeder,
+            under_way: HashMap::new(),
+        }
+    }
+
+    /// Begins a watch. It ends with the receiver of the changes, if not before.
+    pub fn begin(&mut self, watch: Watch, scope: Scope) {
+        let begun = match (watch, scope) {
+            (Watch::Pods(cohort), Scope::Pods(namespace, selector)) => {
+                let path = PodObject::url_path(&(), Some(&namespace));
+                let pods = WatchSource::new(&self.client, path)
+                    .labels(selector.to_string())
+                    .fields(BOUND);
+                let wrap = move |pod| Object::Pod(cohort, pod);
+                self.feeder.watch(watch, pods, wrap)
+            }
+            (Watch::DaemonSets(cohort), Scope::DaemonSet(key)) => {
+                let path = DaemonSetObject::url_path(&(), Some(&key.namespace));
+                let daemon_set = WatchSource::new(&self.client, path)
+                    .fields(&format!("metadata.name={}", key.name));
+                let wrap = move |daemon_set| Object::DaemonSet(cohort, daemon_set);
+                self.feeder.watch(watch, daemon_set, wrap)
+            }
+            (watch, scope) => unreachable!("{watch:?} is not of {scope:?}"),
+        };
+        self.under_way.insert(watch, begun);
+    }
+
+    /// Ends a watch.
+    pub fn end(&mut self, watch: Watch) {
+        if let Some(begun) = self.under_way.remove(&watch) {
+            begun.abort();
+        }
     }
 }
 
@@ -111,7 +162,7 @@ struct Feed<Wrap> {
 }
 
 impl Feeder {
-    fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap)
+    fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap) -> AbortHandle
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
         Wrap: Fn(K) -> Object + Send + Sync + 'static,
@@ -128,7 +179,7 @@ impl Feeder {
             restarts: counter(&self.metrics.watch_restarts),
             feeder: self.clone(),
         };
-        tokio::spawn(feed.run());
+        tokio::spawn(feed.run()).abort_handle()
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `see` | takes in what the watches show: each object, and complete lists |
 //! | `relists` | what the lists under way have shown |
 //! | `nodes`, `components`, `rules`, `claims` | keep objects of their kinds |
+//! | `named` | which `DaemonSet`s are waited for by name, and what is watched for that |
 //! | `cached_rule`, `karpenter` | how a rule and Karpenter's objects are kept |
 //! | `looked` | takes in what a last look has read |
 //! | `certain` | whether what is known is certain, and what begins anew where it was not |
@@ -19,6 +20,7 @@ mod components;
 mod dirty;
 mod karpenter;
 mod looked;
+mod named;
 mod nodes;
 mod relists;
 mod rules;
@@ -37,7 +39,7 @@ use super::Certainty;
 use super::io::Now;
 use super::kind::Watch;
 use super::map::{Map, Set};
-use crate::condition::{CriticalComponentClass, Sightings};
+use crate::condition::{ByCohort, CriticalComponentClass, Sightings};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::plan::{ClusterState, Doubts, NodeState};
 use crate::repair::{Census, Settling, Situation};
@@ -45,6 +47,8 @@ use crate::rule::{Rule, RuleSet};
 pub use cached_rule::CachedRule;
 use dirty::Dirty;
 pub use karpenter::KarpenterCache;
+pub use named::MOST as MOST_NAMED;
+use named::Named;
 use relists::Relists;
 use unreadable::Unreadables;
 
@@ -57,8 +61,8 @@ struct Entry {
     joined: Option<Timestamp>,
     sightings: Sightings,
     csi_node: Option<CsiNode>,
-    /// Pods bound to the node, for each class.
-    pods: Vec<Vec<Pod>>,
+    /// Pods bound to the node, for each cohort.
+    pods: ByCohort<Vec<Pod>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     selecting: Vec<usize>,
     /// The cache's rule generation for which `selecting` was worked out; 0 for never.
@@ -117,9 +121,11 @@ pub struct Cache {
     passing_taints: Vec<String>,
     publish_conditions: bool,
     entries: Map<Arc<str>, Entry>,
-    /// Where each pod is bound to, for each class.
-    pod_nodes: Vec<Map<ObjectKey, Arc<str>>>,
-    daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
+    named: Named,
+    /// Where each pod is bound to, for each cohort.
+    pod_nodes: ByCohort<Map<ObjectKey, Arc<str>>>,
+    /// The `DaemonSet`s of each cohort.
+    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     /// Rules that have been there and are gone, the last ones of them.
     former_rules: VecDeque<Arc<Rule>>,
@@ -165,12 +171,13 @@ impl Cache {
         let certainty = Certainty::new(unsynced.iter().copied().chain(watched), now.monotonic);
         Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
+            named: Named::new(count),
             classes,
             passing_taints,
             publish_conditions,
             entries: Map::default(),
-            pod_nodes: (0..count).map(|_| Map::default()).collect(),
-            daemon_sets: vec![BTreeMap::new(); count],
+            pod_nodes: ByCohort::default(),
+            daemon_sets: ByCohort::default(),
             rules: Map::default(),
             former_rules: VecDeque::new(),
             rule_generation: 1,
@@ -199,6 +206,7 @@ impl Cache {
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
+            named: self.named.all(),
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
@@ -267,10 +275,10 @@ impl Cache {
         [
             ("nodes", self.node_names().count()),
             ("csinodes", with_csi_node.count()),
-            ("pods", self.pod_nodes.iter().map(Map::len).sum()),
+            ("pods", self.pod_nodes.values().map(Map::len).sum()),
             (
                 "daemonsets",
-                self.daemon_sets.iter().map(BTreeMap::len).sum(),
+                self.daemon_sets.values().map(BTreeMap::len).sum(),
             ),
             ("rules", self.rules.len()),
         ]
@@ -328,12 +336,14 @@ impl Cache {
     }
 
     fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
-        entry(&mut self.entries, name, self.classes.len())
+        entry(&mut self.entries, name)
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
         let is_empty = |entry: &Entry| {
-            entry.node.is_none() && entry.csi_node.is_none() && entry.pods.iter().all(Vec::is_empty)
+            entry.node.is_none()
+                && entry.csi_node.is_none()
+                && entry.pods.values().all(Vec::is_empty)
         };
         if self.entries.get(name).is_some_and(is_empty) {
             self.entries.remove(name);
@@ -342,13 +352,6 @@ impl Cache {
 }
 
 /// What is known under this node name, from now on if nothing was.
-fn entry<'a>(
-    entries: &'a mut Map<Arc<str>, Entry>,
-    name: &Arc<str>,
-    classes: usize,
-) -> &'a mut Entry {
-    entries.entry(name.clone()).or_insert_with(|| Entry {
-        pods: vec![Vec::new(); classes],
-        ..Entry::default()
-    })
+fn entry<'a>(entries: &'a mut Map<Arc<str>, Entry>, name: &Arc<str>) -> &'a mut Entry {
+    entries.entry(name.clone()).or_default()
 }

@@ -40,6 +40,21 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         }
     }
 
+    /// A view of one more kind, of which everything is known just now.
+    pub fn begin(&mut self, kind: K, now: Instant) {
+        let view = View {
+            alive: now,
+            certain: now,
+            in_doubt: false,
+        };
+        self.views.insert(kind, view);
+    }
+
+    /// There is no view of this kind any more.
+    pub fn end(&mut self, kind: K) {
+        self.views.remove(&kind);
+    }
+
     /// An event has come. It tells that the watch lives, and not that nothing was missed before it.
     pub fn saw(&mut self, kind: K, now: Instant) {
         if let Some(view) = self.views.get_mut(&kind) {

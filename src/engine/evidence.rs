@@ -1,5 +1,6 @@
 //! What a last look has read, past all watches.
 
+use crate::condition::Cohort;
 use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
 
 /// What there is of one node.
@@ -9,8 +10,8 @@ pub struct NodeEvidence {
     pub node: Option<NodeObject>,
     /// Its `CSINode`, where it was read: one or none.
     pub csi_node: Option<List<CsiNodeObject>>,
-    /// Its pods, for each class whose pods were read.
-    pub pods: Vec<(usize, List<PodObject>)>,
+    /// Its pods, for each cohort whose pods were read.
+    pub pods: Vec<(Cohort, List<PodObject>)>,
 }
 
 /// What is the same for all nodes.
@@ -18,8 +19,8 @@ pub struct NodeEvidence {
 pub struct ClusterEvidence {
     /// All rules.
     pub rules: List<RuleObject>,
-    /// The labelled `DaemonSet`s of each class.
-    pub daemon_sets: Vec<List<DaemonSetObject>>,
+    /// The `DaemonSet`s of each cohort: the labelled ones of a class, or the one that is waited for by name.
+    pub daemon_sets: Vec<(Cohort, List<DaemonSetObject>)>,
 }
 
 /// A complete list.

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::error::RequestError;
 use super::evidence::{ClusterEvidence, NodeEvidence};
-use super::kind::Watch;
+use super::kind::{Scope, Watch};
 use super::notice::Notice;
+use crate::condition::Cohort;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    PodObject, RuleObject, Version,
+    ObjectKey, PodObject, RuleObject, Version,
 };
 use crate::plan::{Doubts, TaintChange};
 
@@ -88,10 +89,10 @@ pub enum Object {
     Node(NodeObject),
     /// A `CSINode`.
     CsiNode(CsiNodeObject),
-    /// A pod of the class with this index.
-    Pod(usize, PodObject),
-    /// A `DaemonSet` of the class with this index.
-    DaemonSet(usize, DaemonSetObject),
+    /// A pod of a cohort.
+    Pod(Cohort, PodObject),
+    /// A `DaemonSet` of a cohort.
+    DaemonSet(Cohort, DaemonSetObject),
     /// A rule.
     Rule(RuleObject),
     /// A Karpenter `NodeClaim`.
@@ -101,6 +102,19 @@ pub enum Object {
 }
 
 impl Seen {
+    /// The watch that shows it.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        match self {
+            Self::Put(object) | Self::Gone(object) => object.watch(),
+            Self::Listing(watch)
+            | Self::Synced(watch)
+            | Self::NotInstalled(watch)
+            | Self::Interrupted(watch)
+            | Self::Confirmed(watch, _) => *watch,
+        }
+    }
+
     /// The watch of which this shows something that it was told by the API server just now.
     #[must_use]
     pub fn shows(&self) -> Option<Watch> {
@@ -125,8 +139,8 @@ impl Object {
         match self {
             Self::Node(_) => Watch::Nodes,
             Self::CsiNode(_) => Watch::CsiNodes,
-            Self::Pod(class, _) => Watch::Pods(*class),
-            Self::DaemonSet(class, _) => Watch::DaemonSets(*class),
+            Self::Pod(cohort, _) => Watch::Pods(*cohort),
+            Self::DaemonSet(cohort, _) => Watch::DaemonSets(*cohort),
             Self::Rule(_) => Watch::Rules,
             Self::NodeClaim(_) => Watch::NodeClaims,
             Self::NodePool(_) => Watch::NodePools,
@@ -158,6 +172,10 @@ pub enum Effect {
     Request(RequestId, Request),
     /// Every watch is to find out at once whether it has shown all there is, and to tell by this number.
     Confirm(u64),
+    /// This is watched from now on, too.
+    Watch(Watch, Scope),
+    /// This is watched no longer. What it has shown and has not been told yet says nothing any more.
+    Unwatch(Watch),
     /// Something to be counted.
     Count(Count),
 }
@@ -220,10 +238,15 @@ pub enum Request {
         name: Arc<str>,
         /// What is read.
         kinds: Doubts,
+        /// Which pods are read besides those of the classes.
+        pods: Vec<(Cohort, Scope)>,
     },
     /// Reads what is the same for all nodes: the rules, and the `DaemonSet`s of each class; answered by
     /// [`Answer::ClusterEvidence`].
-    LookAtCluster,
+    LookAtCluster {
+        /// Which `DaemonSet`s are read besides those of the classes.
+        daemon_sets: Vec<(Cohort, ObjectKey)>,
+    },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
         /// What it says.
@@ -241,7 +264,7 @@ impl Request {
     pub const fn is_write(&self) -> bool {
         !matches!(
             self,
-            Self::ReadNode { .. } | Self::LookAtNode { .. } | Self::LookAtCluster
+            Self::ReadNode { .. } | Self::LookAtNode { .. } | Self::LookAtCluster { .. }
         )
     }
 }

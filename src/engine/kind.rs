@@ -1,16 +1,23 @@
 //! The kinds of objects that are watched.
 
-/// The kinds of watches there are; pods and `DaemonSet`s have one for each class.
+use std::sync::Arc;
+
+use crate::condition::Cohort;
+use crate::object::ObjectKey;
+use crate::selector::Selector;
+
+/// The kinds of watches there are; pods and `DaemonSet`s have one for each class, and one for each `DaemonSet` that rules wait
+/// for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
     /// Nodes.
     Nodes,
     /// `CSINode`s.
     CsiNodes,
-    /// Pods of the class with this index.
-    Pods(usize),
-    /// `DaemonSet`s of the class with this index.
-    DaemonSets(usize),
+    /// Pods of a cohort.
+    Pods(Cohort),
+    /// `DaemonSet`s of a cohort.
+    DaemonSets(Cohort),
     /// Rules.
     Rules,
     /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
@@ -64,4 +71,13 @@ impl Watch {
     pub fn is_optional(self) -> bool {
         matches!(self, Self::NodeClaims | Self::NodePools)
     }
+}
+
+/// What is watched of its kind by a watch that is begun while the engine runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The `DaemonSet` of this name.
+    DaemonSet(ObjectKey),
+    /// Those pods of a namespace with labels that this selects.
+    Pods(Arc<str>, Selector),
 }

@@ -1,7 +1,7 @@
 //! Last looks: what a decision depends on, read from the API server itself, past all watches.
 //!
 //! A look at a node costs a request for each kind in doubt that belongs to a node (the Node, its `CSINode`, its pods of each
-//! class). What is the same for all nodes (the rules, the `DaemonSet`s of each class) is read once a second at most, however
+//! cohort). What is the same for all nodes (the rules, the `DaemonSet`s of each cohort) is read once a second at most, however
 //! many nodes are looked at.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
+use super::cache::Cache;
 use super::error::RequestError;
 use super::io::{Count, Request};
 use super::map::Map;
@@ -107,6 +108,7 @@ impl Looks {
         name: &Arc<str>,
         work: &LookWork,
         kinds: Doubts,
+        cache: &Cache,
         out: &mut Outbox,
     ) -> Option<Looked> {
         let now = out.now.monotonic;
@@ -134,11 +136,12 @@ impl Looks {
             let request = Request::LookAtNode {
                 name: name.clone(),
                 kinds,
+                pods: cache.pods_to_look_at(kinds),
             };
             out.ask(Purpose::Look(name), request);
         }
         if look.awaits_cluster {
-            self.read_cluster(out);
+            self.read_cluster(cache, out);
         }
         self.under_way.insert(name.clone(), look);
         self.end(name, out)
@@ -164,6 +167,7 @@ impl Looks {
     pub fn cluster_answered(
         &mut self,
         error: Option<&RequestError>,
+        cache: &Cache,
         out: &mut Outbox,
     ) -> Vec<Looked> {
         let asked = self.asked.take();
@@ -181,7 +185,7 @@ impl Looks {
         for (name, look_asked) in waiting {
             if error.is_none() && !self.has_read_cluster_for(look_asked) {
                 // It was asked for too late for that.
-                self.read_cluster(out);
+                self.read_cluster(cache, out);
                 continue;
             }
             if let Some(look) = self.under_way.get_mut(&name) {
@@ -221,10 +225,11 @@ impl Looks {
         self.read.is_some_and(|read| read + SHARED >= asked)
     }
 
-    fn read_cluster(&mut self, out: &mut Outbox) {
+    fn read_cluster(&mut self, cache: &Cache, out: &mut Outbox) {
         if self.asked.is_none() {
             self.asked = Some(out.now.monotonic);
-            out.ask(Purpose::ClusterLook, Request::LookAtCluster);
+            let daemon_sets = cache.daemon_sets_to_look_at();
+            out.ask(Purpose::ClusterLook, Request::LookAtCluster { daemon_sets });
         }
     }
 }

@@ -77,6 +77,8 @@ pub struct Engine {
     confirmation: u64,
     /// When everything that was known came into doubt.
     doubted: Option<Instant>,
+    /// When there was last something else to be watched.
+    rewatched: Option<Instant>,
     /// When a disruption guard may let another node go.
     next_closure: Option<Instant>,
 }
@@ -105,6 +107,7 @@ impl Engine {
             is_stopping: false,
             confirmation: 0,
             doubted: None,
+            rewatched: None,
             next_closure: None,
         }
     }
@@ -117,6 +120,7 @@ impl Engine {
         }
         self.fire_timers();
         self.work();
+        self.order_watches();
         self.out.take()
     }
 
@@ -185,6 +189,16 @@ impl Engine {
         self.out.confirm(self.confirmation);
         self.cache.doubt_all(self.confirmation);
         self.doubted = Some(self.out.now.monotonic);
+    }
+
+    /// Has watched what is to be watched from now on, and nothing else. What has been looked at before then says nothing of
+    /// that.
+    fn order_watches(&mut self) {
+        let orders = self.cache.take_orders();
+        if !orders.is_empty() {
+            self.rewatched = Some(self.out.now.monotonic);
+            self.out.order(orders);
+        }
     }
 
     fn take_in(&mut self, input: Input) {
@@ -328,7 +342,9 @@ impl Engine {
         let memories = work.memories.clone();
         let history = NodeHistory {
             is_known: work.is_known,
-            looked: work.look.fresh(self.doubted, now.monotonic),
+            looked: work
+                .look
+                .fresh(self.doubted.max(self.rewatched), now.monotonic),
             memories: &memories,
             may_close: &may_close,
             watching_since: leading_since,
@@ -373,7 +389,8 @@ impl Engine {
         let looked = if kinds.is_empty() {
             None
         } else {
-            self.looks.look(name, &work.look, kinds, &mut self.out)
+            self.looks
+                .look(name, &work.look, kinds, &self.cache, &mut self.out)
         };
         if let Some(deletion) = deletion {
             self.claims

@@ -114,6 +114,11 @@ impl Outbox {
         self.effects.push(Effect::Confirm(number));
     }
 
+    /// Has watches begun and ended.
+    pub fn order(&mut self, orders: Vec<Effect>) {
+        self.effects.extend(orders);
+    }
+
     /// Has something told, behind what is more urgent.
     pub fn tell(&mut self, notice: Notice) {
         if !self.notices.take(notice, self.now) {

@@ -23,7 +23,7 @@ use crate::plan::{Decision, WaitReason};
 use crate::rule::{Closings, CompiledSpec};
 use crate::wording::cut;
 use basis::whole_second;
-pub use basis::{Basis, Prospects};
+pub use basis::{Basis, Prospects, Unmade};
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, passed_over_message};
 use tally::Role;

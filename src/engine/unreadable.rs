@@ -8,6 +8,8 @@ use super::kind::Watch;
 use super::notice::{About, Notice};
 use super::outbox::Outbox;
 use crate::api::names::{GROUP, VERSION};
+use crate::condition::Cohort;
+use crate::rule::CompiledSpec;
 
 /// Tells of the objects that cannot be understood, of each once.
 pub fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
@@ -16,7 +18,7 @@ pub fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
         match broken.object.watch {
             Watch::Nodes | Watch::CsiNodes | Watch::Pods(_) => tell_on_node(&broken, cache, out),
-            Watch::DaemonSets(class) => tell_on_rules(&broken, class, cache, out),
+            Watch::DaemonSets(cohort) => tell_on_rules(&broken, cohort, cache, out),
             Watch::Rules => tell_on_itself(&broken, &format!("{GROUP}/{VERSION}"), out),
             Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, "karpenter.sh/v1", out),
         }
@@ -54,10 +56,13 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Outbox) {
     }
 }
 
-/// Tells of a `DaemonSet` on the rules that wait for its class.
-fn tell_on_rules(broken: &Broken, class: usize, cache: &Cache, out: &mut Outbox) {
+/// Tells of a `DaemonSet` on the rules that wait for its class, or for it by name.
+fn tell_on_rules(broken: &Broken, cohort: Cohort, cache: &Cache, out: &mut Outbox) {
+    let waits = |spec: &CompiledSpec| {
+        spec.waits_for_class(cohort) || spec.daemon_sets().any(|key| *key == broken.object.key)
+    };
     for rule in cache.cluster().rules.rules() {
-        if rule.live().is_some_and(|spec| spec.waits_for_class(class)) {
+        if rule.live().is_some_and(waits) {
             out.tell(Notice::of_unreadable_daemon_set(rule, broken));
         }
     }

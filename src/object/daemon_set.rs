@@ -1,15 +1,16 @@
-//! Critical `DaemonSet`s: where their pods are meant to run.
+//! `DaemonSet`s that nodes wait for: where their pods are meant to run, and which those are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use super::field::{Unreadable, items};
 use super::meta::{self, Metadata, ObjectKey, Version};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::whole::whole;
-use crate::selector::{self, Requirement, RequirementObject};
+use crate::selector::{self, Requirement, RequirementObject, Selector};
 
 /// A `DaemonSet`, as far as decisions need it. Its status is not read: it moves with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct DaemonSet {
     pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Which pods are its own, as far as it says so in a way that Kubernetes takes.
+    pub selector: Option<Selector>,
     /// The labels of its pod template.
     pub template_labels: BTreeMap<String, String>,
     /// `spec.nodeName` of its pod template; empty for any node.
@@ -72,6 +75,8 @@ impl Default for DaemonSetObject {
 
 #[derive(Debug, Clone, Deserialize)]
 struct Spec {
+    #[serde(default)]
+    selector: Option<LabelSelector>,
     template: Template,
 }
 
@@ -165,7 +170,7 @@ impl DaemonSetObject {
     pub fn read(self) -> Result<DaemonSet, Unreadable> {
         let meta = self.metadata.read()?;
         let odd = |complaint| Unreadable::new(format!("spec: {complaint}"));
-        let template = self.spec.map_err(odd)?.template;
+        let Spec { selector, template } = self.spec.map_err(odd)?;
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         tolerations.extend(
@@ -179,6 +184,9 @@ impl DaemonSetObject {
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
+            selector: selector
+                .and_then(|selector| Selector::parse(&selector).ok())
+                .filter(|selector| !selector.is_empty()),
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),

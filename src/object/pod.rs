@@ -92,12 +92,12 @@ impl PodObject {
         Some(name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The pod, keeping those annotations whose key starts with `annotation_prefix`.
+    /// The pod, keeping those annotations whose key starts with `annotation_prefix`, and none without one.
     ///
     /// # Errors
     /// Why nothing can be said about it. What decisions rest on has to be as the API has it; anything else that is odd counts as
     /// absent.
-    pub fn read(self, annotation_prefix: &str) -> Result<Pod, Unreadable> {
+    pub fn read(self, annotation_prefix: Option<&str>) -> Result<Pod, Unreadable> {
         let meta = self.metadata.read()?;
         let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
         let node_name = spec.node_name.or_unreadable("spec.nodeName")?;
@@ -131,7 +131,7 @@ impl PodObject {
                 .annotations
                 .into_iter()
                 .flatten()
-                .filter(|(key, _)| key.starts_with(annotation_prefix))
+                .filter(|(key, _)| annotation_prefix.is_some_and(|prefix| key.starts_with(prefix)))
                 .collect(),
         })
     }

@@ -150,7 +150,7 @@ const KINDS: [Kind; 8] = [
     },
     Kind {
         name: "Pod",
-        items: |them| items(them, |pod: PodObject| pod.read("nodegate.dev/")),
+        items: |them| items(them, |pod: PodObject| pod.read(Some("nodegate.dev/"))),
         sample: pod,
     },
     Kind {

@@ -7,7 +7,8 @@ use super::draft::{Contender, Draft, earliest};
 use super::outcome::Standing;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{
-    BLOCKED_INTERVAL, Case, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_open, in_force,
+    BLOCKED_INTERVAL, Case, Deadline, NoTtl, Postponed, ReadinessTtl, Verdict, has_been_open,
+    in_force,
 };
 use crate::rule::CompiledSpec;
 
@@ -63,10 +64,13 @@ impl<'a> Draft<'a> {
         if !deadline.has_passed(self.now) || !(governs || spec.dry_run) {
             return None;
         }
+        let is_to_be_seen = self.cluster.is_to_be_seen(spec);
         if governs {
-            self.plan.postponed = self.cluster.repair.postponed();
+            let unseen = is_to_be_seen.then_some(Postponed::InDoubt);
+            let postponed = self.cluster.repair.postponed().or(unseen);
+            self.plan.postponed = self.plan.postponed.or(postponed);
         }
-        if self.plan.postponed.is_some() {
+        if self.plan.postponed.is_some() || is_to_be_seen {
             return None;
         }
         let case = Case {

@@ -1,7 +1,8 @@
 //! Which kinds of evidence may not be so any more. What could hurt waits until a last look at the objects themselves has
 //! been had.
 
-use crate::condition::{Question, Source};
+use super::state::ClusterState;
+use crate::condition::{Cohort, Question, Source};
 use crate::rule::CompiledSpec;
 
 /// A set of kinds of evidence.
@@ -13,8 +14,8 @@ pub struct Doubts {
     pub csi_nodes: bool,
     /// The rules.
     pub rules: bool,
-    /// A bit for each class, whose pods or `DaemonSet`s are meant.
-    classes: u64,
+    /// A bit for each cohort, whose pods or `DaemonSet`s are meant.
+    cohorts: u64,
 }
 
 impl Doubts {
@@ -23,30 +24,30 @@ impl Doubts {
         nodes: true,
         csi_nodes: true,
         rules: true,
-        classes: u64::MAX,
+        cohorts: u64::MAX,
     };
 
-    /// Adds the pods and `DaemonSet`s of the class with this index.
-    pub fn add_class(&mut self, class: usize) {
-        self.classes |= bit(class);
+    /// Adds the pods and `DaemonSet`s of a cohort.
+    pub fn add_cohort(&mut self, cohort: Cohort) {
+        self.cohorts |= bit(cohort);
     }
 
-    /// Whether the pods and `DaemonSet`s of the class with this index are in the set.
+    /// Whether the pods and `DaemonSet`s of a cohort are in the set.
     #[must_use]
-    pub fn has_class(self, class: usize) -> bool {
-        self.classes & bit(class) != 0
+    pub fn has_cohort(self, cohort: Cohort) -> bool {
+        self.cohorts & bit(cohort) != 0
     }
 
     /// Whether there is anything in the set that is not of a single node.
     #[must_use]
     pub fn is_of_the_cluster(self) -> bool {
-        self.rules || self.classes != 0
+        self.rules || self.cohorts != 0
     }
 
-    /// Whether any of it is about each node on its own. A class has pods there.
+    /// Whether any of it is about each node on its own. A cohort has pods there.
     #[must_use]
     pub fn is_of_the_node(self) -> bool {
-        self.nodes || self.csi_nodes || self.classes != 0
+        self.nodes || self.csi_nodes || self.cohorts != 0
     }
 
     /// Whether there is nothing in the set.
@@ -62,7 +63,7 @@ impl Doubts {
             nodes: self.nodes || other.nodes,
             csi_nodes: self.csi_nodes || other.csi_nodes,
             rules: self.rules || other.rules,
-            classes: self.classes | other.classes,
+            cohorts: self.cohorts | other.cohorts,
         }
     }
 
@@ -73,7 +74,7 @@ impl Doubts {
             nodes: self.nodes && !other.nodes,
             csi_nodes: self.csi_nodes && !other.csi_nodes,
             rules: self.rules && !other.rules,
-            classes: self.classes & !other.classes,
+            cohorts: self.cohorts & !other.cohorts,
         }
     }
 
@@ -89,14 +90,18 @@ impl Doubts {
 
     /// What of it a rule with this spec goes by.
     #[must_use]
-    pub fn about(self, spec: &CompiledSpec) -> Self {
+    pub fn about(self, spec: &CompiledSpec, cluster: ClusterState<'_>) -> Self {
         let mut about = self.common();
         for requirement in &spec.conditions {
             match &requirement.source {
                 Source::Node | Source::Resource(_) | Source::Nobody => {}
                 Source::CsiDriver(_) => about.csi_nodes |= self.csi_nodes,
+                Source::DaemonSet(key) => {
+                    let cohort = cluster.named(key).map(|named| bit(named.cohort));
+                    about.cohorts |= self.cohorts & cohort.unwrap_or_default();
+                }
                 Source::Class { class, question } => {
-                    about.classes |= self.classes & bit(*class);
+                    about.cohorts |= self.cohorts & bit(*class);
                     about.csi_nodes |= self.csi_nodes && question.asks_csi_node();
                 }
             }
@@ -105,9 +110,9 @@ impl Doubts {
     }
 }
 
-/// Classes beyond the last bit share it: what is said of one is then said of all of them.
-fn bit(class: usize) -> u64 {
-    1 << class.min(63)
+/// There are more cohorts than bits: what is said of one is said of all that share its bit.
+fn bit(cohort: Cohort) -> u64 {
+    1 << (cohort % 64)
 }
 
 impl Question {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::few::Few;
 use crate::api::{ConditionPolicy, ConditionStatus};
-use crate::condition::{Condition, Facts};
+use crate::condition::{Condition, Facts, Source};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// A rule's conditions on one node.
@@ -34,6 +34,13 @@ impl Finding<'_> {
         self.current == self.requirement.required
     }
 
+    /// Whether nothing is known of the condition yet.
+    #[must_use]
+    pub fn is_to_be_seen(&self) -> bool {
+        let condition = self.condition.as_ref();
+        condition.is_some_and(Condition::is_to_be_seen)
+    }
+
     /// The status that the node has; none, where it has no such condition.
     #[must_use]
     pub fn observed(&self) -> Option<ConditionStatus> {
@@ -46,6 +53,9 @@ impl Finding<'_> {
         let kind = &self.requirement.kind;
         let (current, required) = (self.current, self.requirement.required);
         match &self.condition {
+            None if self.requirement.source == Source::Nobody => format!(
+                "nothing makes {kind}, though its prefix is Nodegate's (counts as {current}, must be {required})"
+            ),
             None => format!("{kind} is not reported (counts as {current}, must be {required})"),
             // What is missing says enough, unless it is missing that was asked for.
             Some(condition)
@@ -71,6 +81,12 @@ impl<'a> Evaluation<'a> {
     /// The conditions that are not as the rule asks.
     pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
         self.results.iter().filter(|result| !result.is_met())
+    }
+
+    /// Whether nothing is known yet of one of the conditions.
+    #[must_use]
+    pub fn is_to_be_seen(&self) -> bool {
+        self.results.iter().any(Finding::is_to_be_seen)
     }
 
     /// Whether the node lacks one of the conditions entirely.

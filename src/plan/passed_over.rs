@@ -1,23 +1,24 @@
-//! The labelled `DaemonSet`s that a rule does not wait for although it waits for their class: nobody else would notice,
-//! so somebody is told.
+//! The `DaemonSet`s that a rule does not wait for although it waits for their class, or names them: nobody else would
+//! notice, so somebody is told.
 
 use super::state::ClusterState;
 use crate::condition::{is_meant_for, tolerates};
-use crate::object::{Node, ObjectKey};
+use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::rule::CompiledSpec;
 
-/// A labelled `DaemonSet` that is meant for nodes of a rule which waits for its class, and that it does not wait for.
+/// A `DaemonSet` that is meant for nodes of a rule which waits for its class, or for it by name, and that the rule does not
+/// wait for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PassedOver {
     /// Why not.
     pub why: WhyPassedOver,
     /// The `DaemonSet`.
     pub daemon_set: ObjectKey,
-    /// Name of its class.
+    /// Name of its class; empty where the rule waits for the `DaemonSet` by name.
     pub class: String,
 }
 
-/// Why a rule does not wait for a labelled `DaemonSet`.
+/// Why a rule does not wait for such a `DaemonSet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyPassedOver {
     /// It does not tolerate the rule's taint: it could never come while the taint is there.
@@ -36,11 +37,17 @@ impl PassedOver {
         nodes: impl Fn() -> Nodes,
     ) -> Vec<Self> {
         let mut passed_over = Vec::new();
+        let is_wanted = |daemon_set: &DaemonSet| {
+            nodes().any(|node| {
+                spec.selector.matches(&node.labels)
+                    && is_meant_for(daemon_set, node, &cluster.rules.staying(node))
+            })
+        };
         for (index, class) in cluster.classes.iter().enumerate() {
             if !spec.waits_for_class(index) {
                 continue;
             }
-            for daemon_set in cluster.daemon_sets[index].values() {
+            for daemon_set in cluster.daemon_sets(index).values() {
                 let why = if !class.labels(daemon_set) {
                     continue;
                 } else if !class.namespaces.contains(&daemon_set.key.namespace) {
@@ -50,11 +57,7 @@ impl PassedOver {
                 } else {
                     continue;
                 };
-                let is_wanted = |node: &Node| {
-                    spec.selector.matches(&node.labels)
-                        && is_meant_for(daemon_set, node, &cluster.rules.staying(node))
-                };
-                if nodes().any(is_wanted) {
+                if is_wanted(daemon_set) {
                     passed_over.push(Self {
                         why,
                         daemon_set: daemon_set.key.clone(),
@@ -63,7 +66,21 @@ impl PassedOver {
                 }
             }
         }
+        for named in spec.daemon_sets().filter_map(|key| cluster.named(key)) {
+            let there = cluster.daemon_sets(named.cohort).get(&named.key);
+            if let Some(daemon_set) = there.filter(|it| !it.deleting)
+                && !tolerates(daemon_set, &spec.taint)
+                && is_wanted(daemon_set)
+            {
+                passed_over.push(Self {
+                    why: WhyPassedOver::ShutOut,
+                    daemon_set: named.key.clone(),
+                    class: String::new(),
+                });
+            }
+        }
         passed_over.sort();
+        passed_over.dedup_by(|a, b| (a.why, &a.daemon_set) == (b.why, &b.daemon_set));
         passed_over
     }
 }

@@ -23,6 +23,9 @@ impl Draft<'_> {
                         continue;
                     }
                     wanted.push(kind);
+                    if result.is_to_be_seen() {
+                        continue;
+                    }
                     let reason = condition.detail.reason();
                     let published = self.node.condition(kind);
                     let urgency = match published {

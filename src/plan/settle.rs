@@ -155,13 +155,24 @@ impl<'a> Draft<'a> {
         if ruling.gives_up() {
             ruling.decision = decision.given_up();
         }
-        if governs {
+        if self.cluster.is_to_be_seen(spec) {
+            self.see_first(&mut ruling);
+        } else if governs {
             self.look_first(&mut ruling);
-            if ruling.decision.lifts() && self.has_rival(rule, spec) {
-                ruling.decision = Decision::Hold;
-            }
+        }
+        if governs && ruling.decision.lifts() && self.has_rival(rule, spec) {
+            ruling.decision = Decision::Hold;
         }
         ruling
+    }
+
+    /// Replaces a decision that could hurt until everything has been seen once that it depends on.
+    fn see_first(&self, ruling: &mut Ruling<'a>) {
+        let is_new = is_new(self.state.joined, self.now);
+        if let Some(instead) = ruling.decision.in_doubt(is_new) {
+            ruling.decision = instead;
+            ruling.is_doubted = true;
+        }
     }
 
     /// Replaces a decision that could hurt until another look has been had. Nobody's silence is believed without a look:
@@ -175,7 +186,7 @@ impl<'a> Draft<'a> {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
-        let mut look = self.doubts().about(ruling.contender.spec);
+        let mut look = self.doubts().about(ruling.contender.spec, self.cluster);
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {
             ruling.decision = instead;
@@ -363,7 +374,10 @@ impl<'a> Draft<'a> {
             outcome
                 .evaluation
                 .unmet()
-                .filter(|result| matches!(result.requirement.source, Source::Class { .. }))
+                .filter(|result| {
+                    let source = &result.requirement.source;
+                    matches!(source, Source::Class { .. } | Source::DaemonSet(_))
+                })
                 .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
         });
         if self.plan.waiting.is_none() {

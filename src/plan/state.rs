@@ -7,18 +7,22 @@ use jiff::Timestamp;
 
 use super::doubts::Doubts;
 use super::memory::Memory;
-use crate::condition::{CriticalComponentClass, Sightings};
+use crate::condition::{
+    ByCohort, Cohort, CriticalComponentClass, NamedDaemonSet, Sightings, Source,
+};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::repair::{Karpenter, Situation};
-use crate::rule::RuleSet;
+use crate::rule::{CompiledSpec, RuleSet};
 
 /// What is the same for every node.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterState<'a> {
     /// The configured critical component classes.
     pub classes: &'a [CriticalComponentClass],
-    /// The labelled `DaemonSet`s of each class, in the order of `classes`.
-    pub daemon_sets: &'a [BTreeMap<ObjectKey, DaemonSet>],
+    /// The `DaemonSet`s that rules wait for by name.
+    pub named: &'a [NamedDaemonSet],
+    /// The `DaemonSet`s of each cohort: those with the labels of a class, or the one that is waited for by name.
+    pub daemon_sets: &'a ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
     /// All rules.
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
@@ -29,6 +33,33 @@ pub struct ClusterState<'a> {
     pub repair: Situation<'a>,
 }
 
+impl<'a> ClusterState<'a> {
+    /// A `DaemonSet` that rules wait for by name, if it is watched for them.
+    #[must_use]
+    pub fn named(self, key: &ObjectKey) -> Option<&'a NamedDaemonSet> {
+        self.named.iter().find(|named| named.key == *key)
+    }
+
+    /// The `DaemonSet`s of a cohort.
+    #[must_use]
+    pub fn daemon_sets(self, cohort: Cohort) -> &'a BTreeMap<ObjectKey, DaemonSet> {
+        static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
+        self.daemon_sets.get(cohort).unwrap_or(&NONE)
+    }
+
+    /// Whether something has still to be seen that a rule with this spec goes by. Until then nothing that could hurt is done
+    /// for it, and no look helps.
+    #[must_use]
+    pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
+        spec.conditions.iter().any(|requirement| {
+            let Source::DaemonSet(key) = &requirement.source else {
+                return false;
+            };
+            self.named(key).is_some_and(|named| !named.is_seen)
+        })
+    }
+}
+
 /// What has been seen of one node and of what belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeState<'a> {
@@ -36,8 +67,8 @@ pub struct NodeState<'a> {
     pub node: &'a Node,
     /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
-    /// The pods of each class that are bound to it, in the order of the classes.
-    pub pods: &'a [Vec<Pod>],
+    /// The pods of each cohort that are bound to it.
+    pub pods: &'a ByCohort<Vec<Pod>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
     /// What this process has seen of the node over time.

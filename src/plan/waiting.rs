@@ -38,7 +38,9 @@ impl<'a> Waiting<'a> {
     /// What a condition with this detail waits for, if that is a component.
     pub(super) fn of(detail: &Detail<'a>) -> Option<Self> {
         let for_what = match detail {
-            Detail::DaemonSetPodMissing { .. } => Component::DaemonSet,
+            Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {
+                Component::DaemonSet
+            }
             Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => Component::Pod,
             Detail::CsiDriverMissing { .. } | Detail::CsiDriverWithoutCount { .. } => {
                 Component::CsiDriver

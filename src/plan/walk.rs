@@ -7,8 +7,11 @@ use super::draft::{Contender, Draft, Taints};
 use super::node_plan::NodePlan;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
-use crate::condition::{ClassFacts, Facts, Trust};
-use crate::rule::Ownership;
+use crate::condition::{ClassFacts, Facts, NamedDaemonSet, NamedFacts, Trust};
+use crate::rule::{CompiledSpec, Ownership};
+
+/// `DaemonSet`s that are waited for by name, each with the taints of the rules that wait for it.
+type WaitedFor<'a> = SmallVec<[(&'a NamedDaemonSet, Taints<'a>); 1]>;
 
 /// Decides for one node at one time. Nothing follows for a node that is being deleted.
 #[must_use]
@@ -55,19 +58,7 @@ pub(super) fn walk<'a>(
         .collect();
     let staying = draft.staying(&owned);
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
-        .map(|class| {
-            contenders
-                .iter()
-                .filter(|contender| {
-                    contender.rule.live().is_some() && contender.spec.waits_for_class(class)
-                })
-                .flat_map(|contender| {
-                    // The kubelet may have registered the taint with another value than the rule's.
-                    let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
-                    std::iter::once(&contender.spec.taint).chain(draft.taints_of(key, effect))
-                })
-                .collect()
-        })
+        .map(|class| draft.gates(&contenders, |spec| spec.waits_for_class(class)))
         .collect();
     let classes: SmallVec<[ClassFacts; 1]> = cluster
         .classes
@@ -75,16 +66,29 @@ pub(super) fn walk<'a>(
         .enumerate()
         .map(|(index, class)| ClassFacts {
             class,
-            daemon_sets: &cluster.daemon_sets[index],
+            daemon_sets: cluster.daemon_sets(index),
             pods: state.pods.get(index).map_or(&[], Vec::as_slice),
             staying: &staying,
             gates: &gates[index],
+        })
+        .collect();
+    let waited_for = draft.waited_for(&contenders);
+    let named: SmallVec<[NamedFacts; 1]> = waited_for
+        .iter()
+        .map(|(named, gates)| NamedFacts {
+            key: &named.key,
+            is_seen: named.is_seen,
+            daemon_set: cluster.daemon_sets(named.cohort).get(&named.key),
+            pods: state.pods.get(named.cohort).map_or(&[], Vec::as_slice),
+            staying: &staying,
+            gates,
         })
         .collect();
     let facts = Facts {
         node: state.node,
         csi_node: state.csi_node,
         classes: &classes,
+        named: &named,
         sightings: state.sightings,
         trust: Trust::default(),
         now,
@@ -128,4 +132,36 @@ pub(super) fn walk<'a>(
     settled(&mut draft.plan, None);
     draft.publish();
     draft.plan
+}
+
+impl<'a> Draft<'a> {
+    /// The taints of those of the rules that are in force and wait for something.
+    fn gates(
+        &self,
+        contenders: &[Contender<'a>],
+        waits: impl Fn(&CompiledSpec) -> bool,
+    ) -> Taints<'a> {
+        contenders
+            .iter()
+            .filter(|contender| contender.rule.live().is_some() && waits(contender.spec))
+            .flat_map(|contender| {
+                // The kubelet may have registered the taint with another value than the rule's.
+                let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
+                std::iter::once(&contender.spec.taint).chain(self.taints_of(key, effect))
+            })
+            .collect()
+    }
+
+    /// The `DaemonSet`s that the rules wait for by name, each with the taints of those that do.
+    fn waited_for(&self, contenders: &[Contender<'a>]) -> WaitedFor<'a> {
+        let mut waited_for = WaitedFor::new();
+        for key in contenders.iter().flat_map(|it| it.spec.daemon_sets()) {
+            let is_known = waited_for.iter().any(|(named, _)| named.key == *key);
+            if let Some(named) = self.cluster.named(key).filter(|_| !is_known) {
+                let gates = self.gates(contenders, |spec| spec.daemon_sets().any(|it| it == key));
+                waited_for.push((named, gates));
+            }
+        }
+        waited_for
+    }
 }

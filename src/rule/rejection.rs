@@ -5,6 +5,7 @@
 
 use super::taint_key;
 use crate::api::{ConditionPolicy, EnforcementMode, NodeReadinessRuleSpec};
+use crate::condition::names_no_daemon_set;
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule cannot be used.
@@ -42,12 +43,35 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A condition's type has the prefix of those about `DaemonSet`s, and names nothing that one could be called.
+    #[error(
+        "spec.conditions[{index}].type: Invalid value: {kind:?}: name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
+    )]
+    DaemonSetName {
+        /// The index of the condition.
+        index: usize,
+        /// The type.
+        kind: String,
+    },
     /// The API server would refuse the taint, and with it everything else that the node's patch carries.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
     TaintValue(String),
 }
 
 impl Rejection {
+    /// The conditions that could not be met by anything. A rule that has some can be used all the same: they count as absent.
+    #[must_use]
+    pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
+        let conditions = spec.conditions.iter().enumerate();
+        conditions
+            .filter(|(_, condition)| names_no_daemon_set(&condition.type_))
+            .map(|(index, condition)| Self::DaemonSetName {
+                index,
+                kind: condition.type_.clone(),
+            })
+            .collect()
+    }
+
     /// Everything that makes a spec unusable; nothing, where it can be used.
     #[must_use]
     pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {

@@ -7,7 +7,7 @@ use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
 use crate::condition::{PassingTaints, Source};
-use crate::object::{Node, Taint};
+use crate::object::{Node, ObjectKey, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
 #[derive(Debug, Clone, Default)]
@@ -126,6 +126,22 @@ impl RuleSet {
             .collect()
     }
 
+    /// The `DaemonSet`s that rules wait for by name, each once, those of earlier rules first.
+    #[must_use]
+    pub fn daemon_sets(&self) -> Vec<&ObjectKey> {
+        let rules = self.rules.iter().filter(|rule| !rule.deleting);
+        let mut all: Vec<&ObjectKey> = Vec::new();
+        for key in rules
+            .flat_map(|rule| &rule.spec)
+            .flat_map(CompiledSpec::daemon_sets)
+        {
+            if !all.contains(&key) {
+                all.push(key);
+            }
+        }
+        all
+    }
+
     /// Whether any active rule waits for this class.
     #[must_use]
     pub fn waits_for_class(&self, class: usize) -> bool {
@@ -142,6 +158,16 @@ impl CompiledSpec {
     pub fn waits_for_components(&self) -> bool {
         let mut sources = self.conditions.iter().map(|condition| &condition.source);
         sources.any(|source| matches!(source, Source::Class { .. }))
+    }
+
+    /// The `DaemonSet`s that the rule waits for by name.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.conditions.iter().filter_map(|requirement| {
+            let Source::DaemonSet(key) = &requirement.source else {
+                return None;
+            };
+            Some(key)
+        })
     }
 
     /// Whether the rule waits for a condition of this class.

@@ -1,4 +1,4 @@
-//! What Kubernetes takes for a label, and for the name of a namespace.
+//! What Kubernetes takes for a label, and for the name of an object.
 
 /// Whether the text is a label key: an optional DNS subdomain and a slash, then a name of 1 to 63 characters.
 #[must_use]
@@ -32,7 +32,9 @@ pub fn is_namespace(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
-fn is_dns_subdomain(text: &str) -> bool {
+/// Whether the text is a DNS subdomain (RFC 1123), as most names of objects are.
+#[must_use]
+pub fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };

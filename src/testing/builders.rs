@@ -207,6 +207,12 @@ impl DaemonSetBuilder {
         self
     }
 
+    /// Gives its pods a label by which it selects them.
+    pub fn selecting(mut self, key: &str, value: &str) -> Self {
+        self.0["spec"]["selector"]["matchLabels"][key] = json!(value);
+        self.template_label(key, value)
+    }
+
     pub fn node_selector(mut self, key: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"][key] = json!(value);
         self

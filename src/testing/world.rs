@@ -10,7 +10,7 @@ use super::builders::{
     CsiNodeBuilder, DaemonSetBuilder, NodeBuilder, PodBuilder, RuleBuilder, at, rule, yaml,
 };
 use crate::api::ConditionStatus;
-use crate::condition::{CriticalComponentClass, Sightings};
+use crate::condition::{ByCohort, Cohort, CriticalComponentClass, NamedDaemonSet, Sightings};
 use crate::config::Config;
 use crate::object::{
     CsiNode, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey, Pod, PodObject,
@@ -30,8 +30,9 @@ pub struct World {
     passing_taints: Vec<String>,
     pub node: Node,
     csi_node: Option<CsiNode>,
-    daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
-    pods: Vec<Vec<Pod>>,
+    named: Vec<NamedDaemonSet>,
+    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
+    pods: ByCohort<Vec<Pod>>,
     rules: RuleSet,
     selecting: Vec<usize>,
     publish_conditions: bool,
@@ -71,8 +72,9 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         passing_taints: config.passing_taints,
         node: node.build(),
         csi_node: None,
-        daemon_sets: vec![BTreeMap::new(); classes.len()],
-        pods: vec![Vec::new(); classes.len()],
+        named: Vec::new(),
+        daemon_sets: ByCohort::default(),
+        pods: ByCohort::default(),
         classes,
         rules: RuleSet::default(),
         selecting: Vec::new(),
@@ -99,10 +101,13 @@ impl World {
         let object: DaemonSetObject = daemon_set.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         let daemon_set = object.read().unwrap();
-        for (class, known) in self.classes.iter().zip(&mut self.daemon_sets) {
-            if class.selector.matches(&labels) {
-                known.insert(daemon_set.key.clone(), daemon_set.clone());
-            }
+        let of_classes = self.classes.iter().enumerate();
+        let of_classes = of_classes.filter(|(_, class)| class.selector.matches(&labels));
+        let named = self.named.iter().filter(|it| it.key == daemon_set.key);
+        let cohorts = of_classes.map(|(index, _)| index);
+        for cohort in cohorts.chain(named.map(|named| named.cohort)) {
+            let known = self.daemon_sets.entry(cohort);
+            known.insert(daemon_set.key.clone(), daemon_set.clone());
         }
         self
     }
@@ -110,12 +115,44 @@ impl World {
     pub fn pod(mut self, pod: &PodBuilder) -> Self {
         let object: PodObject = pod.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
-        for (class, known) in self.classes.iter().zip(&mut self.pods) {
-            let pod = object.clone().read(&class.csi_annotation_prefix).unwrap();
+        for (index, class) in self.classes.iter().enumerate() {
+            let prefix = Some(&*class.csi_annotation_prefix);
+            let pod = object.clone().read(prefix).unwrap();
             let is_covered = class.namespaces.contains(&pod.key.namespace);
             if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
-                known.push(pod);
+                self.pods.entry(index).push(pod);
             }
+        }
+        let pod = object.read(None).unwrap();
+        for named in &self.named {
+            let there = self.daemon_sets.get(named.cohort).into_iter();
+            let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
+            if pod.key.namespace == named.key.namespace
+                && pod.node == self.node.name
+                && selectors.any(|selector| selector.matches(&labels))
+            {
+                self.pods.entry(named.cohort).push(pod.clone());
+            }
+        }
+        self
+    }
+
+    /// This `DaemonSet`, by namespace and name, is waited for by name. What there is of it comes after this.
+    pub fn naming(mut self, key: &str) -> Self {
+        let (namespace, name) = key.split_once('/').unwrap();
+        let cohort: Cohort = self.classes.len() + 10 + self.named.len();
+        self.named.push(NamedDaemonSet {
+            key: ObjectKey::new(namespace, name),
+            cohort,
+            is_seen: true,
+        });
+        self
+    }
+
+    /// Nothing has been seen yet of what is waited for by name.
+    pub fn before_it_is_seen(mut self) -> Self {
+        for named in &mut self.named {
+            named.is_seen = false;
         }
         self
     }
@@ -269,6 +306,7 @@ impl World {
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
+            named: &self.named,
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,

@@ -84,7 +84,11 @@ impl Subject {
 /// Everything that makes a rule unusable.
 fn faults(rule: &RuleObject) -> Vec<Rejection> {
     match &rule.spec {
-        Ok(spec) => Rejection::all(spec),
+        Ok(spec) => {
+            let mut faults = Rejection::all(spec);
+            faults.extend(Rejection::of_conditions(spec));
+            faults
+        }
         Err(complaint) => vec![Rejection::Unreadable(complaint.clone())],
     }
 }

@@ -28,6 +28,8 @@ pub struct Surroundings {
     pub rules: Vec<Rule>,
     /// The labelled `DaemonSet`s of each class, in the order of the classes; none where they could not be read.
     pub daemon_sets: Vec<BTreeMap<ObjectKey, DaemonSet>>,
+    /// The `DaemonSet`s that the rule waits for by name, each if there is one; none where they could not be read.
+    pub named: Vec<(ObjectKey, Option<DaemonSet>)>,
     /// Some nodes, where they could be read.
     pub nodes: Option<NodeSample>,
 }
@@ -56,14 +58,16 @@ pub async fn find(
     classes: &[CriticalComponentClass],
     spec: &CompiledSpec,
 ) -> Result<Surroundings, String> {
-    let (rules, daemon_sets, nodes) = tokio::join!(
+    let (rules, daemon_sets, named, nodes) = tokio::join!(
         rules(client, classes),
         in_time("DaemonSets", daemon_sets(client, classes)),
+        in_time("DaemonSets", named(client, spec)),
         in_time("nodes", nodes(client, spec)),
     );
     Ok(Surroundings {
         rules: rules?,
         daemon_sets: daemon_sets.unwrap_or_default(),
+        named: named.unwrap_or_default(),
         nodes,
     })
 }
@@ -120,6 +124,21 @@ async fn daemon_sets(
                 .collect()
         })
         .collect())
+}
+
+/// The `DaemonSet`s that the rule waits for by name.
+async fn named(
+    client: &Client,
+    spec: &CompiledSpec,
+) -> kube::Result<Vec<(ObjectKey, Option<DaemonSet>)>> {
+    let lists = spec.daemon_sets().map(async |key| {
+        let api: Api<DaemonSetObject> = Api::namespaced(client.clone(), &key.namespace);
+        let this = ListParams::default().fields(&format!("metadata.name={}", key.name));
+        let found = api.list(&this).await?.items.pop();
+        let daemon_set = found.and_then(|object| object.read().ok());
+        Ok::<_, kube::Error>((key.clone(), daemon_set))
+    });
+    try_join_all(lists).await
 }
 
 /// Nodes that the rule selects, or where there is none, any.

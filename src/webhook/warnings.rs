@@ -35,6 +35,7 @@ pub fn warnings(
     warnings.extend(sent.and_then(heartbeat));
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
+    warnings.extend(missing(surroundings));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match condition.source {
@@ -47,7 +48,10 @@ pub fn warnings(
                 .nodes
                 .as_ref()
                 .and_then(|nodes| unheard_of(nodes, &condition.kind, counts_as)),
-            Source::Class { .. } | Source::CsiDriver(_) | Source::Resource(_) => None,
+            Source::Class { .. }
+            | Source::CsiDriver(_)
+            | Source::Resource(_)
+            | Source::DaemonSet(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()
@@ -115,6 +119,7 @@ fn shut_out(
                 .values()
                 .filter(move |daemon_set| class.has(daemon_set))
         })
+        .chain(surroundings.named.iter().flat_map(|(_, there)| there))
         .filter(|daemon_set| {
             !tolerates(daemon_set, &spec.taint) && can_share_a_node(daemon_set, &spec.selector)
         })
@@ -129,6 +134,20 @@ fn shut_out(
         "critical DaemonSet {}{more} does not tolerate the taint {}:{}: it cannot start on a node that has it, and is \
          not waited for; add the toleration to its pod template",
         first, spec.taint.key, spec.effect
+    ))
+}
+
+/// `DaemonSet`s that the rule waits for by name and that are not there.
+fn missing(surroundings: &Surroundings) -> Option<String> {
+    let named = surroundings.named.iter();
+    let mut missing = named.filter(|(_, there)| there.is_none());
+    let (first, _) = missing.next()?;
+    let more = match missing.count() {
+        0 => String::new(),
+        others => format!(" (+{others} more)"),
+    };
+    Some(format!(
+        "there is no DaemonSet {first}{more} today: until there is one, no node meets the condition; check namespace and name"
     ))
 }
 

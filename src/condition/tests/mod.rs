@@ -2,6 +2,7 @@
 
 mod affinity;
 mod daemon_sets;
+mod named;
 mod pods;
 mod sightings;
 mod sources;

@@ -21,6 +21,10 @@ impl Cache {
         if confirmation < self.confirmation {
             return;
         }
+        if self.named.confirmed(watch) {
+            self.certainty.begin(watch, now.monotonic);
+            return;
+        }
         let blind = self.certain(watch, now.monotonic);
         if blind.is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
             self.restart_heartbeats(now.wall);
@@ -74,7 +78,7 @@ impl Cache {
                 Watch::Nodes => doubts.nodes = true,
                 Watch::CsiNodes => doubts.csi_nodes = true,
                 Watch::Rules => doubts.rules = true,
-                Watch::Pods(class) | Watch::DaemonSets(class) => doubts.add_class(class),
+                Watch::Pods(cohort) | Watch::DaemonSets(cohort) => doubts.add_cohort(cohort),
                 Watch::NodeClaims | Watch::NodePools => {}
             }
         }

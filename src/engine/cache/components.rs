@@ -1,57 +1,57 @@
-//! The pods and `DaemonSet`s of critical component classes, as the watches and looks show them.
+//! The pods and `DaemonSet`s of critical component classes, and those that are waited for by name, as the watches and looks
+//! show them.
 
 use std::sync::Arc;
 
 use kube::Resource;
 
 use super::Cache;
-use crate::condition::CriticalComponentClass;
+use crate::condition::Cohort;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::object::{DaemonSetObject, ObjectKey, Pod, PodObject};
 
 impl Cache {
     /// What is known of a pod.
-    pub(super) fn pod(&self, class: usize, key: &ObjectKey) -> Option<&Pod> {
-        let node = self.pod_nodes[class].get(key)?;
-        let pods = &self.entries.get(node)?.pods[class];
-        pods.iter().find(|pod| pod.key == *key)
+    pub(super) fn pod(&self, cohort: Cohort, key: &ObjectKey) -> Option<&Pod> {
+        let node = self.pod_nodes.get(cohort)?.get(key)?;
+        let mut pods = self.entries.get(node)?.pods.get(cohort)?.iter();
+        pods.find(|pod| pod.key == *key)
     }
 
-    pub(super) fn see_pod(&mut self, class: usize, object: PodObject) {
-        let identity = Identity::of(Watch::Pods(class), object.meta());
-        let CriticalComponentClass {
-            namespaces,
-            csi_annotation_prefix,
-            ..
-        } = &self.classes[class];
+    pub(super) fn see_pod(&mut self, cohort: Cohort, object: PodObject) {
+        let identity = Identity::of(Watch::Pods(cohort), object.meta());
+        let class = self.classes.get(cohort);
         // Where a class has several namespaces, the watch is of all.
-        if !namespaces.contains(&identity.key.namespace) {
+        if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
             return;
         }
-        let known = self.pod_nodes[class].get(&identity.key).cloned();
+        let known = self.pod_nodes.get(cohort);
+        let known = known.and_then(|nodes| nodes.get(&identity.key).cloned());
         let node = known.or_else(|| object.node_name().map(Arc::from));
-        let read = object.read(csi_annotation_prefix);
+        let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
+        let is_of_a_class = class.is_some();
         if let Some(pod) = self.understood(identity, node, read) {
-            self.put_pod(class, pod);
+            // Of a DaemonSet that is waited for by name only its own pods count, and its selector may select others.
+            if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
+            {
+                self.put_pod(cohort, pod);
+            } else {
+                self.remove_pod(cohort, &pod.key);
+            }
         }
     }
 
-    fn put_pod(&mut self, class: usize, pod: Pod) {
-        if !pod.is_live() || pod.node.is_empty() {
-            self.remove_pod(class, &pod.key);
-            return;
-        }
+    fn put_pod(&mut self, cohort: Cohort, pod: Pod) {
         // A pod is bound once; another node means that it was created again under its name.
-        if self.pod_nodes[class]
-            .get(&pod.key)
-            .is_some_and(|node| *node != pod.node)
-        {
-            self.remove_pod(class, &pod.key);
+        let known = self.pod_nodes.entry(cohort).get(&pod.key);
+        if known.is_some_and(|node| *node != pod.node) {
+            self.remove_pod(cohort, &pod.key);
         }
         let name = pod.node.clone();
-        self.pod_nodes[class].insert(pod.key.clone(), name.clone());
-        let pods = &mut self.entry(&name).pods[class];
+        let nodes = self.pod_nodes.entry(cohort);
+        nodes.insert(pod.key.clone(), name.clone());
+        let pods = self.entry(&name).pods.entry(cohort);
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
                 known.version = pod.version;
@@ -65,48 +65,54 @@ impl Cache {
         self.mark(&name);
     }
 
-    pub(super) fn remove_pod(&mut self, class: usize, key: &ObjectKey) {
-        if let Some(name) = self.pod_nodes[class].remove(key)
+    pub(super) fn remove_pod(&mut self, cohort: Cohort, key: &ObjectKey) {
+        let nodes = self.pod_nodes.get_mut(cohort);
+        if let Some(name) = nodes.and_then(|nodes| nodes.remove(key))
             && let Some(entry) = self.entries.get_mut(&name)
         {
-            entry.pods[class].retain(|pod| pod.key != *key);
+            let pods = entry.pods.entry(cohort);
+            pods.retain(|pod| pod.key != *key);
             self.mark(&name);
             self.drop_if_empty(&name);
         }
     }
 
     /// Keeps a `DaemonSet`. One that cannot be understood is taken as it was last: it may be meant for any node.
-    pub(super) fn see_daemon_set(&mut self, class: usize, object: DaemonSetObject) {
-        let identity = Identity::of(Watch::DaemonSets(class), object.meta());
+    pub(super) fn see_daemon_set(&mut self, cohort: Cohort, object: DaemonSetObject) {
+        let identity = Identity::of(Watch::DaemonSets(cohort), object.meta());
         let Some(daemon_set) = self.understood(identity, None, object.read()) else {
             return;
         };
-        if let Some(known) = self.daemon_sets[class].get_mut(&daemon_set.key) {
+        let all = self.daemon_sets.entry(cohort);
+        if let Some(known) = all.get_mut(&daemon_set.key) {
             // The status is not decoded, so only what decisions depend on can differ beside the version.
             known.version = daemon_set.version;
             if *known == daemon_set {
                 return;
             }
         }
-        let key = daemon_set.key.clone();
-        self.daemon_sets[class].insert(key.clone(), daemon_set);
-        self.daemon_set_changed(class, &key);
+        let (key, selector) = (daemon_set.key.clone(), daemon_set.selector.clone());
+        all.insert(key.clone(), daemon_set);
+        self.daemon_set_changed(cohort, &key);
+        self.select_pods(cohort, selector);
     }
 
-    pub(super) fn remove_daemon_set(&mut self, class: usize, key: &ObjectKey) {
-        if self.daemon_sets[class].remove(key).is_some() {
-            self.daemon_set_changed(class, key);
+    pub(super) fn remove_daemon_set(&mut self, cohort: Cohort, key: &ObjectKey) {
+        let all = self.daemon_sets.get_mut(cohort);
+        if all.is_some_and(|all| all.remove(key).is_some()) {
+            self.daemon_set_changed(cohort, key);
         }
     }
 
     /// Has evaluated what depends on a `DaemonSet`. One in a namespace that does not count is only told of: whoever may
     /// change it there must not keep the controller busy.
-    fn daemon_set_changed(&mut self, class: usize, key: &ObjectKey) {
-        if !self.rule_set.waits_for_class(class) {
+    fn daemon_set_changed(&mut self, cohort: Cohort, key: &ObjectKey) {
+        let class = self.classes.get(cohort);
+        if class.is_some() && !self.rule_set.waits_for_class(cohort) {
             return;
         }
         self.rule_news.are_untold = true;
-        if self.classes[class].namespaces.contains(&key.namespace) {
+        if class.is_none_or(|class| class.namespaces.contains(&key.namespace)) {
             self.mark_all();
         }
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::Resource;
 
 use super::Cache;
+use crate::condition::Cohort;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
@@ -29,8 +30,10 @@ impl Cache {
         if let Some(shown) = evidence.csi_node {
             self.take_in_csi_node(name, shown);
         }
-        for (class, pods) in evidence.pods {
-            self.take_in_pods(name, class, pods);
+        for (cohort, pods) in evidence.pods {
+            if !self.is_unwatched(Watch::Pods(cohort)) {
+                self.take_in_pods(name, cohort, pods);
+            }
         }
         again
     }
@@ -49,9 +52,10 @@ impl Cache {
         }
     }
 
-    fn take_in_pods(&mut self, name: &Arc<str>, class: usize, shown: List<PodObject>) {
+    fn take_in_pods(&mut self, name: &Arc<str>, cohort: Cohort, shown: List<PodObject>) {
         let there = keys(&shown);
-        let known = self.entries.get(name).map(|entry| &entry.pods[class]);
+        let entry = self.entries.get(name);
+        let known = entry.and_then(|entry| entry.pods.get(cohort));
         let gone: Vec<ObjectKey> = known
             .into_iter()
             .flatten()
@@ -59,11 +63,11 @@ impl Cache {
             .map(|pod| pod.key.clone())
             .collect();
         for key in gone {
-            self.remove_pod(class, &key);
+            self.remove_pod(cohort, &key);
         }
         for pod in shown.items {
-            if !self.is_outdated(Watch::Pods(class), pod.meta()) {
-                self.see_pod(class, pod);
+            if !self.is_outdated(Watch::Pods(cohort), pod.meta()) {
+                self.see_pod(cohort, pod);
             }
         }
     }
@@ -71,8 +75,12 @@ impl Cache {
     /// Takes in what was read of the cluster.
     pub fn take_in_cluster(&mut self, evidence: &ClusterEvidence, now: Timestamp) {
         self.take_in_rules(&evidence.rules, now);
-        for (class, daemon_sets) in evidence.daemon_sets.iter().enumerate() {
-            self.take_in_daemon_sets(class, daemon_sets);
+        for (cohort, daemon_sets) in &evidence.daemon_sets {
+            let watch = Watch::DaemonSets(*cohort);
+            if !self.is_unwatched(watch) {
+                self.take_in_daemon_sets(*cohort, daemon_sets);
+                self.settle_named(watch);
+            }
         }
         self.take_over_rules();
     }
@@ -95,19 +103,19 @@ impl Cache {
         }
     }
 
-    fn take_in_daemon_sets(&mut self, class: usize, shown: &List<DaemonSetObject>) {
+    fn take_in_daemon_sets(&mut self, cohort: Cohort, shown: &List<DaemonSetObject>) {
         let there = keys(shown);
-        let known = self.daemon_sets[class].iter();
+        let known = self.daemon_sets.get(cohort).into_iter().flatten();
         let gone: Vec<ObjectKey> = known
             .filter(|(key, known)| known.version <= shown.version && !there.contains(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {
-            self.remove_daemon_set(class, &key);
+            self.remove_daemon_set(cohort, &key);
         }
         for object in &shown.items {
-            if !self.is_outdated(Watch::DaemonSets(class), object.meta()) {
-                self.see_daemon_set(class, object.clone());
+            if !self.is_outdated(Watch::DaemonSets(cohort), object.meta()) {
+                self.see_daemon_set(cohort, object.clone());
             }
         }
     }

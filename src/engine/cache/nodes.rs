@@ -59,8 +59,7 @@ impl Cache {
             return;
         };
         let is_late = self.certainty.doubts(Watch::Nodes, now.monotonic);
-        let classes = self.classes.len();
-        let entry = entry(&mut self.entries, &name, classes);
+        let entry = entry(&mut self.entries, &name);
         if entry
             .node
             .as_ref()

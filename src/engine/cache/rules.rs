@@ -106,6 +106,7 @@ impl Cache {
         self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
             .after(self.former_rules.iter().cloned());
         self.rule_generation += 1;
+        self.follow_named();
         self.rule_news.are_untold = true;
         self.mark_all();
     }

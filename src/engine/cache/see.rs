@@ -1,5 +1,6 @@
 //! Takes in what the watches show: each object by itself, and what a complete list says of those that it does not name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::api::ObjectMeta;
@@ -8,11 +9,16 @@ use super::Cache;
 use super::karpenter::Extent;
 use crate::engine::io::{Now, Object, Seen};
 use crate::engine::kind::Watch;
+use crate::engine::map::Map;
 use crate::object::{self, ObjectKey, Version};
 
 impl Cache {
     /// Takes in what a watch shows, at this time.
     pub fn see(&mut self, seen: Seen, now: Now) {
+        let watch = seen.watch();
+        if self.is_unwatched(watch) {
+            return;
+        }
         if let Some(watch) = seen.shows() {
             self.certainty.saw(watch, now.monotonic);
         }
@@ -35,6 +41,7 @@ impl Cache {
             }
             Seen::Confirmed(watch, confirmation) => self.confirmed(watch, confirmation, now),
         }
+        self.settle_named(watch);
         self.take_over_rules();
     }
 
@@ -52,8 +59,8 @@ impl Cache {
                 self.see_node(node, came, now);
             }
             Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
-            Object::Pod(class, pod) => self.see_pod(class, pod),
-            Object::DaemonSet(class, daemon_set) => self.see_daemon_set(class, daemon_set),
+            Object::Pod(cohort, pod) => self.see_pod(cohort, pod),
+            Object::DaemonSet(cohort, daemon_set) => self.see_daemon_set(cohort, daemon_set),
             Object::Rule(rule) => self.see_rule(rule, now.wall),
             Object::NodeClaim(claim) => self.see_claim(claim),
             Object::NodePool(pool) => self.see_pool(pool),
@@ -67,8 +74,8 @@ impl Cache {
         match watch {
             Watch::Nodes => self.remove_node(&key.name),
             Watch::CsiNodes => self.remove_csi_node(&key.name),
-            Watch::Pods(class) => self.remove_pod(class, key),
-            Watch::DaemonSets(class) => self.remove_daemon_set(class, key),
+            Watch::Pods(cohort) => self.remove_pod(cohort, key),
+            Watch::DaemonSets(cohort) => self.remove_daemon_set(cohort, key),
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
@@ -101,8 +108,14 @@ impl Cache {
                 let with_one = self.entries.iter().filter(|it| it.1.csi_node.is_some());
                 with_one.map(|(name, _)| unscoped(name)).collect()
             }
-            Watch::Pods(class) => self.pod_nodes[class].keys().cloned().collect(),
-            Watch::DaemonSets(class) => self.daemon_sets[class].keys().cloned().collect(),
+            Watch::Pods(cohort) => {
+                let pods = self.pod_nodes.get(cohort).into_iter();
+                pods.flat_map(Map::keys).cloned().collect()
+            }
+            Watch::DaemonSets(cohort) => {
+                let daemon_sets = self.daemon_sets.get(cohort).into_iter();
+                daemon_sets.flat_map(BTreeMap::keys).cloned().collect()
+            }
             Watch::Rules => self.rules.keys().map(unscoped).collect(),
             Watch::NodeClaims => self.karpenter.claim_names().map(unscoped).collect(),
             Watch::NodePools => self.karpenter.pool_names().map(unscoped).collect(),
@@ -130,8 +143,11 @@ impl Cache {
                 let csi_node = self.entries.get(&key.name)?.csi_node.as_ref()?;
                 Some(csi_node.version)
             }
-            Watch::Pods(class) => self.pod(class, key).map(|pod| pod.version),
-            Watch::DaemonSets(class) => self.daemon_sets[class].get(key).map(|it| it.version),
+            Watch::Pods(cohort) => self.pod(cohort, key).map(|pod| pod.version),
+            Watch::DaemonSets(cohort) => {
+                let daemon_set = self.daemon_sets.get(cohort)?.get(key)?;
+                Some(daemon_set.version)
+            }
             Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),
             Watch::NodeClaims => self.karpenter.claim(&key.name).map(|claim| claim.version),
             // Nobody writes or looks at one, so that nothing but the watch shows any.

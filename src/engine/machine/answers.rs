@@ -54,7 +54,10 @@ impl Engine {
                 let error = answer
                     .map(|evidence| self.cache.take_in_cluster(&evidence, self.out.now.wall))
                     .err();
-                for looked in self.looks.cluster_answered(error.as_ref(), &mut self.out) {
+                for looked in
+                    self.looks
+                        .cluster_answered(error.as_ref(), &self.cache, &mut self.out)
+                {
                     self.looked(&looked);
                 }
             }
@@ -133,7 +136,8 @@ impl Engine {
             self.cache.mark(&next);
         }
         if let Some(work) = self.nodes.get_mut(&looked.name) {
-            work.look.ended(looked, self.doubted, &mut self.out);
+            let doubted = self.doubted.max(self.rewatched);
+            work.look.ended(looked, doubted, &mut self.out);
         }
         self.cache.mark(&looked.name);
     }

@@ -12,8 +12,8 @@ use crate::engine::io::{ADD_TAINT_ERROR, Count, EVALUATION_ERROR, REMOVE_TAINT_E
 use crate::engine::outbox::Outbox;
 use crate::engine::status::{Record, RuleFailure};
 use crate::object::Node;
-use crate::plan::{ChangeKind, Doubts, NodePlan, Outcome, TaintChange};
-use crate::rule::{CompiledSpec, Rule, RuleSet};
+use crate::plan::{ChangeKind, ClusterState, NodePlan, Outcome, TaintChange};
+use crate::rule::{Rule, RuleSet};
 
 /// A plan that has just been made.
 #[derive(Clone, Copy)]
@@ -144,7 +144,7 @@ impl Rules {
             let work = self.works.get(&rule.uid);
             work.and_then(|work| work.closures.as_ref())
                 .is_some_and(|closures| closures.may_close(node))
-                && !is_in_doubt(rule, cluster.doubts)
+                && !is_in_doubt(rule, cluster)
         };
         let rules = cluster.rules.rules();
         let selecting = selecting.iter().map(|index| &rules[*index]);
@@ -168,7 +168,7 @@ impl Rules {
         for rule in cluster.rules.rules() {
             if let Some(work) = self.works.get_mut(&rule.uid)
                 && let Some(closures) = &mut work.closures
-                && !is_in_doubt(rule, cluster.doubts)
+                && !is_in_doubt(rule, cluster)
             {
                 granted.extend(closures.grant(steady));
             }
@@ -181,17 +181,18 @@ impl Rules {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
-            let is_in_doubt = is_in_doubt(rule, cluster.doubts);
+            let is_in_doubt = is_in_doubt(rule, cluster);
             closures.next_grant(steady).filter(|_| !is_in_doubt)
         });
         next.min().map(|at| now + until(at, steady))
     }
 }
 
-/// Whether anything is in doubt that a rule goes by.
-fn is_in_doubt(rule: &Rule, doubts: Doubts) -> bool {
-    let about = |spec: &CompiledSpec| doubts.about(spec);
-    !rule.active().map(about).unwrap_or_default().is_empty()
+/// Whether anything is in doubt that a rule goes by, or has still to be seen.
+fn is_in_doubt(rule: &Rule, cluster: ClusterState<'_>) -> bool {
+    rule.active().is_some_and(|spec| {
+        cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster).is_empty()
+    })
 }
 
 impl RuleWork {
@@ -208,7 +209,9 @@ impl RuleWork {
             rule: self.name.clone(),
         });
         self.count_turned_unmet(name, outcome, out);
-        let closures = self.closures.as_mut();
+        // Before everything has been seen, nobody knows how a node does.
+        let is_known = !outcome.evaluation.is_to_be_seen();
+        let closures = self.closures.as_mut().filter(|_| is_known);
         let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
         let record = Record::new(outcome, outcome.would_repair());
         let is_news = self.tally.record(name, record, out.now.wall);
@@ -228,6 +231,9 @@ impl RuleWork {
         let before = self.tally.statuses(name);
         for (index, result) in outcome.evaluation.results.iter().enumerate() {
             let was = before.and_then(|statuses| statuses.get(index));
+            if result.is_to_be_seen() {
+                continue;
+            }
             if !result.is_met() && was != Some(&result.observed()) {
                 out.count(Count::TurnedUnmet {
                     rule: self.name.clone(),

@@ -9,6 +9,7 @@ use tracing::{debug, info, warn};
 use super::book::Rules;
 use super::work::RuleWork;
 use crate::api::NodeReadinessRuleStatus;
+use crate::condition::Source;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
@@ -16,10 +17,10 @@ use crate::engine::notice::Notice;
 use crate::engine::outbox::{Outbox, Purpose};
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis};
+use crate::engine::status::{self, Basis, Unmade};
 use crate::engine::turns::Backoff;
 use crate::object::Version;
-use crate::plan::PassedOver;
+use crate::plan::{ClusterState, PassedOver};
 use crate::rule::Rule;
 
 /// The status of a rule is written at most this often.
@@ -187,6 +188,21 @@ impl Rules {
     }
 }
 
+/// The rule's conditions that nothing makes, though their prefix is ours, with why.
+fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
+    let conditions = rule.spec.iter().flat_map(|spec| &spec.conditions);
+    conditions
+        .filter_map(|condition| {
+            let why = match &condition.source {
+                Source::Nobody => Unmade::NoSuchThing,
+                Source::DaemonSet(key) if cluster.named(key).is_none() => Unmade::TooMany,
+                _ => return None,
+            };
+            Some((condition.kind.clone(), why))
+        })
+        .collect()
+}
+
 impl RuleWork {
     /// The status as it should be now.
     fn status(
@@ -203,6 +219,7 @@ impl RuleWork {
         let basis = Basis {
             rule,
             passed_over: &self.passed_over,
+            unmade: &unmade(rule, cache.cluster()),
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: prospects(cache, &self.tally, rule, out.now.wall),

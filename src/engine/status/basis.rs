@@ -18,6 +18,15 @@ pub struct Prospects {
     pub blocked: usize,
 }
 
+/// Why nothing makes a condition whose prefix is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmade {
+    /// There is nothing of that name.
+    NoSuchThing,
+    /// Earlier rules name as many `DaemonSet`s as are watched.
+    TooMany,
+}
+
 /// What goes into a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis<'a> {
@@ -25,6 +34,8 @@ pub struct Basis<'a> {
     pub rule: &'a Rule,
     /// The labelled `DaemonSet`s that the rule does not wait for.
     pub passed_over: &'a [PassedOver],
+    /// The conditions of the rule that nothing makes, though their prefix is ours, with why.
+    pub unmade: &'a [(Arc<str>, Unmade)],
     /// What the rule would do about nodes that are not ready in time, if it is a dry run.
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node at all.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::basis::{Basis, whole_second};
+use super::basis::{Basis, Unmade, whole_second};
 use super::tally::{Role, Tally};
+use crate::engine::cache::MOST_NAMED;
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
@@ -83,12 +84,38 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
             report.to_string(),
         ));
     }
+    if let Some(message) = unmade(basis.unmade) {
+        conditions.push(condition(
+            "ConditionsNotMade",
+            true,
+            "CountedAsAbsent",
+            message,
+        ));
+    }
     for (why, kind, reason) in PASSED_OVER {
         if let Some(message) = passed_over_message(spec, basis.passed_over, why) {
             conditions.push(condition(kind, true, reason, message));
         }
     }
     conditions
+}
+
+/// Says which conditions nothing makes, and what to do about it; `None` where there are none.
+fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
+    let of = |wanted: Unmade| {
+        let them = conditions.iter().filter(|(_, why)| *why == wanted);
+        let names: Vec<String> = them.map(|(kind, _)| kind.to_string()).collect();
+        (!names.is_empty()).then(|| enumerated(names.into_iter()))
+    };
+    let unknown = of(Unmade::NoSuchThing)
+        .map(|kinds| format!("there is nothing of this name: {kinds} (check the spelling)"));
+    let too_many = of(Unmade::TooMany).map(|kinds| {
+        format!(
+            "earlier rules name {MOST_NAMED} other DaemonSets, and no more are watched: {kinds}"
+        )
+    });
+    let parts: Vec<String> = unknown.into_iter().chain(too_many).collect();
+    (!parts.is_empty()).then(|| format!("counted as absent on every node; {}", parts.join("; ")))
 }
 
 /// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:

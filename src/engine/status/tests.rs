@@ -38,6 +38,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
     Basis {
         rule,
         passed_over: &[],
+        unmade: &[],
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,

@@ -7,10 +7,11 @@ use json_patch::PatchOperation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::condition::Cohort;
 use crate::engine::RequestError;
 use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
 use crate::engine::io::{Answer, Object, Request};
-use crate::engine::kind::Watch;
+use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::Doubts;
 
@@ -30,8 +31,8 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
     match watch {
         Watch::Nodes => Object::Node(decode(json)),
         Watch::CsiNodes => Object::CsiNode(decode(json)),
-        Watch::Pods(class) => Object::Pod(class, decode(json)),
-        Watch::DaemonSets(class) => Object::DaemonSet(class, decode(json)),
+        Watch::Pods(cohort) => Object::Pod(cohort, decode(json)),
+        Watch::DaemonSets(cohort) => Object::DaemonSet(cohort, decode(json)),
         Watch::Rules => Object::Rule(decode(json)),
         Watch::NodeClaims => Object::NodeClaim(decode(json)),
         Watch::NodePools => Object::NodePool(decode(json)),
@@ -161,14 +162,19 @@ impl Cluster {
                     .map(|()| Answer::Done);
                 (format!("delete {name}"), answer)
             }
-            Request::LookAtNode { name, kinds } => {
-                let answer = Answer::NodeEvidence(Box::new(self.node_evidence(&name, kinds)));
+            Request::LookAtNode { name, kinds, pods } => {
+                let evidence = self.node_evidence(&name, kinds, &pods);
+                let answer = Answer::NodeEvidence(Box::new(evidence));
                 (format!("look at {name}"), Ok(answer))
             }
-            Request::LookAtCluster => {
+            Request::LookAtCluster { daemon_sets } => {
+                let named = daemon_sets.into_iter().map(|(cohort, _)| cohort);
+                let daemon_sets = std::iter::once(0).chain(named);
                 let evidence = ClusterEvidence {
                     rules: self.list(Watch::Rules, |_| true),
-                    daemon_sets: vec![self.list(Watch::DaemonSets(0), |_| true)],
+                    daemon_sets: daemon_sets
+                        .map(|it| (it, self.list(Watch::DaemonSets(it), |_| true)))
+                        .collect(),
                 };
                 let answer = Answer::ClusterEvidence(evidence);
                 ("look at the cluster".into(), Ok(answer))
@@ -196,8 +202,13 @@ impl Cluster {
         }
     }
 
-    fn node_evidence(&self, name: &str, kinds: Doubts) -> NodeEvidence {
-        let pods = || self.list(Watch::Pods(0), |pod| pod["spec"]["nodeName"] == name);
+    fn node_evidence(&self, name: &str, kinds: Doubts, named: &[(Cohort, Scope)]) -> NodeEvidence {
+        let of_class = kinds.has_cohort(0).then_some(0);
+        let cohorts = of_class.into_iter().chain(named.iter().map(|(it, _)| *it));
+        let pods = |cohort| {
+            let is_there = |pod: &&Value| pod["spec"]["nodeName"] == name;
+            (cohort, self.list(Watch::Pods(cohort), is_there))
+        };
         let csi_node = || self.list(Watch::CsiNodes, |it| it["metadata"]["name"] == name);
         NodeEvidence {
             node: self
@@ -205,11 +216,7 @@ impl Cluster {
                 .filter(|_| kinds.nodes)
                 .map(decode),
             csi_node: kinds.csi_nodes.then(csi_node),
-            pods: kinds
-                .has_class(0)
-                .then(|| (0, pods()))
-                .into_iter()
-                .collect(),
+            pods: cohorts.map(pods).collect(),
         }
     }
 

@@ -234,7 +234,7 @@ fn what_is_the_same_for_all_nodes_is_read_once_for_all_that_ask_within_a_second(
     network(&mut bench, "n-1", "False");
     assert_eq!(reads(&mut bench), 0, "read less than a second ago");
     bench.wait(200);
-    bench.held_up = |request| matches!(request, Request::LookAtCluster);
+    bench.held_up = |request| matches!(request, Request::LookAtCluster { .. });
     network(&mut bench, "n-2", "False");
     network(&mut bench, "n-3", "False");
     bench.wait(1500);
@@ -275,7 +275,7 @@ fn a_look_that_fails_is_had_again_after_a_pause_and_nothing_is_done_before() {
     for (name, watch) in [("the node", Watch::Nodes), ("the cluster", Watch::Rules)] {
         let mut bench = blind(&gate(), &[ready("n")], watch);
         bench.refusal = |request| match request {
-            Request::LookAtNode { .. } | Request::LookAtCluster => {
+            Request::LookAtNode { .. } | Request::LookAtCluster { .. } => {
                 Some(RequestError::Failed("forbidden".into()))
             }
             _ => None,

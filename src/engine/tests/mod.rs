@@ -9,6 +9,7 @@ mod components;
 mod conditions;
 mod lives;
 mod looks;
+mod named;
 mod nodes;
 mod order;
 mod rules;
@@ -16,12 +17,13 @@ mod terms;
 mod told;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::io::{Answer, Count, Effect, Input, Now, Request, RequestId, Seen};
-use super::kind::Watch;
+use super::kind::{Scope, Watch};
 use super::{Engine, Rate, RequestError, Settings, Survey};
 use crate::config::Config;
 use crate::guard::Limits;
@@ -49,6 +51,8 @@ struct Bench {
     /// Those that have been held up.
     pending: Vec<(RequestId, Request)>,
     watches: Vec<Watch>,
+    /// What is watched besides what always is. It is one of the watches from [`Bench::lists`] on.
+    begun: BTreeMap<Watch, Scope>,
     /// The watches that do not show any more that they live.
     silent: Vec<Watch>,
     confirmation: u64,
@@ -99,6 +103,7 @@ impl Bench {
         Self {
             watches: Watch::KINDS.into_iter().filter(watched).collect(),
             engine: Engine::new(settings, now),
+            begun: BTreeMap::new(),
             now,
             began: now.monotonic,
             cluster: Cluster::default(),
@@ -133,7 +138,20 @@ impl Bench {
 
     /// Every watch shows all there is.
     fn listed(&self) -> Vec<Input> {
-        let watches = || self.watches.iter().copied();
+        self.lists_of(&self.watches)
+    }
+
+    /// A watch that was begun shows all there is.
+    fn lists(&mut self, watch: Watch) {
+        assert!(self.begun.contains_key(&watch), "{watch:?}");
+        self.watches.push(watch);
+        let inputs = self.lists_of(&[watch]);
+        self.take(inputs);
+    }
+
+    /// These watches show all there is.
+    fn lists_of(&self, watches: &[Watch]) -> Vec<Input> {
+        let watches = || watches.iter().copied();
         let all = watches().flat_map(|watch| {
             let objects = self.cluster.all(watch);
             objects.map(move |json| Seen::Put(object(watch, json)))
@@ -226,6 +244,15 @@ impl Bench {
                         self.confirmation = number;
                         self.confirmations += 1;
                         inputs.extend(self.confirmed());
+                    }
+                    Effect::Watch(watch, scope) => {
+                        let known = self.begun.insert(watch, scope);
+                        assert_eq!(known, None, "a watch is begun once");
+                    }
+                    Effect::Unwatch(watch) => {
+                        let known = self.begun.remove(&watch);
+                        assert!(known.is_some(), "only what was begun is ended");
+                        self.watches.retain(|it| *it != watch);
                     }
                     Effect::Count(count) => self.counted.push(count),
                 }

@@ -23,7 +23,7 @@ fn csi_nodes() -> Doubts {
 }
 
 fn class() -> Doubts {
-    doubts(|it| it.add_class(0))
+    doubts(|it| it.add_cohort(0))
 }
 
 /// A rule that waits for this condition, under the name `r`.
@@ -169,18 +169,18 @@ fn a_rule_is_not_let_go_while_a_clean_up_waits() {
 }
 
 #[test]
-fn each_class_is_told_from_the_others_up_to_the_last_bit_which_those_beyond_share() {
-    for (class, other, is_in) in [
+fn each_cohort_is_told_from_the_others_but_those_that_share_its_bit() {
+    for (cohort, other, is_in) in [
         (0, 0, true),
         (0, 1, false),
         (5, 5, true),
         (5, 6, false),
-        (62, 63, false),
-        (63, 64, true),
-        (64, 63, true),
+        (63, 64, false),
+        (0, 64, true),
+        (65, 1, true),
     ] {
-        let of_class = doubts(|it| it.add_class(class));
-        assert_eq!(of_class.has_class(other), is_in, "{other} in {class}");
+        let of_cohort = doubts(|it| it.add_cohort(cohort));
+        assert_eq!(of_cohort.has_cohort(other), is_in, "{other} in {cohort}");
     }
 }
 

@@ -18,6 +18,7 @@ mod plan;
 mod publishing;
 mod several;
 mod time;
+mod to_be_seen;
 
 use crate::object::Taint;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, World, node, rule, world};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::endpoint::Endpoint;
 use super::state::Policy;
 use crate::api;
-use crate::condition::{CSI_DRIVER_PREFIX, RESOURCE_PREFIX};
+use crate::condition::RESERVED_PREFIXES;
 use crate::serve::address::{BindAddress, parse_address};
 pub use args::Args;
 
@@ -186,9 +186,9 @@ fn condition_type(text: Option<&str>) -> Result<String, SettingError> {
         )
     } else if TAKEN_TYPES.contains(&kind) {
         format!("is {kind:?}, which belongs to the kubelet or the network; {remedy}")
-    } else if [CSI_DRIVER_PREFIX, RESOURCE_PREFIX]
+    } else if RESERVED_PREFIXES
         .iter()
-        .any(|prefix| kind.starts_with(prefix))
+        .any(|prefix| kind.starts_with(*prefix))
     {
         format!("is {kind:?}, which the Nodegate controller makes itself; {remedy}")
     } else {

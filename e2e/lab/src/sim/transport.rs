@@ -1,9 +1,10 @@
 //! A request of the engine as the API server carries it out, and its answer as the engine is given it.
 
-use nodegate::condition::CriticalComponentClass;
+use nodegate::condition::{Cohort, CriticalComponentClass};
 use nodegate::engine::RequestError;
 use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
 use nodegate::engine::io::{Answer, Request};
+use nodegate::engine::kind::Scope;
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::Doubts;
 use serde::de::DeserializeOwned;
@@ -19,7 +20,7 @@ pub fn is_write(request: &Request) -> bool {
         request,
         Request::ReadNode { .. }
             | Request::LookAtNode { .. }
-            | Request::LookAtCluster
+            | Request::LookAtCluster { .. }
             | Request::PostEvent { .. }
     )
 }
@@ -110,13 +111,22 @@ pub fn carry(
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::LookAtNode { name, kinds } => look_at_node(cluster, classes, name, *kinds)
-            .map(|evidence| Answer::NodeEvidence(Box::new(evidence))),
-        Request::LookAtCluster => {
-            let daemon_sets = classes.iter().map(|class| {
+        Request::LookAtNode { name, kinds, pods } => {
+            let evidence = look_at_node(cluster, classes, name, *kinds, pods)?;
+            Ok(Answer::NodeEvidence(Box::new(evidence)))
+        }
+        Request::LookAtCluster { daemon_sets } => {
+            let of_classes = classes.iter().enumerate().map(|(index, class)| {
                 let labels = class.selector.to_string();
-                list(cluster, Kind::DaemonSet, None, &labels, "")
+                let list = list(cluster, Kind::DaemonSet, None, &labels, "")?;
+                Ok::<_, RequestError>((index, list))
             });
+            let by_name = daemon_sets.iter().map(|(cohort, key)| {
+                let (namespace, this) = (&*key.namespace, format!("metadata.name={}", key.name));
+                let list = list(cluster, Kind::DaemonSet, Some(namespace), "", &this)?;
+                Ok::<_, RequestError>((*cohort, list))
+            });
+            let daemon_sets = of_classes.chain(by_name);
             Ok(Answer::ClusterEvidence(ClusterEvidence {
                 rules: list(cluster, Kind::NodeReadinessRule, None, "", "")?,
                 daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
@@ -131,6 +141,7 @@ fn look_at_node(
     classes: &[CriticalComponentClass],
     name: &str,
     kinds: Doubts,
+    pods: &[(Cohort, Scope)],
 ) -> Result<NodeEvidence, RequestError> {
     let mut evidence = NodeEvidence::default();
     if kinds.nodes {
@@ -141,11 +152,18 @@ fn look_at_node(
         evidence.csi_node = Some(list(cluster, Kind::CsiNode, None, "", &this)?);
     }
     for (index, class) in classes.iter().enumerate() {
-        if kinds.has_class(index) {
+        if kinds.has_cohort(index) {
             let (namespace, labels) = (class.namespaces.single(), class.selector.to_string());
             let bound = format!("spec.nodeName={name}");
             let pods = list(cluster, Kind::Pod, namespace, &labels, &bound)?;
             evidence.pods.push((index, pods));
+        }
+    }
+    for (cohort, scope) in pods {
+        if let Scope::Pods(namespace, selector) = scope {
+            let (labels, bound) = (selector.to_string(), format!("spec.nodeName={name}"));
+            let pods = list(cluster, Kind::Pod, Some(namespace), &labels, &bound)?;
+            evidence.pods.push((*cohort, pods));
         }
     }
     Ok(evidence)

@@ -68,6 +68,9 @@ impl Case {
     }
 }
 
+/// What is said of a condition that no `DaemonSet` could be named by.
+const DAEMON_SET: &str = "for example daemonset.nodegate.dev/kube-system.cilium";
+
 /// Messages that clients of the Node Readiness Controller match on.
 const KEY_PREFIX: &str = "taint key must start with 'readiness.k8s.io/'";
 const KEY_SEPARATOR: &str = "taint key must have exactly one '/' separator (prefix/name format)";
@@ -230,6 +233,15 @@ pub const CASES: &[Case] = &[
     create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
+
+    // A condition that waits for a DaemonSet names one.
+    create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
+    create("a DaemonSet with dots in its name", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/a.b.c-1.d, requiredStatus: 'True'}]}"),
+    create("no namespace", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
+    create("no name", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system., requiredStatus: 'True'}]}").fails(DAEMON_SET),
+    create("upper case", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.Cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
+    create("a slash", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
+    create("two dots", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system..cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
 
     // What never changes.
     update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),

@@ -85,8 +85,8 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     match watch {
         Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
         Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
-        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods[class]),
-        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets[class]),
+        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(class)),
+        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(class)),
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
         Watch::NodePools => unreachable!("it has no version"),

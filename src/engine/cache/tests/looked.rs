@@ -9,7 +9,7 @@ fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
     let mut of_node = NodeEvidence::default();
     let mut of_cluster = ClusterEvidence {
         rules: list(None, 0),
-        daemon_sets: vec![list(None, 0)],
+        daemon_sets: vec![(0, list(None, 0))],
     };
     match (watch, shown) {
         (Watch::CsiNodes, None) => of_node.csi_node = Some(list(None, version)),
@@ -22,9 +22,9 @@ fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
         }
         (Watch::Rules, None) => of_cluster.rules = list(None, version),
         (Watch::Rules, Some(Object::Rule(it))) => of_cluster.rules = list(Some(it), version),
-        (Watch::DaemonSets(_), None) => of_cluster.daemon_sets = vec![list(None, version)],
+        (Watch::DaemonSets(_), None) => of_cluster.daemon_sets = vec![(0, list(None, version))],
         (Watch::DaemonSets(_), Some(Object::DaemonSet(_, it))) => {
-            of_cluster.daemon_sets = vec![list(Some(it), version)];
+            of_cluster.daemon_sets = vec![(0, list(Some(it), version))];
         }
         (watch, shown) => panic!("{watch:?} {shown:?}"),
     }

@@ -2,6 +2,7 @@
 
 mod lists;
 mod looked;
+mod named;
 mod unreadable;
 
 use std::sync::LazyLock;

@@ -103,10 +103,10 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
     };
     let mut cache = waiting_for_components();
     cache.see(Seen::Put(Object::DaemonSet(0, cni.object())), now(10));
-    let before = cache.cluster().daemon_sets.to_vec();
+    let before = cache.cluster().daemon_sets(0).clone();
     follows(&mut cache);
     cache.see(Seen::Put(Object::DaemonSet(0, odd())), now(20));
-    assert_eq!(cache.cluster().daemon_sets, before);
+    assert_eq!(*cache.cluster().daemon_sets(0), before);
     assert_eq!(follows(&mut cache), (vec![], None));
     let told = cache.tell_unreadable();
     assert!(
@@ -116,6 +116,6 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         "{told:?}"
     );
     cache.see(Seen::Gone(Object::DaemonSet(0, odd())), now(30));
-    assert!(cache.cluster().daemon_sets[0].is_empty());
+    assert!(cache.cluster().daemon_sets(0).is_empty());
     assert_eq!(cache.unreadable_counts()["DaemonSet"], 0);
 }

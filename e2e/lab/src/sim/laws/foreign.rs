@@ -115,6 +115,7 @@ fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
         let mut classes = classes.iter();
         kind.starts_with("csidriver.nodegate.dev/")
             || kind.starts_with("resource.nodegate.dev/")
+            || kind.starts_with("daemonset.nodegate.dev/")
             || classes.any(|class| kind.starts_with(&class.condition_prefix))
     };
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {

@@ -1,31 +1,41 @@
-//! Which `DaemonSet`s of a class are waited for on a node: what the `DaemonSet` controller would say, looking through taints
+//! Which `DaemonSet`s are waited for on a node: what the `DaemonSet` controller would say, looking through taints
 //! that will go by themselves (`docs/conditions.md`).
+
+use std::collections::BTreeMap;
 
 use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::{Value, json};
 
 use super::rule::{Rule, TaintId, is_met};
-use super::truth::{Answer, Facts, has, is_selected};
+use super::truth::{Answer, Facts};
 
-/// Whether a pod of the `DaemonSet` is waited for on the node.
+/// Whether a pod of the `DaemonSet` is waited for on the node for the sake of a class.
 pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> Answer {
-    let template = &daemon_set["spec"]["template"];
-    let spec = &template["spec"];
     let is_of_class = has(class, daemon_set)
-        && is_selected(class, &template["metadata"]["labels"])
-        && daemon_set["metadata"].get("deletionTimestamp").is_none();
-    if !is_of_class || !is_for(facts.node, spec) {
+        && is_selected(class, &daemon_set["spec"]["template"]["metadata"]["labels"]);
+    if !is_of_class {
+        return Answer::No;
+    }
+    expects_by(facts, daemon_set, |kind| {
+        kind.starts_with(&class.condition_prefix)
+    })
+}
+
+/// Whether a pod of the `DaemonSet` is waited for on the node by rules that wait for conditions of these types.
+pub(super) fn expects_by(
+    facts: &Facts<'_>,
+    daemon_set: &Value,
+    asks: impl Fn(&str) -> bool,
+) -> Answer {
+    let spec = &daemon_set["spec"]["template"]["spec"];
+    let is_going = daemon_set["metadata"].get("deletionTimestamp").is_some();
+    if is_going || !is_for(facts.node, spec) {
         return Answer::No;
     }
     // One that could never come while the taint is there that waits for it is left out.
     let waits = |rule: &Rule| {
-        rule.is_live()
-            && rule.selects(facts.node)
-            && rule
-                .spec
-                .conditions
-                .iter()
-                .any(|it| it.type_.starts_with(&class.condition_prefix))
+        let mut conditions = rule.spec.conditions.iter();
+        rule.is_live() && rule.selects(facts.node) && conditions.any(|it| asks(&it.type_))
     };
     let waiting = facts.rules.iter().filter(|rule| waits(rule));
     let mut answer = Answer::Yes;
@@ -99,4 +109,37 @@ pub fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
             && (text("effect").is_empty() || text("effect") == taint.effect);
         is_about && (text("operator") == "Exists" || text("value") == value)
     })
+}
+
+/// Whether a pod is neither going nor finished.
+pub(super) fn is_live(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str();
+    pod["metadata"].get("deletionTimestamp").is_none()
+        && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether an object is in a namespace of the class, and labelled as one of it.
+pub(super) fn has(class: &Class, object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let namespace = metadata["namespace"].as_str().unwrap_or_default();
+    class.namespaces.contains(namespace) && is_selected(class, &metadata["labels"])
+}
+
+/// Whether these labels are those of the class.
+fn is_selected(class: &Class, labels: &Value) -> bool {
+    let labels: BTreeMap<String, String> = labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    class.selector.matches(&labels)
+}
+
+/// The UID of the `DaemonSet` that controls a pod.
+pub(super) fn owner(pod: &Value) -> Option<&Value> {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
+    owner.map(|owner| &owner["uid"])
 }

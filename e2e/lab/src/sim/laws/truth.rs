@@ -4,7 +4,6 @@
 //! Where the documentation lets time decide what is believed (a pod that is older than its node, evidence from before a
 //! reboot, a reporter's silence), or where it depends on what a process has seen, the answer is that it may be either.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,8 @@ use nodegate::api::{ConditionRequirement, ConditionStatus};
 use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
-use super::placement::expects;
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id};
+use super::placement::{expects, expects_by, has, is_live, owner};
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
@@ -151,6 +150,14 @@ impl Facts<'_> {
                 .is_some_and(|amount| !amount.starts_with('0'));
             return synthesized(Answer::of(has_some));
         }
+        if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
+            return match name.split_once('.') {
+                Some((namespace, name)) => {
+                    synthesized(self.is_daemon_set_ready(rule, kind, namespace, name))
+                }
+                None => is(asked.status_if_missing().as_str()),
+            };
+        }
         for class in self.classes {
             let Some(question) = kind.strip_prefix(&*class.condition_prefix) else {
                 continue;
@@ -181,6 +188,30 @@ impl Facts<'_> {
                     Word::Doubtful => Answer::Maybe,
                 }
             }
+        }
+    }
+
+    /// Whether a `DaemonSet` has a Ready pod on the node, or is not meant for it.
+    fn is_daemon_set_ready(&self, rule: &Rule, kind: &str, namespace: &str, name: &str) -> Answer {
+        let is_it = |metadata: &Value| {
+            metadata["namespace"] == *namespace
+                && metadata["name"] == *name
+                && metadata.get("deletionTimestamp").is_none()
+        };
+        let mut there = self.daemon_sets.iter();
+        let Some(daemon_set) = there.find(|it| is_it(&it["metadata"])) else {
+            return Answer::No;
+        };
+        let own = self.pods.iter().filter(|pod| {
+            is_live(pod)
+                && owner(pod) == Some(&daemon_set["metadata"]["uid"])
+                && selects(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
+        });
+        let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
+        match expects_by(self, daemon_set, |it| it == kind) {
+            Answer::Yes => is_ready,
+            Answer::Maybe => is_ready.max(Answer::Maybe),
+            Answer::No => Answer::Yes,
         }
     }
 
@@ -284,12 +315,8 @@ impl Facts<'_> {
 
     /// The class's pods on the node that are neither going nor finished.
     fn pods(&self, class: &Class) -> impl Iterator<Item = &Arc<Value>> {
-        self.pods.iter().filter(move |pod| {
-            let phase = pod["status"]["phase"].as_str();
-            has(class, pod)
-                && pod["metadata"].get("deletionTimestamp").is_none()
-                && !matches!(phase, Some("Succeeded" | "Failed"))
-        })
+        let own = self.pods.iter().filter(|pod| is_live(pod));
+        own.filter(move |pod| has(class, pod))
     }
 
     fn are_scheduled(&self, class: &Class) -> Answer {
@@ -438,24 +465,6 @@ impl Facts<'_> {
     }
 }
 
-/// Whether an object is in a namespace of the class, and labelled as one of it.
-pub(super) fn has(class: &Class, object: &Value) -> bool {
-    let metadata = &object["metadata"];
-    let namespace = metadata["namespace"].as_str().unwrap_or_default();
-    class.namespaces.contains(namespace) && is_selected(class, &metadata["labels"])
-}
-
-/// Whether these labels are those of the class.
-pub(super) fn is_selected(class: &Class, labels: &Value) -> bool {
-    let labels: BTreeMap<String, String> = labels
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-        .collect();
-    class.selector.matches(&labels)
-}
-
 /// What a node's condition says, with the times at which it was written.
 fn reported(node: &Value, kind: &str) -> Option<[Value; 3]> {
     let mut conditions = node["status"]["conditions"]
@@ -466,12 +475,4 @@ fn reported(node: &Value, kind: &str) -> Option<[Value; 3]> {
     Some(
         ["status", "lastHeartbeatTime", "lastTransitionTime"].map(|field| condition[field].clone()),
     )
-}
-
-/// The UID of the `DaemonSet` that controls a pod.
-fn owner(pod: &Value) -> Option<&Value> {
-    let owners = pod["metadata"]["ownerReferences"].as_array();
-    let mut owners = owners.into_iter().flatten();
-    let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
-    owner.map(|owner| &owner["uid"])
 }

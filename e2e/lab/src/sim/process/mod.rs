@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input};
-use nodegate::engine::kind::Watch;
+use nodegate::engine::kind::{Scope, Watch};
 
 use super::cluster::Change;
 use super::defect::{Defect, guarded};
@@ -45,7 +45,13 @@ pub struct Process<'a> {
     life: u32,
     starts_at: Time,
     clocks: Clocks,
+    /// Its watches: those that there are always, and after them those that its machine has had begun in any of its lives.
     feeds: Vec<Feed>,
+    standing_feeds: usize,
+    /// Which events of watches are not to be seen.
+    unobserved: Vec<(Watch, usize)>,
+    /// The confirmation that is wanted of all watches.
+    confirmation: u64,
     flights: Vec<Flight>,
     inputs: Vec<Input>,
     standing: Standing,
@@ -89,6 +95,7 @@ impl<'a> Process<'a> {
         mut rng: Rng,
     ) -> Self {
         let mut feeds = Feed::all(settings, &mut rng);
+        let mut unobserved = Vec::new();
         for fault in faults {
             if let Fault::Unobserved {
                 instance: it,
@@ -96,10 +103,12 @@ impl<'a> Process<'a> {
                 event,
             } = fault
                 && *it == instance
-                && let Some(feed) = feeds.iter_mut().find(|feed| feed.watch() == *watch)
             {
-                feed.hide(*event);
+                unobserved.push((*watch, *event));
             }
+        }
+        for feed in &mut feeds {
+            hide(feed, &unobserved);
         }
         Self {
             instance,
@@ -108,7 +117,10 @@ impl<'a> Process<'a> {
             life: 0,
             starts_at: rng.between(ms(0), ms(500)),
             clocks: Clocks::new(base),
+            standing_feeds: feeds.len(),
             feeds,
+            unobserved,
+            confirmation: 0,
             flights: Vec::new(),
             inputs: Vec::new(),
             standing: Standing::default(),
@@ -247,9 +259,14 @@ impl<'a> Process<'a> {
         let clocks = self.clocks.now(now);
         let start = self.start;
         self.machine = Some(guarded(|| start(world.settings, clocks))?);
-        for feed in &mut self.feeds {
-            feed.restart(now);
+        for (index, feed) in self.feeds.iter_mut().enumerate() {
+            if index < self.standing_feeds {
+                feed.restart(now);
+            } else {
+                feed.end();
+            }
         }
+        self.confirmation = 0;
         self.report.runs_since = Some(now);
         world.note(self.id(), || "starts".into());
         self.asked_at = now;
@@ -339,14 +356,37 @@ impl<'a> Process<'a> {
                     }
                 }
                 Effect::Confirm(number) => {
+                    self.confirmation = number;
                     for feed in &mut self.feeds {
                         feed.confirm(number, now);
+                    }
+                }
+                Effect::Watch(watch, scope) => self.watch(watch, &scope, now),
+                Effect::Unwatch(watch) => {
+                    if let Some(feed) = self.feed(watch) {
+                        feed.end();
                     }
                 }
                 Effect::Count(_) => {}
             }
         }
         Ok(())
+    }
+
+    /// Begins a watch that the machine wants.
+    fn watch(&mut self, watch: Watch, scope: &Scope, now: Time) {
+        if self.feed(watch).is_none() {
+            let mut feed = Feed::new(watch, scope, self.rng.fork());
+            hide(&mut feed, &self.unobserved);
+            self.feeds.push(feed);
+        }
+        let (wanted, cut_off_until) = (self.confirmation, self.cut_off_until);
+        if let Some(feed) = self.feed(watch) {
+            feed.want(scope, wanted, now);
+            if now < cut_off_until {
+                feed.stand_still(now, cut_off_until);
+            }
+        }
     }
 
     fn note_nodes(&mut self, now: Time) {
@@ -363,6 +403,15 @@ impl<'a> Process<'a> {
             for uid in feed.nodes() {
                 seen.entry(uid.clone()).or_insert(now);
             }
+        }
+    }
+}
+
+/// Hides those of these events that are a watch's.
+fn hide(feed: &mut Feed, unobserved: &[(Watch, usize)]) {
+    for (watch, event) in unobserved {
+        if feed.watch() == *watch {
+            feed.hide(*event);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! rules        rules come, change and go
 //! registration taints that nodes register with
 //! critical     critical components and CSI drivers
+//! named        DaemonSets by their names
 //! nodes        nodes reboot, come back, go, and are labelled anew
 //! guard        many nodes turn bad at once
 //! repair       nodes that never get ready
@@ -18,6 +19,7 @@ mod critical;
 mod ends;
 mod guard;
 mod interference;
+mod named;
 mod nodes;
 mod objects;
 mod registration;
@@ -57,6 +59,7 @@ pub fn bases() -> Vec<Base> {
         rules::ALL,
         registration::ALL,
         critical::ALL,
+        named::ALL,
         nodes::ALL,
         guard::ALL,
         repair::ALL,

@@ -135,6 +135,14 @@ impl DaemonSet {
         self.annotation("node.gardener.cloud/wait-for-csi-node-a", driver)
     }
 
+    /// It selects its pods by this label `app`, which its own have.
+    #[must_use]
+    pub fn selects(mut self, app: &str) -> Self {
+        self.object["spec"]["selector"]["matchLabels"]["app"] = json!(app);
+        self.template()["metadata"]["labels"]["app"] = json!(app);
+        self
+    }
+
     /// It is for nodes with this label.
     #[must_use]
     pub fn only_on(mut self, label: &str, value: &str) -> Self {

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use nodegate::engine::io::Seen;
-use nodegate::engine::kind::Watch;
+use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
@@ -67,6 +67,8 @@ pub struct Feed {
 
 #[derive(Debug)]
 enum Stage {
+    /// It is not wanted at the moment.
+    Ended,
     /// It is begun then.
     Pausing(Time),
     /// It has been begun, and is given up then, unless it stops standing still before.
@@ -112,7 +114,20 @@ impl Stream {
 impl Feed {
     /// All watches of a process with these settings.
     pub fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
-        let feed = |(watch, source)| Self {
+        let feed = |(watch, source)| Self::of(watch, source, rng.fork());
+        Source::all(settings).into_iter().map(feed).collect()
+    }
+
+    /// A watch that is begun while the process runs.
+    pub fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
+        Self {
+            stage: Stage::Ended,
+            ..Self::of(watch, Source::of(scope), rng)
+        }
+    }
+
+    fn of(watch: Watch, source: Source, rng: Rng) -> Self {
+        Self {
             watch,
             source,
             stage: Stage::Pausing(Time::ZERO),
@@ -127,9 +142,20 @@ impl Feed {
             events: 0,
             hidden: Vec::new(),
             nodes: BTreeSet::new(),
-            rng: rng.fork(),
-        };
-        Source::all(settings).into_iter().map(feed).collect()
+            rng,
+        }
+    }
+
+    /// It is wanted from now on, of this; and this confirmation of it.
+    pub fn want(&mut self, scope: &Scope, wanted: u64, now: Time) {
+        self.source = Source::of(scope);
+        self.restart(now);
+        self.wanted = wanted;
+    }
+
+    /// It is not wanted any more.
+    pub fn end(&mut self) {
+        self.stage = Stage::Ended;
     }
 
     /// What is watched.
@@ -204,6 +230,9 @@ impl Feed {
 
     /// The API server cannot go on with it.
     pub fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
+        if matches!(self.stage, Stage::Ended) {
+            return;
+        }
         self.shown = None;
         self.fail(now, seen);
     }
@@ -220,6 +249,7 @@ impl Feed {
     #[must_use]
     pub fn next(&self) -> Time {
         match &self.stage {
+            Stage::Ended => Time::MAX,
             Stage::Pausing(at) => *at,
             Stage::Opening { since, until } => self.held(*since).min(*until),
             Stage::Listing { next, .. } => self.held(*next),
@@ -277,6 +307,7 @@ impl Feed {
         let now = cluster.now();
         let stands_still = self.held(now) > now;
         match &mut self.stage {
+            Stage::Ended => {}
             Stage::Pausing(_) if stands_still => {
                 let until = now + START_LIMIT;
                 self.stage = Stage::Opening { since: now, until };

@@ -1,13 +1,16 @@
 //! What is watched, and how objects look to the engine.
 
 use nodegate::engine::io::Object;
-use nodegate::engine::kind::Watch;
+use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
 
 use crate::sim::cluster::Change;
 use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
+
+/// The pods that say something about a node.
+const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// What is watched.
 #[derive(Debug)]
@@ -33,8 +36,7 @@ impl Source {
         for (index, class) in settings.classes.iter().enumerate() {
             let labels = Selector::default().labels(&class.selector.to_string());
             let labels = labels.expect("a class's selector is one of the API server's");
-            let bound = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
-            let pods = labels.clone().fields(bound);
+            let pods = labels.clone().fields(BOUND);
             let pods = Self {
                 kind: Kind::Pod,
                 namespace: class.namespaces.single().map(str::to_owned),
@@ -52,6 +54,26 @@ impl Source {
             watches.push((Watch::NodePools, source(Kind::NodePool)));
         }
         watches
+    }
+
+    /// What is watched of its kind by a watch that is begun while the engine runs.
+    pub(super) fn of(scope: &Scope) -> Self {
+        let (kind, namespace, labels, fields) = match scope {
+            Scope::DaemonSet(key) => {
+                let this = format!("metadata.name={}", key.name);
+                (Kind::DaemonSet, &key.namespace, String::new(), this)
+            }
+            Scope::Pods(namespace, selector) => {
+                (Kind::Pod, namespace, selector.to_string(), BOUND.to_owned())
+            }
+        };
+        let selector = Selector::default().labels(&labels);
+        let selector = selector.and_then(|selector| selector.fields(&fields));
+        Self {
+            kind,
+            namespace: Some(namespace.to_string()),
+            selector: selector.expect("the engine's selectors are the API server's"),
+        }
     }
 
     pub(super) fn covers(&self, key: &Key) -> bool {
@@ -90,8 +112,8 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
     Some(match watch {
         Watch::Nodes => Object::Node(decoded(object).ok()?),
         Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
-        Watch::Pods(class) => Object::Pod(class, decoded(object).ok()?),
-        Watch::DaemonSets(class) => Object::DaemonSet(class, decoded(object).ok()?),
+        Watch::Pods(cohort) => Object::Pod(cohort, decoded(object).ok()?),
+        Watch::DaemonSets(cohort) => Object::DaemonSet(cohort, decoded(object).ok()?),
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),

@@ -1,0 +1,234 @@
+//! `DaemonSet`s that rules wait for by name.
+
+use serde_json::json;
+
+use super::ends::{Checked, closed, gated, put_on};
+use super::objects::{GATE, daemon_set, daemon_set_key, place, rule, rule_key, version};
+use super::{Base, booting, joining, kubernetes, with, workload};
+use crate::Kind;
+use crate::sim::Cluster;
+use crate::sim::actors::ask::condition;
+use crate::sim::actors::{Deed, Kubelets, Operator};
+use crate::sim::time::{ms, s};
+
+/// The condition that the `DaemonSet` `kube-system/agent` is ready.
+const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
+const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
+
+/// Whether all nodes that say something of the agent say this.
+fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
+    let mut nodes = cluster.objects(Kind::Node);
+    match nodes.find(|(_, node)| condition(node, kind) != is) {
+        Some((key, _)) => Err(format!("{key} does not say {is:?} of {kind}")),
+        None => Ok(()),
+    }
+}
+
+pub(super) const ALL: &[Base] = &[
+    Base::new(
+        "named",
+        "nodes wait for a DaemonSet by its name alone; on one it never gets ready, for one it is not meant",
+        s(60),
+        |cluster, _| {
+            place(cluster, rule("agent").waits_for(AGENT, "True").object());
+            let agent = daemon_set("agent").ready_after(s(5)).only_on("agent", "yes");
+            place(cluster, agent.object());
+            let mut machines = booting(4, s(5), s(1));
+            let bare = machines.remove(3);
+            let labelled = machines.into_iter().map(|it| it.label("agent", "yes"));
+            let kubelets = Kubelets::new(labelled.chain([bare]).collect());
+            let kubelets = kubelets.then(s(6), "n-1", Deed::Fail("agent", s(3600)));
+            with(kubelets, workload(4))
+        },
+        |cluster| {
+            gated(cluster, GATE, 3)?;
+            closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
+        "named-rolling-update",
+        "a rolling update under a continuous rule that names the DaemonSet closes each node for a moment",
+        s(80),
+        |cluster, _| {
+            let agent = rule("agent").continuous().waits_for(AGENT, "True");
+            place(cluster, agent.object());
+            place(cluster, daemon_set("agent").object());
+            let operator = Operator::default().edits(s(30), daemon_set_key("agent"), version("2"));
+            with(joining(4), [Box::new(operator)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 4)?;
+            put_on(cluster, GATE, 8)?;
+            says(cluster, AGENT, "True")?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .instances(2),
+    Base::new(
+        "named-surging-update",
+        "a rolling update with surge closes none",
+        s(80),
+        |cluster, _| {
+            let agent = rule("agent").continuous().waits_for(AGENT, "True");
+            place(cluster, agent.object());
+            place(cluster, daemon_set("agent").surges().object());
+            let operator = Operator::default().edits(s(30), daemon_set_key("agent"), version("2"));
+            with(joining(3), [Box::new(operator)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 3)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "named-another-selector",
+        "a DaemonSet is deleted and created again with another selector, which others' pods match too",
+        s(80),
+        |cluster, _| {
+            let agent = rule("agent").continuous().waits_for(AGENT, "True");
+            place(cluster, agent.object());
+            place(cluster, daemon_set("agent").object());
+            place(cluster, daemon_set("other").selects("shared").object());
+            let again = daemon_set("agent").selects("shared").ready_after(s(3));
+            let operator = Operator::default()
+                .deletes(s(30), daemon_set_key("agent"))
+                .creates(s(32), again.object());
+            let kubelets = joining(3).then(s(50), "n-2", Deed::Fail("shared", s(3600)));
+            with(kubelets, [Box::new(operator)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 7)?;
+            closed(cluster, GATE, &["n-2"])
+        },
+    ),
+    Base::new(
+        "named-replaced-at-once",
+        "a DaemonSet is created again under its name as soon as it is gone, now and then with another selector",
+        s(90),
+        |cluster, _| {
+            let agent = rule("agent").continuous().waits_for(AGENT, "True");
+            place(cluster, agent.object());
+            place(cluster, daemon_set("agent").object());
+            let operator = Operator::default()
+                .deletes(s(25), daemon_set_key("agent"))
+                .creates(s(25), daemon_set("agent").selects("second").object())
+                .deletes(s(40), daemon_set_key("agent"))
+                .creates(s(40) + ms(5), daemon_set("agent").selects("second").object())
+                .deletes(s(55), daemon_set_key("agent"))
+                .creates(s(55) + ms(50), daemon_set("agent").object());
+            with(joining(3), [Box::new(operator)])
+        },
+        |cluster| {
+            says(cluster, AGENT, "True")?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "named-rule-re-created",
+        "a rule that names a DaemonSet is deleted and created again, while another one goes on to name it",
+        s(80),
+        |cluster, _| {
+            let first = || rule("first").continuous().waits_for(AGENT, "True");
+            place(cluster, first().object());
+            let second = rule("second").waits_for(AGENT, "True");
+            let second = second.taint("readiness.k8s.io/second", "NoSchedule");
+            place(cluster, second.object());
+            place(cluster, daemon_set("agent").object());
+            let operator = Operator::default()
+                .deletes(s(25), rule_key("first"))
+                .creates(s(30), first().object())
+                .deletes(s(45), rule_key("second"))
+                .deletes(s(46), rule_key("first"))
+                .creates(s(50), first().object());
+            let kubelets = joining(3).then(s(48), "n-1", Deed::Fail("agent", s(3600)));
+            with(kubelets, [Box::new(operator)])
+        },
+        |cluster| {
+            closed(cluster, GATE, &["n-1"])?;
+            closed(cluster, "readiness.k8s.io/second", &[])
+        },
+    ),
+    Base::new(
+        "named-late",
+        "a rule names two DaemonSets, of which one comes late, and another never",
+        s(60),
+        |cluster, _| {
+            let late = rule("late").continuous();
+            let late = late.with(
+                "conditions",
+                json!([
+                    {"type": AGENT, "requiredStatus": "True"},
+                    {"type": PROXY, "requiredStatus": "True"},
+                ]),
+            );
+            place(cluster, late.object());
+            let never = rule("never").taint("readiness.k8s.io/never", "NoSchedule");
+            let never = never.waits_for("daemonset.nodegate.dev/kube-system.no-such.thing", "True");
+            place(cluster, never.object());
+            place(cluster, daemon_set("agent").object());
+            let proxy = daemon_set("proxy").ready_after(s(2));
+            let operator = Operator::default().creates(s(30), proxy.object());
+            with(joining(3), [Box::new(operator)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 3)?;
+            closed(cluster, GATE, &[])?;
+            closed(cluster, "readiness.k8s.io/never", &["n-0", "n-1", "n-2"])
+        },
+    ),
+    Base::new(
+        "named-deleted",
+        "a DaemonSet is deleted under a rule with a guard and a grace period, and comes back",
+        s(150),
+        |cluster, _| {
+            let agent = rule("agent").continuous().waits_for(AGENT, "True");
+            let agent = agent.with("gracePeriod", json!("5s"));
+            place(cluster, agent.with("disruption", json!({})).object());
+            place(cluster, daemon_set("agent").object());
+            let operator = Operator::default()
+                .deletes(s(40), daemon_set_key("agent"))
+                .creates(s(100), daemon_set("agent").object());
+            with(joining(6), [Box::new(operator)])
+        },
+        |cluster| {
+            says(cluster, AGENT, "True")?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .instances(2),
+    Base::new(
+        "named-regate",
+        "a node that reboots waits for the pod of the DaemonSet again",
+        s(100),
+        |cluster, _| {
+            let again = rule("agent").waits_for(AGENT, "True");
+            place(cluster, again.with("regateOnReboot", json!(true)).object());
+            place(cluster, daemon_set("agent").ready_after(s(6)).object());
+            kubernetes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    // Pods may be doubted for a minute after the new boot was seen.
+    .settles(s(120)),
+    Base::new(
+        "named-re-registration",
+        "a node registers again under its name while the pod of the old one is still there",
+        s(100),
+        |cluster, _| {
+            place(cluster, rule("agent").waits_for(AGENT, "True").object());
+            place(cluster, daemon_set("agent").object());
+            let machines = booting(3, s(5), s(1)).into_iter();
+            let machines = machines.map(|machine| machine.pods_after(s(9))).collect();
+            let kubelets = Kubelets::new(machines);
+            kubernetes(kubelets.then(s(30), "n-1", Deed::Replace(s(1))))
+        },
+        |cluster| {
+            gated(cluster, GATE, 4)?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .settles(s(120)),
+];

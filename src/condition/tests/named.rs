@@ -1,0 +1,195 @@
+//! `DaemonSet`s that are waited for by name.
+
+use super::{assert_lack, worker};
+use crate::api::ConditionStatus;
+use crate::condition::Source;
+use crate::object::ObjectKey;
+use crate::testing::{
+    Builder, DaemonSetBuilder, GATE, PodBuilder, World, at, daemon_set, node, pod, rule, world,
+};
+
+const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
+
+/// A `DaemonSet` with no label of any class.
+fn agent() -> DaemonSetBuilder {
+    daemon_set("tools/agent").selecting("app", "agent")
+}
+
+fn agent_pod(name: &str) -> PodBuilder {
+    pod(&format!("tools/{name}")).of(&agent())
+}
+
+fn with(daemon_set: &DaemonSetBuilder) -> World {
+    world(&worker())
+        .naming("tools/agent")
+        .daemon_set(daemon_set)
+}
+
+const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
+const ABSENT: &str = "there is no DaemonSet tools/agent";
+const NOT_READY: &str = "pod tools/a is not Ready";
+
+#[test]
+fn it_has_to_have_a_ready_pod_of_its_own() {
+    let another = daemon_set("tools/another").selecting("app", "agent");
+    for (name, world, expected) in vec![
+        (
+            "there is none",
+            world(&worker()).naming("tools/agent"),
+            Some(ABSENT),
+        ),
+        (
+            "it is being deleted",
+            with(&agent().deleting()).pod(&agent_pod("a").ready()),
+            Some(ABSENT),
+        ),
+        ("no pod", with(&agent()), Some(MISSING)),
+        (
+            "not Ready",
+            with(&agent()).pod(&agent_pod("a")),
+            Some(NOT_READY),
+        ),
+        ("Ready", with(&agent()).pod(&agent_pod("a").ready()), None),
+        (
+            "Ready, but terminating",
+            with(&agent()).pod(&agent_pod("a").ready().deleting()),
+            Some(MISSING),
+        ),
+        (
+            "Ready, but finished",
+            with(&agent()).pod(&agent_pod("a").ready().phase("Failed")),
+            Some(MISSING),
+        ),
+        (
+            "elsewhere",
+            with(&agent()).pod(&agent_pod("a").ready().on("worker-2")),
+            Some(MISSING),
+        ),
+        (
+            "a surge of which one is Ready",
+            with(&agent())
+                .pod(&agent_pod("a"))
+                .pod(&agent_pod("b").ready()),
+            None,
+        ),
+        (
+            "the pod of another that its selector matches",
+            with(&agent()).pod(&pod("tools/a").of(&another).ready()),
+            Some(MISSING),
+        ),
+        (
+            "others' pods that are not Ready",
+            with(&agent())
+                .pod(&agent_pod("a").ready())
+                .pod(&pod("tools/b").of(&another))
+                .pod(&pod("tools/c").label("app", "agent")),
+            None,
+        ),
+    ] {
+        assert_lack(name, &world, AGENT, expected);
+    }
+}
+
+#[test]
+fn it_is_waited_for_where_it_is_meant_to_run() {
+    let elsewhere = agent().node_selector("gpu", "yes");
+    for (name, daemon_set, node, expected) in [
+        ("another node selector", elsewhere.clone(), worker(), None),
+        (
+            "its node selector",
+            elsewhere,
+            worker().label("gpu", "yes"),
+            Some(MISSING),
+        ),
+        (
+            "a taint that stays",
+            agent(),
+            worker().taint("dedicated", "NoSchedule"),
+            None,
+        ),
+        (
+            "a taint that will go",
+            agent(),
+            worker().taint("node.kubernetes.io/not-ready", "NoSchedule"),
+            Some(MISSING),
+        ),
+    ] {
+        let world = world(&node).naming("tools/agent").daemon_set(&daemon_set);
+        assert_lack(name, &world, AGENT, expected);
+    }
+    let met = with(&agent().node_selector("gpu", "yes"))
+        .condition(AGENT)
+        .unwrap();
+    assert_eq!(met.reason, "DaemonSetNotMeantForNode");
+}
+
+#[test]
+fn one_that_a_rule_which_waits_for_it_shuts_out_is_not_waited_for() {
+    let gate = rule("gate").waits_for(AGENT);
+    let tolerant = agent().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    let other = rule("gate").waits_for("daemonset.nodegate.dev/tools.other");
+    for (name, daemon_set, rule, expected) in [
+        ("shut out", agent(), &gate, None),
+        ("tolerates", tolerant, &gate, Some(MISSING)),
+        (
+            "that rule waits for another",
+            agent(),
+            &other,
+            Some(MISSING),
+        ),
+    ] {
+        let world = with(&daemon_set).rule(rule);
+        assert_lack(name, &world, AGENT, expected);
+    }
+}
+
+#[test]
+fn a_pod_that_is_older_than_its_node_is_believed_a_minute_after_that_came() {
+    let node = node("worker-1").created(at(100));
+    let world = world(&node)
+        .naming("tools/agent")
+        .daemon_set(&agent())
+        .pod(&agent_pod("a").ready_since(at(50)));
+    let early = world.clone().now(at(130)).condition(AGENT).unwrap();
+    assert_eq!(early.reason, "PodOlderThanNode");
+    assert_eq!(early.recheck, Some(at(160)));
+    assert_lack("later", &world.now(at(160)), AGENT, None);
+}
+
+#[test]
+fn before_everything_has_been_seen_nothing_is_known() {
+    let ready = with(&agent()).pod(&agent_pod("a").ready());
+    let answer = ready.before_it_is_seen().condition(AGENT).unwrap();
+    assert_eq!(answer.status, ConditionStatus::Unknown);
+    assert_eq!(
+        answer.message,
+        "DaemonSet tools/agent has not been seen yet"
+    );
+    let unwatched = world(&worker()).daemon_set(&agent());
+    assert_eq!(unwatched.condition(AGENT), None, "nobody watches it");
+}
+
+#[test]
+fn the_first_dot_ends_the_namespace() {
+    for (name, expected) in [
+        ("kube-system.cilium", Some(("kube-system", "cilium"))),
+        ("a.b.c", Some(("a", "b.c"))),
+        ("1.2", Some(("1", "2"))),
+        ("", None),
+        ("cilium", None),
+        (".cilium", None),
+        ("kube-system.", None),
+        ("kube-system..cilium", None),
+        ("kube-system.Cilium", None),
+        ("Kube-System.cilium", None),
+        ("kube_system.cilium", None),
+        ("kube-system/cilium", None),
+        ("kube-system.cilium-", None),
+    ] {
+        let source = Source::of(&format!("daemonset.nodegate.dev/{name}"), &[]);
+        let expected = expected.map_or(Source::Nobody, |(namespace, name)| {
+            Source::DaemonSet(ObjectKey::new(namespace, name))
+        });
+        assert_eq!(source, expected, "{name}");
+    }
+}

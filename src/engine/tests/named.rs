@@ -1,0 +1,171 @@
+//! Rules that wait for a `DaemonSet` by name, from the start of its watches to their end.
+
+use serde_json::json;
+
+use super::{Bench, Input, Seen};
+use crate::engine::kind::Watch;
+use crate::testing::{
+    Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, daemon_set, node, pod, rule,
+};
+
+const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
+const DAEMON_SETS: Watch = Watch::DaemonSets(1);
+const PODS: Watch = Watch::Pods(1);
+
+fn waits(name: &str) -> RuleBuilder {
+    rule(name).waits_for(AGENT)
+}
+
+fn agent() -> DaemonSetBuilder {
+    let agent = daemon_set("tools/agent").selecting("app", "agent");
+    agent.toleration("{operator: Exists}")
+}
+
+/// The watch of a `DaemonSet` that is there shows it.
+fn lists_agent(bench: &mut Bench) {
+    let agent = agent().json().clone();
+    bench.cluster.put(DAEMON_SETS, agent);
+    bench.lists(DAEMON_SETS);
+}
+
+/// It has a Ready pod on this node.
+fn put_pod(bench: &mut Bench, node: &str) {
+    let pod = pod(&format!("tools/{node}")).of(&agent()).on(node).ready();
+    bench.cluster.put(PODS, pod.clone().json().clone());
+}
+
+/// An engine that has seen the `DaemonSet` ready on these nodes.
+fn ready(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
+    let mut bench = Bench::new(rules, nodes);
+    for node in nodes {
+        let name = node.clone().json()["metadata"]["name"].clone();
+        put_pod(&mut bench, name.as_str().unwrap());
+    }
+    lists_agent(&mut bench);
+    bench.lists(PODS);
+    bench
+}
+
+/// What a rule's status says of the rule itself, but for what it always says.
+fn said(bench: &Bench, rule: &str) -> Vec<String> {
+    let conditions = bench.status(rule)["conditions"].as_array().unwrap();
+    let said = conditions.iter().map(|condition| {
+        let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+        format!("{}: {}", text("type"), text("message"))
+    });
+    said.skip(2).collect()
+}
+
+#[test]
+fn an_open_node_stays_open_until_everything_has_been_seen_once() {
+    let guarded = waits("r").spec("disruption: {}");
+    let mut bench = Bench::new(&[guarded], &[node("n"), node("m")]);
+    bench.wait(20_000);
+    let counted = bench.counted();
+    assert!(
+        counted.iter().all(|it| !it.starts_with("TurnedUnmet")),
+        "{counted:?}"
+    );
+    lists_agent(&mut bench);
+    bench.wait(20_000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.told(), [""; 0], "the guard counts nobody yet");
+    for name in ["n", "m"] {
+        put_pod(&mut bench, name);
+    }
+    bench.lists(PODS);
+    bench.wait(20_000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.survey().rules[0].states.unwrap()[0], ("ready", 2));
+}
+
+#[test]
+fn once_it_is_seen_to_lack_its_pod_an_open_node_is_closed() {
+    let mut bench = Bench::new(&[waits("r")], &[node("n")]);
+    lists_agent(&mut bench);
+    bench.wait(1000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.lists(PODS);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n").len(), 1);
+    let published = bench.node("n")["status"]["conditions"].to_string();
+    assert!(published.contains("DaemonSet tools/agent has no pod on this node"));
+}
+
+#[test]
+fn what_is_in_doubt_is_looked_at_before_a_node_is_closed() {
+    for (watch, asked) in [
+        (PODS, &["look at n", "look at the cluster", "node n"][..]),
+        (DAEMON_SETS, &["look at n", "look at the cluster", "node n"]),
+        (Watch::Pods(0), &["node n"]),
+    ] {
+        let mut bench = ready(&[waits("r")], &[node("n")]);
+        bench.wait(10_000);
+        bench.silent.push(watch);
+        bench.take(vec![Input::Seen(Seen::Interrupted(watch))]);
+        bench.asked();
+        let mut unready = bench.cluster.get(PODS, "n").unwrap().clone();
+        unready["status"]["conditions"] = json!([]);
+        bench.shows(PODS, unready);
+        bench.wait(1100);
+        let of_node = |it: &String| !it.contains("conditions") && !it.contains("status");
+        let about: Vec<_> = bench.asked().into_iter().filter(of_node).collect();
+        assert_eq!(about, asked, "{watch:?}");
+        assert_eq!(bench.taints("n").len(), 1, "{watch:?}");
+    }
+}
+
+#[test]
+fn another_selector_is_seen_anew_before_anything_is_decided() {
+    let mut bench = ready(&[waits("r")], &[node("n")]);
+    bench.shows_gone(DAEMON_SETS, "agent");
+    bench.wait(2000);
+    assert_eq!(bench.taints("n").len(), 1, "there is none");
+    let other = daemon_set("tools/agent").selecting("app", "other");
+    let other = other.toleration("{operator: Exists}");
+    bench.shows(DAEMON_SETS, other.clone().json().clone());
+    let begun: Vec<_> = bench.begun.keys().copied().collect();
+    assert_eq!(begun, [Watch::DaemonSets(2)]);
+    bench.wait(30_000);
+    assert_eq!(bench.taints("n").len(), 1);
+    let pod = pod("tools/n").of(&other).on("n").ready();
+    bench
+        .cluster
+        .put(Watch::Pods(2), pod.clone().json().clone());
+    let other = other.clone().json().clone();
+    bench.cluster.put(Watch::DaemonSets(2), other);
+    bench.lists(Watch::DaemonSets(2));
+    assert_eq!(bench.taints("n").len(), 1);
+    bench.lists(Watch::Pods(2));
+    assert_eq!(bench.taints("n"), [""; 0]);
+}
+
+#[test]
+fn two_rules_share_the_watches_and_the_last_one_ends_them() {
+    let second = waits("second").taint("readiness.k8s.io/second", "NoSchedule");
+    let mut bench = ready(&[waits("first"), second], &[node("n")]);
+    assert_eq!(bench.begun.len(), 2);
+    bench.shows_gone(Watch::Rules, "first");
+    assert_eq!(bench.begun.len(), 2);
+    bench.shows_gone(Watch::Rules, "second");
+    assert_eq!(bench.begun.len(), 0);
+    let objects = bench.survey().objects;
+    for none in [("daemonsets", 0), ("pods", 0)] {
+        assert!(objects.contains(&none), "{objects:?}");
+    }
+}
+
+#[test]
+fn a_condition_that_names_no_daemon_set_is_told_of() {
+    let odd = rule("r").waits_for("daemonset.nodegate.dev/cilium");
+    let mut bench = Bench::new(&[odd], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(
+        said(&bench, "r"),
+        [
+            "ConditionsNotMade: counted as absent on every node; there is nothing of this name: \
+             daemonset.nodegate.dev/cilium (check the spelling)"
+        ]
+    );
+    assert_eq!(bench.taints("n").len(), 1, "what is absent is not True");
+}

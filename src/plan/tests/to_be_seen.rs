@@ -1,0 +1,126 @@
+//! What is done for a rule that names a `DaemonSet` before everything has been seen of that: nothing that could hurt.
+
+use super::{NETWORK, gated_by, met, unmet, writes};
+use crate::plan::{Doubts, PassedOver, WhyPassedOver};
+use crate::testing::{NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world};
+
+const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
+
+fn agent() -> RuleBuilder {
+    rule("r").waits_for(AGENT)
+}
+
+/// A node on which the `DaemonSet` is ready.
+fn ready(node: &NodeBuilder) -> World {
+    let agent = daemon_set("tools/agent").selecting("app", "agent");
+    let agent = agent.toleration("{operator: Exists}");
+    world(node)
+        .naming("tools/agent")
+        .daemon_set(&agent)
+        .pod(&pod("tools/a").of(&agent).ready())
+}
+
+/// A node on which it is not.
+fn unready(node: &NodeBuilder) -> World {
+    world(node).naming("tools/agent")
+}
+
+#[test]
+fn an_open_node_stays_open_and_a_closed_one_closed() {
+    let bootstrap = || agent().bootstrap_only();
+    for (name, world, rule) in [
+        ("lift", ready(&gated_by(unmet(), "r")), agent()),
+        ("lift for good", ready(&gated_by(unmet(), "r")), bootstrap()),
+        ("record a completion", ready(&unmet()), bootstrap()),
+        ("close an open node", unready(&unmet()), bootstrap()),
+        (
+            "lift for the opposite",
+            unready(&gated_by(unmet(), "r")),
+            rule("r").spec(&format!(
+                "conditions: [{{type: {AGENT}, requiredStatus: Unknown}}]"
+            )),
+        ),
+    ] {
+        let seen = world.rule(&rule);
+        if name != "lift for the opposite" {
+            assert_ne!(writes(&seen), [""; 0], "{name}: once it is seen");
+        }
+        let unseen = seen.before_it_is_seen();
+        assert_eq!(writes(&unseen), [""; 0], "{name}");
+        assert!(unseen.plan().look.is_empty(), "{name}: no look helps");
+        let looked = unseen.having_looked(Doubts::ALL);
+        assert_eq!(writes(&looked), [""; 0], "{name}: though all was read");
+    }
+}
+
+#[test]
+fn a_node_that_has_only_just_come_is_closed() {
+    let world = ready(&unmet()).rule(&agent()).before_it_is_seen();
+    assert_ne!(writes(&world.joined(at(10))), [""; 0]);
+}
+
+#[test]
+fn other_rules_go_on() {
+    let other = rule("other").taint("readiness.k8s.io/other", "NoSchedule");
+    let world = unready(&met())
+        .rule(&agent())
+        .rule(&other.waits_for(NETWORK).bootstrap_only())
+        .before_it_is_seen();
+    assert_eq!(writes(&world), ["+bootstrap-completed-other-uid"]);
+}
+
+#[test]
+fn what_is_published_stays_as_it_is() {
+    let seen = ready(&unmet()).rule(&agent());
+    let published = seen.plan().conditions.set;
+    assert_eq!(
+        (published[0].kind, published[0].reason),
+        (AGENT, "DaemonSetReady")
+    );
+    let said = unmet().condition_with(serde_json::json!({
+        "type": AGENT, "status": "False", "reason": "DaemonSetPodMissing", "lastTransitionTime": at(50),
+    }));
+    let unseen = ready(&said).rule(&agent()).before_it_is_seen();
+    let plan = unseen.plan();
+    assert!(plan.conditions.is_empty(), "{:?}", plan.conditions);
+    // Should it turn out to be so still, a grace period has gone on since then.
+    assert_eq!(plan.outcomes[0].unmet_since, Some(at(50)));
+}
+
+#[test]
+fn a_doubt_about_its_pods_is_looked_into() {
+    let mut doubts = Doubts::default();
+    let world = ready(&gated_by(unmet(), "r")).rule(&agent());
+    doubts.add_cohort(world.cluster().named[0].cohort);
+    let in_doubt = world.doubting(doubts);
+    assert_eq!(writes(&in_doubt), [""; 0]);
+    assert_eq!(in_doubt.plan().look, doubts);
+    assert_ne!(writes(&in_doubt.having_looked(doubts)), [""; 0]);
+}
+
+#[test]
+fn one_that_is_shut_out_is_named() {
+    let intolerant = daemon_set("tools/agent").selecting("app", "agent");
+    let world = world(&unmet())
+        .naming("tools/agent")
+        .daemon_set(&intolerant)
+        .rule(&agent());
+    let spec = world.rules()[0].spec.as_ref().unwrap();
+    let nodes = || std::iter::once(&world.node);
+    let passed_over = PassedOver::by_rule(spec, world.cluster(), nodes);
+    assert_eq!(passed_over.len(), 1);
+    assert_eq!(passed_over[0].why, WhyPassedOver::ShutOut);
+    assert_eq!(passed_over[0].daemon_set.to_string(), "tools/agent");
+}
+
+#[test]
+fn a_held_taint_says_what_it_waits_for() {
+    let gated = gated_by(unmet(), "r");
+    let waiting = |world: World| {
+        let world = world.rule(&agent());
+        world.plan().waiting.map(|it| it.detail.to_string())
+    };
+    let absent = "there is no DaemonSet tools/agent".to_owned();
+    assert_eq!(waiting(unready(&gated)), Some(absent));
+    assert_eq!(waiting(unready(&gated).before_it_is_seen()), None);
+}
