@@ -16,9 +16,21 @@ const OPERATION_ADD: &str = "add";
 /// Label of a taint that is lifted.
 const OPERATION_REMOVE: &str = "remove";
 
+/// Who put on the taint under which a node's bootstrap was completed.
+const CONTROLLER: &str = "controller";
+const ADOPTED: &str = "adopted";
+
 /// What became of a look.
 const LOOK_ANSWERED: &str = "answered";
 const LOOK_FAILED: &str = "failed";
+
+/// The label of a change.
+const fn operation(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => OPERATION_ADD,
+        ChangeKind::Removed => OPERATION_REMOVE,
+    }
+}
 
 /// The same operation as the latency histogram's label has it.
 fn latency_operation(operation: &str) -> String {
@@ -88,11 +100,22 @@ impl Counter {
                 failures.with_label_values(&[&**rule, reason]).inc();
             }
             Count::Undone { rule } => metrics.taints_undone.with_label_values(&[rule]).inc(),
-            Count::BootstrapCompleted { rule, since } => {
+            Count::Conflicted { rule, kind } => {
+                let labels = [&**rule, operation(*kind)];
+                metrics.api_conflicts.with_label_values(&labels).inc();
+            }
+            Count::BootstrapCompleted { rule, since, hold } => {
                 metrics.bootstrap_completed.with_label_values(&[rule]).inc();
                 if let Some(since) = since {
                     let duration = metrics.bootstrap_duration.with_label_values(&[rule]);
                     duration.observe(seconds_between(*since, now));
+                }
+                if let Some(hold) = hold
+                    && let Some(since) = hold.since
+                {
+                    let origin = if hold.is_adopted { ADOPTED } else { CONTROLLER };
+                    let duration = metrics.bootstrap_hold.with_label_values(&[&**rule, origin]);
+                    duration.observe(seconds_between(since, now));
                 }
             }
             Count::Repaired { rule, action } => {
@@ -123,9 +146,9 @@ impl Counter {
     fn know_rule(&mut self, rule: &Arc<str>) {
         self.known.insert(rule.clone());
         for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            self.metrics
-                .taint_operations
-                .with_label_values(&[rule, operation]);
+            for counters in [&self.metrics.taint_operations, &self.metrics.api_conflicts] {
+                counters.with_label_values(&[rule, operation]);
+            }
         }
         for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
             self.metrics.failures.with_label_values(&[rule, reason]);
@@ -144,9 +167,12 @@ impl Counter {
         self.known.remove(rule);
         // A series that was never there cannot be removed, which is as good.
         for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            for counters in [&self.metrics.taint_operations, &self.metrics.api_conflicts] {
+                let _ = counters.remove_label_values(&[rule, operation]);
+            }
             let _ = self
                 .metrics
-                .taint_operations
+                .enforcement_latency
                 .remove_label_values(&[rule, operation]);
             let _ = self
                 .metrics
@@ -173,6 +199,12 @@ impl Counter {
             .bootstrap_completed
             .remove_label_values(&[rule]);
         let _ = self.metrics.bootstrap_duration.remove_label_values(&[rule]);
+        for origin in [CONTROLLER, ADOPTED] {
+            let _ = self
+                .metrics
+                .bootstrap_hold
+                .remove_label_values(&[rule, origin]);
+        }
         let _ = self
             .metrics
             .evaluation_duration
@@ -186,10 +218,7 @@ impl Counter {
     /// Counts a taint change that has been made.
     fn count_change(&self, change: &TaintChange, now: Timestamp) {
         let rule = change.rule_name.as_str();
-        let operation = match change.kind {
-            ChangeKind::Added => OPERATION_ADD,
-            ChangeKind::Removed => OPERATION_REMOVE,
-        };
+        let operation = operation(change.kind);
         self.metrics
             .taint_operations
             .with_label_values(&[rule, operation])
@@ -205,6 +234,10 @@ impl Counter {
             self.metrics
                 .reconciliation_latency
                 .with_label_values(&[rule, &latency_operation(operation)])
+                .observe(seconds_between(transition, now));
+            self.metrics
+                .enforcement_latency
+                .with_label_values(&[rule, operation])
                 .observe(seconds_between(transition, now));
         }
     }

@@ -23,6 +23,10 @@ impl Metrics {
         }
         for rule in &survey.rules {
             self.survey_rule(rule);
+            if let Some((mode, dry_run)) = rule.kind {
+                let labels = [mode.as_str(), if dry_run { "true" } else { "false" }];
+                self.rules_by_kind.with_label_values(&labels).inc();
+            }
         }
         for ((class, kind, status), number) in &survey.synthesized {
             let gauges = &self.synthesized_conditions;
@@ -39,6 +43,16 @@ impl Metrics {
                 let gauges = &self.rule_nodes;
                 gauges.with_label_values(&[rule, state]).set(gauge(number));
             }
+        }
+        if let Some(number) = survey.matched {
+            let gauges = &self.rule_matched_nodes;
+            gauges.with_label_values(&[rule]).set(gauge(number));
+        }
+        for (condition, number) in &survey.blocked {
+            let gauges = &self.blocked_nodes;
+            gauges
+                .with_label_values(&[rule, condition])
+                .set(gauge(*number));
         }
         let Some(states) = survey.states else {
             return;
@@ -64,6 +78,9 @@ impl Metrics {
     /// Empties the gauges that are worked out anew, so that nothing stays of what is gone.
     fn reset_gauges(&self) {
         let gauges = [
+            &self.rules_by_kind,
+            &self.rule_matched_nodes,
+            &self.blocked_nodes,
             &self.nodes_by_state,
             &self.rule_nodes,
             &self.taints_contended,

@@ -32,6 +32,19 @@ pub struct Metrics {
     registry: Registry,
     /// Rules there are.
     pub rules: IntGauge,
+    /// Rules that can be used, by mode and whether they are dry runs.
+    pub rules_by_kind: IntGaugeVec,
+    /// Nodes that a rule selects.
+    pub rule_matched_nodes: IntGaugeVec,
+    /// Nodes that a rule holds for the sake of one of its conditions.
+    pub blocked_nodes: IntGaugeVec,
+    /// Seconds from the latest transition among the rule's conditions to the taint change it led to (`add`, `remove`).
+    pub enforcement_latency: HistogramVec,
+    /// Seconds for which the taint kept pods off a node whose bootstrap is completed, by rule and who put it on
+    /// (`controller`, `adopted`).
+    pub bootstrap_hold: HistogramVec,
+    /// Taint changes that were refused because the node had changed, by rule and operation (`add`, `remove`).
+    pub api_conflicts: IntCounterVec,
     /// Taints put on and lifted, by rule and operation (`add`, `remove`).
     pub taint_operations: IntCounterVec,
     /// Seconds that an evaluation of a rule on a node takes.
@@ -161,6 +174,40 @@ impl Metrics {
                 "node_readiness_rules_total",
                 "Rules there are.",
             )),
+            rules_by_kind: to.gauges(
+                "node_readiness_rules",
+                "Rules that can be used, by mode and whether they are dry runs.",
+                &["enforcement_mode", "dry_run"],
+            ),
+            rule_matched_nodes: to.gauges(
+                "node_readiness_rule_matched_nodes",
+                "Nodes that a rule selects.",
+                &["rule"],
+            ),
+            blocked_nodes: to.gauges(
+                "node_readiness_blocked_nodes",
+                "Nodes that a rule holds for the sake of one of its conditions; where one of several would do, only while \
+                 none is met.",
+                &["rule", "condition"],
+            ),
+            enforcement_latency: to.histograms(
+                "node_readiness_enforcement_latency_seconds",
+                "Time from the latest transition among a rule's conditions to the taint change.",
+                &["rule", "operation"],
+                LATENCY_BUCKETS,
+            ),
+            bootstrap_hold: to.histograms(
+                "node_readiness_bootstrap_hold_duration_seconds",
+                "Time for which a rule's taint kept pods off a node until its bootstrap was completed, put on by the \
+                 controller or adopted.",
+                &["rule", "taint_origin"],
+                BOOTSTRAP_BUCKETS,
+            ),
+            api_conflicts: to.counters(
+                "node_readiness_api_conflicts_total",
+                "Taint changes that were refused because the node had changed, and decided anew.",
+                &["rule", "operation"],
+            ),
             taint_operations: to.counters(
                 "node_readiness_taint_operations_total",
                 "Taints put on and lifted.",

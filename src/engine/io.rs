@@ -18,7 +18,7 @@ use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
     ObjectKey, PodObject, RuleObject, Version,
 };
-use crate::plan::{Doubts, TaintChange};
+use crate::plan::{ChangeKind, Doubts, TaintChange};
 
 /// The time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -327,6 +327,15 @@ pub const ADD_TAINT_ERROR: &str = "AddTaintError";
 /// The reason of a taint that could not be lifted.
 pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
+/// How a node was closed whose bootstrap is completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+    /// Whether the node came with the taint, or somebody else put it on: the rule did not.
+    pub is_adopted: bool,
+}
+
 /// Something that has happened once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
@@ -363,6 +372,13 @@ pub enum Count {
         /// One word.
         reason: &'static str,
     },
+    /// A taint could not be put on or lifted because the node had changed in the meantime.
+    Conflicted {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// What was to be done.
+        kind: ChangeKind,
+    },
     /// A taint change has been undone by somebody else.
     Undone {
         /// The rule's name.
@@ -374,6 +390,8 @@ pub enum Count {
         rule: Arc<str>,
         /// Since when it was under way, where that is known.
         since: Option<Timestamp>,
+        /// For how long the taint kept pods off, where it did.
+        hold: Option<Hold>,
     },
     /// Something was done about a node that was not ready in time.
     Repaired {
@@ -413,6 +431,7 @@ impl Count {
             Self::Evaluated { rule }
             | Self::TurnedUnmet { rule, .. }
             | Self::Failed { rule, .. }
+            | Self::Conflicted { rule, .. }
             | Self::Undone { rule }
             | Self::BootstrapCompleted { rule, .. }
             | Self::Repaired { rule, .. }

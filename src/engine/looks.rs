@@ -61,6 +61,8 @@ pub struct Looks {
     /// When what is the same for all nodes was asked for that is read now, and that was read last.
     asked: Option<Instant>,
     read: Option<Instant>,
+    /// When everything came into doubt last: what was asked for before does not count.
+    doubted: Option<Instant>,
 }
 
 impl LookWork {
@@ -147,6 +149,11 @@ impl Looks {
         self.end(name, out)
     }
 
+    /// Takes in that everything has come into doubt.
+    pub fn doubt(&mut self, now: Instant) {
+        self.doubted = Some(now);
+    }
+
     /// Takes in that a node has been read, save what has to be read once more, or what kept it from that.
     pub fn node_answered(
         &mut self,
@@ -222,7 +229,9 @@ impl Looks {
 
     /// Whether what is the same for all nodes was read late enough for a look that was asked for at this time.
     fn has_read_cluster_for(&self, asked: Instant) -> bool {
-        self.read.is_some_and(|read| read + SHARED >= asked)
+        self.read.is_some_and(|read| {
+            read + SHARED >= asked && self.doubted.is_none_or(|doubted| doubted <= read)
+        })
     }
 
     fn read_cluster(&mut self, cache: &Cache, out: &mut Outbox) {

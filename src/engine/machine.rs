@@ -189,6 +189,7 @@ impl Engine {
         self.out.confirm(self.confirmation);
         self.cache.doubt_all(self.confirmation);
         self.doubted = Some(self.out.now.monotonic);
+        self.looks.doubt(self.out.now.monotonic);
     }
 
     /// Has watched what is to be watched from now on, and nothing else. What has been looked at before then says nothing of

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::announce::{tell_change, tell_undone};
 use super::error::RequestError;
-use super::io::{Count, Request};
+use super::io::{Count, Hold, Request};
 use super::notice::About;
 use super::outbox::{Outbox, Purpose};
 use super::patch;
@@ -18,6 +18,8 @@ use crate::plan::{
     self, ChangeKind, ClusterState, Decision, NodeHistory, NodePlan, NodeState, Outcome, Part,
     Standing, TaintChange, TaintId,
 };
+use crate::rule::ownership::Ownership;
+use crate::rule::{CompiledSpec, Rule, is_foreign};
 
 /// How often a node may change under a write before a pause is made.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
@@ -102,6 +104,10 @@ pub struct Completed {
     pub rule: Arc<str>,
     /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
     pub since: Option<Timestamp>,
+    /// How the node was closed until then, if it was.
+    pub hold: Option<Hold>,
+    /// Whether it is told: not where nothing kept pods off, nor where another project's words tell of it.
+    pub is_told: bool,
 }
 
 /// What follows from how a write has ended.
@@ -236,6 +242,12 @@ impl WriteWork {
             }
             Err(RequestError::Conflict) => {
                 debug!(node = %name, "the node has changed in the meantime; evaluating it again");
+                for change in &write.changes {
+                    out.count(Count::Conflicted {
+                        rule: change.rule_name.as_str().into(),
+                        kind: change.kind,
+                    });
+                }
                 self.conflicts += 1;
                 if self.conflicts > CONFLICTS_WITHOUT_PAUSE {
                     self.retry.failed(Pauses::REFUSED, now);
@@ -339,11 +351,30 @@ fn completed(node: &Node, plan: &NodePlan<'_>) -> Vec<Completed> {
     plan.outcomes
         .iter()
         .filter(completes)
-        .map(|outcome| Completed {
-            rule: outcome.rule.name.clone(),
-            since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
+        .map(|outcome| {
+            let spec = outcome.rule.active();
+            let hold = spec.and_then(|spec| hold(node, outcome.rule, spec));
+            let is_foreigns =
+                |spec: &CompiledSpec| spec.waits_for_components() && is_foreign(&spec.taint.key);
+            Completed {
+                rule: outcome.rule.name.clone(),
+                since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
+                hold,
+                is_told: hold.is_some() && !spec.is_some_and(is_foreigns),
+            }
         })
         .collect()
+}
+
+/// How a rule's taint keeps a node closed, if it does. The API server puts it on without a time, when the node is created.
+fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
+    let taint = node.taint(&spec.taint.key, spec.effect)?;
+    let added = taint.time_added.as_deref().and_then(|at| at.parse().ok());
+    let owner = Ownership::all(node).find(|owner| *owner.rule_uid == *rule.uid);
+    Some(Hold {
+        since: added.or(node.created),
+        is_adopted: owner.is_none_or(|owner| owner.adopted),
+    })
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ topics! {
         "A rule's taint has been put on the node, by the controller or as the node was created.";
     TAINT_REMOVED: Normal "TaintRemoved" "RemoveTaint" on "Node",
         "A rule's taint has been lifted.";
+    BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
+        "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "The same, of another project's taint whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
@@ -212,6 +214,13 @@ impl Notice {
             spec.taint.key, spec.effect, rule.name
         );
         Self::new(node, &TAINT_ADOPTED, note)
+    }
+
+    /// A bootstrap that has been completed.
+    #[must_use]
+    pub fn of_completion(node: About, rule: &str) -> Self {
+        let note = format!("Bootstrap of this node completed under rule '{rule}'");
+        Self::new(node, &BOOTSTRAP_COMPLETED, note)
     }
 
     /// Critical components that have been missing for a while.

@@ -10,7 +10,7 @@ use super::io::{Now, until};
 use super::map::Map;
 use super::nodes::Nodes;
 use super::rules::{RuleWork, Rules};
-use crate::api::ConditionStatus;
+use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::Report;
 use crate::plan::WhyPassedOver;
@@ -46,6 +46,12 @@ pub struct RuleSurvey {
     pub held: Option<usize>,
     /// The same of those that it has released.
     pub released: Option<usize>,
+    /// Its mode, and whether it is a dry run, unless it cannot be used.
+    pub kind: Option<(EnforcementMode, bool)>,
+    /// Nodes that it selects, unless it cannot be used.
+    pub matched: Option<usize>,
+    /// Nodes that it holds for the sake of each of its conditions; not for a dry run.
+    pub blocked: Vec<(Arc<str>, usize)>,
     /// Nodes by state, unless the rule cannot be used.
     pub states: Option<[(&'static str, usize); 3]>,
     /// Labelled `DaemonSet`s that do not tolerate the rule's taint.
@@ -125,11 +131,16 @@ impl RuleSurvey {
         let is_live = !spec.dry_run;
         let passed_over = |why| work.passed_over.iter().filter(|it| it.why == why).count();
         let since = work.tally.longest_closed_since();
+        let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
+        let blocked = kinds.zip(work.tally.blocked(spec));
         Self {
             rule: work.name.clone(),
             // A dry run neither holds a node nor has it released one.
             held: is_live.then_some(states.not_ready + states.bootstrapping),
             released: is_live.then_some(states.ready),
+            kind: Some((spec.mode, spec.dry_run)),
+            matched: Some(work.tally.matched()),
+            blocked: blocked.filter(|_| is_live).collect(),
             states: Some([
                 ("ready", states.ready),
                 ("not_ready", states.not_ready),

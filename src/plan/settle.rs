@@ -314,7 +314,9 @@ impl<'a> Draft<'a> {
         }
         let is_said = |owner: &Ownership| owner.is_as_of(rule, spec, joining);
         if owns && !owners.iter().any(is_said) {
-            self.set_annotation(owner_key(&rule.uid), owner_value(rule, spec, joining));
+            let adopted = decision == Decision::Hold && owners.iter().all(|it| it.adopted);
+            let value = owner_value(rule, spec, joining, adopted);
+            self.set_annotation(owner_key(&rule.uid), value);
         }
         if decision.holds() {
             self.note_waiting(rule);

@@ -27,6 +27,8 @@ pub struct Ownership<'a> {
     pub taint_effect: TaintEffect,
     /// Whether the node had never been open when the taint was added.
     pub joining: bool,
+    /// Whether somebody else had put the taint on, and the rule took it over.
+    pub adopted: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -37,6 +39,8 @@ struct OwnershipValue<'a> {
     taint_effect: TaintEffect,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     joining: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopted: bool,
 }
 
 impl<'a> Ownership<'a> {
@@ -69,6 +73,7 @@ impl<'a> Ownership<'a> {
                     taint_key: value.taint_key,
                     taint_effect: value.taint_effect,
                     joining: value.joining,
+                    adopted: value.adopted,
                 })
             })
     }
@@ -79,13 +84,20 @@ pub(crate) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
 }
 
-/// Value of the annotation that says that this rule added its taint, and whether to a node that is still joining.
-pub(crate) fn owner_value(rule: &Rule, spec: &CompiledSpec, joining: bool) -> String {
+/// Value of the annotation that says that this rule added its taint, and whether to a node that is still joining; or that it
+/// took the taint over.
+pub(crate) fn owner_value(
+    rule: &Rule,
+    spec: &CompiledSpec,
+    joining: bool,
+    adopted: bool,
+) -> String {
     let value = OwnershipValue {
         rule_name: &rule.name,
         taint_key: &spec.taint.key,
         taint_effect: spec.effect,
         joining,
+        adopted,
     };
     serde_json::to_string(&value).unwrap_or_default()
 }

@@ -91,3 +91,20 @@ fn no_claim_is_deleted_by_a_process_that_was_told_to_stop() {
     }];
     holds("replace", 15_697_584_298_911_533_156, &faults);
 }
+
+#[test]
+fn the_rules_that_were_read_before_a_suspension_close_no_node_after_it() {
+    let faults = [
+        Fault::Suspend {
+            instance: 0,
+            at: ms(22_364),
+            lasts: ms(46_994),
+        },
+        Fault::Freeze {
+            instance: 0,
+            at: ms(5662),
+            lasts: ms(16_511),
+        },
+    ];
+    holds("dry-run-again", 16_081_799_182_427_139_999, &faults);
+}

@@ -7,6 +7,7 @@ use crate::engine::error::RequestError;
 use crate::engine::io::{Answer, Count, RequestId};
 use crate::engine::looks::Looked;
 use crate::engine::node_writes::{NodeWrite, WriteEnd};
+use crate::engine::notice::{About, Notice};
 use crate::engine::outbox::Purpose;
 use crate::object::{NodeMetadata, NodeObject};
 use crate::plan::ChangeKind;
@@ -89,15 +90,15 @@ impl Engine {
                         self.rules.closed(&change.rule_uid, name);
                     }
                 }
-                self.count(&write);
+                self.count(name, &metadata.uid, &write);
                 self.cache.patched_node(metadata, write.taints);
             }
         }
         self.cache.mark(name);
     }
 
-    /// Counts what a write has done.
-    fn count(&mut self, write: &NodeWrite) {
+    /// Counts what a write has done, and tells what bootstraps it has completed.
+    fn count(&mut self, node: &Arc<str>, uid: &Arc<str>, write: &NodeWrite) {
         for change in &write.changes {
             self.out.count(Count::Changed(Box::new(change.clone())));
         }
@@ -105,7 +106,12 @@ impl Engine {
             self.out.count(Count::BootstrapCompleted {
                 rule: completed.rule.clone(),
                 since: completed.since,
+                hold: completed.hold,
             });
+            if completed.is_told {
+                let about = About::node(node, uid);
+                self.out.tell(Notice::of_completion(about, &completed.rule));
+            }
         }
     }
 

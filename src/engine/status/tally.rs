@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use smallvec::SmallVec;
 
-use crate::api::{ConditionStatus, EnforcementMode};
+use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode};
 use crate::plan::{Decision, Finding, Outcome, Standing};
+use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// What a rule was found to do on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,6 +182,36 @@ impl Tally {
         self.nodes
             .iter()
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))
+    }
+
+    /// How many nodes the rule selects.
+    pub fn matched(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many nodes the rule holds for the sake of each of its conditions, in the rule's order; of several of which one
+    /// would do, only nodes on which none is met.
+    pub fn blocked(&self, spec: &CompiledSpec) -> Vec<usize> {
+        let mut blocked = vec![0; spec.conditions.len()];
+        for (name, (record, _)) in &self.nodes {
+            let is_unmet = |(asked, found): (&RequiredCondition, &Option<ConditionStatus>)| {
+                found.unwrap_or(asked.status_if_missing()) != asked.required
+            };
+            let unmet: SmallVec<[bool; 8]> = spec
+                .conditions
+                .iter()
+                .zip(&record.statuses)
+                .map(is_unmet)
+                .collect();
+            let is_met = spec.policy == ConditionPolicy::AnyOf && !unmet.iter().all(|it| *it);
+            if is_met || !self.is_held(name, record) {
+                continue;
+            }
+            for (count, is_unmet) in blocked.iter_mut().zip(unmet) {
+                *count += usize::from(is_unmet);
+            }
+        }
+        blocked
     }
 
     /// Whether the rule, a dry run, would repair some node.

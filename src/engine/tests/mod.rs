@@ -7,6 +7,7 @@ mod claims;
 mod cluster;
 mod components;
 mod conditions;
+mod figures;
 mod lives;
 mod looks;
 mod named;
@@ -310,7 +311,7 @@ impl Bench {
         let of_note = counted.into_iter().filter_map(|count| match count {
             Count::Evaluated { .. } | Count::StatusSpared | Count::StatusCoalesced => None,
             Count::Changed(change) => Some(format!("{:?} {}", change.kind, change.rule_name)),
-            Count::BootstrapCompleted { rule, since } => {
+            Count::BootstrapCompleted { rule, since, .. } => {
                 let since = since.map(|since| since.duration_since(at(0)).as_secs());
                 Some(format!("BootstrapCompleted {rule} since {since:?}"))
             }

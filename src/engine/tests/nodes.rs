@@ -47,7 +47,10 @@ fn a_change_is_told_and_counted_once_when_it_has_been_made() {
     bench.wait(10_000);
     assert_eq!(
         bench.told(),
-        ["TaintRemoved n: Taint 'readiness.k8s.io/gate:NoSchedule' removed by rule 'r'"]
+        [
+            "TaintRemoved n: Taint 'readiness.k8s.io/gate:NoSchedule' removed by rule 'r'",
+            "BootstrapCompleted n: Bootstrap of this node completed under rule 'r'",
+        ]
     );
     assert_eq!(
         bench.counted(),

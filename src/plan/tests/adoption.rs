@@ -16,12 +16,12 @@ fn a_taint_that_is_held_for_longer_than_a_moment_is_owned() {
         (
             "continuous",
             gate("r"),
-            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule","joining":true}"#,
+            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule","joining":true,"adopted":true}"#,
         ),
         (
             "bootstrap-only",
             gate("r").bootstrap_only(),
-            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#,
+            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule","adopted":true}"#,
         ),
     ] {
         let early = registered(&unmet(), &rule).now(at(0));

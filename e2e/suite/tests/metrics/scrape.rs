@@ -57,6 +57,32 @@ const METRICS: &[(&str, &str, &[&str])] = &[
         &["rule"],
     ),
     ("node_readiness_build_info", "gauge", &["version"]),
+    (
+        "node_readiness_rules",
+        "gauge",
+        &["enforcement_mode", "dry_run"],
+    ),
+    ("node_readiness_rule_matched_nodes", "gauge", &["rule"]),
+    (
+        "node_readiness_blocked_nodes",
+        "gauge",
+        &["rule", "condition"],
+    ),
+    (
+        "node_readiness_enforcement_latency_seconds",
+        "histogram",
+        &["rule", "operation"],
+    ),
+    (
+        "node_readiness_bootstrap_hold_duration_seconds",
+        "histogram",
+        &["rule", "taint_origin"],
+    ),
+    (
+        "node_readiness_api_conflicts_total",
+        "counter",
+        &["rule", "operation"],
+    ),
     ("node_readiness_rule_nodes", "gauge", &["rule", "state"]),
     ("nodegate_rule_longest_held_seconds", "gauge", &["rule"]),
     (
@@ -161,6 +187,19 @@ const VALUES: &[(&str, f64)] = &[
         r#"node_readiness_reconciliation_latency_seconds_count{operation="add_taint",rule="gate"}"#,
         1.0,
     ),
+    (
+        r#"node_readiness_enforcement_latency_seconds_count{operation="remove",rule="gate"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_bootstrap_hold_duration_seconds_count{rule="boot",taint_origin="adopted"}"#,
+        1.0,
+    ),
+    (
+        r#"node_readiness_api_conflicts_total{operation="add",rule="gate"}"#,
+        0.0,
+    ),
+    (r#"node_readiness_rule_matched_nodes{rule="gate"}"#, 2.0),
     (
         r#"node_readiness_nodes_by_state{rule="gate",state="ready"}"#,
         2.0,
@@ -267,6 +306,16 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
         (
             "node_readiness_bootstrap_duration_seconds",
             &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
+        ),
+        (
+            "node_readiness_bootstrap_hold_duration_seconds",
+            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
+        ),
+        (
+            "node_readiness_enforcement_latency_seconds",
+            &[
+                0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+            ],
         ),
         (
             "node_readiness_reconciliation_latency_seconds",

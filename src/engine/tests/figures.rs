@@ -1,0 +1,83 @@
+//! What the gauges and histograms are made of: which conditions keep nodes closed, and for how long they were.
+
+use serde_json::json;
+
+use super::Bench;
+use crate::engine::io::{Count, Hold};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+
+fn gate() -> RuleBuilder {
+    rule("r").waits_for("Net")
+}
+
+/// The holds that were counted.
+fn holds(bench: &mut Bench) -> Vec<Option<Hold>> {
+    let counted = std::mem::take(&mut bench.counted).into_iter();
+    let hold = |count| match count {
+        Count::BootstrapCompleted { hold, .. } => Some(hold),
+        _ => None,
+    };
+    counted.filter_map(hold).collect()
+}
+
+#[test]
+fn a_hold_counts_from_when_the_taint_was_put_on_or_the_node_came_with_it() {
+    let hold = |since, is_adopted| {
+        Some(Hold {
+            since: Some(at(since)),
+            is_adopted,
+        })
+    };
+    let born = |node: NodeBuilder| {
+        let owner =
+            format!(r#"{{"rule-name":"r","taint-key":"{GATE}","taint-effect":"NoSchedule"}}"#);
+        node.taint(GATE, "NoSchedule")
+            .annotation("nodegate.dev/taint-added-by-r-uid", &owner)
+    };
+    for (name, node, expected) in [
+        ("closed by the controller", node("n"), hold(100, false)),
+        ("closed as it was created", born(node("n")), hold(0, false)),
+        (
+            "registered with the taint",
+            node("n").taint(GATE, "NoSchedule"),
+            hold(0, true),
+        ),
+        ("never closed", node("n").condition("Net", "True"), None),
+    ] {
+        let mut bench = Bench::new(&[gate().bootstrap_only()], &[node]);
+        bench.wait(5000);
+        bench.change("n", |node| {
+            node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+        });
+        bench.wait(5000);
+        assert_eq!(holds(&mut bench), [expected], "{name}");
+        let told = bench.told();
+        let is_told = told.iter().any(|it| it.starts_with("BootstrapCompleted"));
+        assert_eq!(is_told, expected.is_some(), "{name}: {told:?}");
+    }
+}
+
+#[test]
+fn a_node_is_blocked_by_each_condition_that_is_not_met_and_by_none_where_one_would_do() {
+    let nodes = [
+        node("neither"),
+        node("net").condition("Net", "True"),
+        node("disk").condition("Disk", "True"),
+        node("both")
+            .condition("Net", "True")
+            .condition("Disk", "True"),
+    ];
+    for (policy, expected) in [("allOf", [2, 2]), ("anyOf", [1, 1])] {
+        let rule = gate()
+            .waits_for("Disk")
+            .spec(&format!("conditionPolicy: {policy}"));
+        let mut bench = Bench::new(std::slice::from_ref(&rule), &nodes);
+        bench.wait(1000);
+        let survey = bench.survey().rules.remove(0);
+        let counts: Vec<usize> = survey.blocked.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, expected, "{policy}");
+        assert_eq!(survey.matched, Some(4), "{policy}");
+        bench.sees_rule(&rule.dry_run());
+        assert_eq!(bench.survey().rules.remove(0).blocked, [], "a dry run");
+    }
+}
