@@ -9,7 +9,7 @@ use kube::{Client, Resource};
 use serde::de::IgnoredAny;
 
 use crate::client;
-use crate::engine::notice::Notice;
+use crate::engine::notice::{About, Notice};
 
 /// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
 const REPORTING_CONTROLLER: &str = "node-readiness-controller";
@@ -18,7 +18,12 @@ const NAMESPACE: &str = "default";
 
 /// The Event that tells this, of so many that this instance has posted.
 pub fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
-    let Notice { about, topic, note } = notice;
+    let Notice {
+        about,
+        related,
+        topic,
+        note,
+    } = notice;
     Event {
         metadata: ObjectMeta {
             name: Some(format!("{}.{:x}{number:x}", about.name, at.as_nanosecond())),
@@ -30,16 +35,21 @@ pub fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Even
         reporting_instance: Some(instance.into()),
         action: Some(topic.action.into()),
         reason: Some(topic.reason.into()),
-        regarding: Some(ObjectReference {
-            api_version: Some(about.api_version),
-            kind: Some(about.kind.into()),
-            name: Some(about.name.to_string()),
-            uid: about.uid.map(|uid| uid.to_string()),
-            ..ObjectReference::default()
-        }),
+        regarding: Some(reference(about)),
+        related: related.map(reference),
         note: Some(note),
         type_: Some(topic.tone.as_str().into()),
         ..Event::default()
+    }
+}
+
+fn reference(about: About) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(about.api_version),
+        kind: Some(about.kind.into()),
+        name: Some(about.name.to_string()),
+        uid: about.uid.map(|uid| uid.to_string()),
+        ..ObjectReference::default()
     }
 }
 

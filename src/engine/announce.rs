@@ -8,9 +8,16 @@ use tracing::{info, warn};
 use super::notice::{About, Notice};
 use super::outbox::Outbox;
 use super::turns::Undone;
+use crate::api::ConditionStatus;
 use crate::object::Node;
-use crate::plan::{ChangeKind, Component, NodePlan, Origin, TaintChange, Waiting};
+
+use crate::plan::{
+    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, Waiting,
+};
 use crate::rule::{Rule, is_foreign};
+
+/// How long a node has to be held before it is told why, and how long at least until it is told of something else.
+const HELD: Duration = Duration::from_secs(60);
 
 /// What is over so soon is not told: every node that joins lacks pods that are on their way.
 pub const SETTLING: Duration = Duration::from_secs(1);
@@ -22,6 +29,18 @@ pub struct Announced {
     adopted_by: Vec<Arc<str>>,
     /// The critical components that are missing; `None` while none is waited for.
     waiting: Option<Wait>,
+    /// The rules that keep the node closed.
+    holds: Vec<HoldTold>,
+}
+
+/// What has been told of a rule that keeps a node closed.
+#[derive(Debug)]
+struct HoldTold {
+    rule_uid: Arc<str>,
+    /// From when on there is something to tell.
+    not_before: Instant,
+    /// The conditions that were not met as it was told last, each with its status and why in one word.
+    told: Vec<(Arc<str>, ConditionStatus, String)>,
 }
 
 /// What has been told of the critical components that a node waits for.
@@ -45,6 +64,7 @@ impl Announced {
     ) {
         announce_births(node, plan, &is_news, out);
         self.announce_adoptions(node, plan, is_news, out);
+        self.announce_holds(node, plan, out);
         let Some(waiting) = &plan.waiting else {
             self.waiting = None;
             return;
@@ -81,6 +101,50 @@ impl Announced {
         }
     }
 
+    /// Tells why rules keep the node closed, of which no critical component tells.
+    fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Outbox) {
+        let is_held = |outcome: &&Outcome<'_>| {
+            let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
+            let spec = outcome.rule.active();
+            holds && spec.is_some_and(|spec| !spec.waits_for_components())
+        };
+        let holding = || plan.outcomes.iter().filter(is_held);
+        self.holds
+            .retain(|it| holding().any(|outcome| outcome.rule.uid == it.rule_uid));
+        let now = out.now.monotonic;
+        for outcome in holding() {
+            let known = self.holds.iter();
+            let index = known
+                .enumerate()
+                .find_map(|(index, it)| (it.rule_uid == outcome.rule.uid).then_some(index));
+            let index = index.unwrap_or_else(|| {
+                self.holds.push(HoldTold {
+                    rule_uid: outcome.rule.uid.clone(),
+                    not_before: now + HELD,
+                    told: Vec::new(),
+                });
+                self.holds.len() - 1
+            });
+            let hold = &mut self.holds[index];
+            if now < hold.not_before {
+                if hold.told.is_empty() || hold.told != lacks(outcome) {
+                    out.timers.wake_node(&node.name, hold.not_before);
+                }
+                continue;
+            }
+            let lacks = lacks(outcome);
+            if hold.told == lacks || lacks.is_empty() {
+                continue;
+            }
+            hold.told = lacks;
+            hold.not_before = now + HELD;
+            let why = outcome.evaluation.why();
+            info!(node = %node.name, rule = %outcome.rule.name, why, "held for a while");
+            let about = About::node(&node.name, &node.uid);
+            out.tell(Notice::of_hold(about, outcome.rule, &why));
+        }
+    }
+
     fn announce_waiting(&mut self, node: &Node, waiting: &Waiting<'_>, out: &mut Outbox) {
         let now = out.now.monotonic;
         let wait = self.waiting.get_or_insert(Wait {
@@ -99,6 +163,20 @@ impl Announced {
         let about = About::node(&node.name, &node.uid);
         out.tell(Notice::of_waiting(about, waiting));
     }
+}
+
+/// The conditions that are not met, each with its status and why in one word.
+fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
+    let unmet = outcome.evaluation.unmet().map(|finding| {
+        let condition = finding.condition.as_ref();
+        let reason = condition.map_or("", |condition| condition.detail.reason());
+        (
+            finding.requirement.kind.clone(),
+            finding.current,
+            reason.to_owned(),
+        )
+    });
+    unmet.collect()
 }
 
 /// Tells of taints that the node was created with in the name of rules.

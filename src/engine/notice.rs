@@ -71,6 +71,9 @@ topics! {
         "A rule's taint has been lifted.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
+    HELD: Warning "NodeHeld" "Hold" on "Node",
+        "A rule has kept the node closed for a minute: what each condition lacks; again when that is something else. Not of a rule \
+         that waits for critical components, whose events are the ones below.";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "The same, of another project's taint whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
@@ -151,6 +154,8 @@ impl About {
 pub struct Notice {
     /// The object that it is about.
     pub about: About,
+    /// Another object that has to do with it.
+    pub related: Option<About>,
     /// What it has in common with others of its kind.
     pub topic: &'static Topic,
     /// What there is to say, within the length that the API server takes.
@@ -161,6 +166,7 @@ impl Notice {
     fn new(about: About, topic: &'static Topic, note: String) -> Self {
         Self {
             about,
+            related: None,
             topic,
             note: cut(note, MAX_NOTE),
         }
@@ -221,6 +227,16 @@ impl Notice {
     pub fn of_completion(node: About, rule: &str) -> Self {
         let note = format!("Bootstrap of this node completed under rule '{rule}'");
         Self::new(node, &BOOTSTRAP_COMPLETED, note)
+    }
+
+    /// A node that a rule has kept closed for a while, and what it lacks.
+    #[must_use]
+    pub fn of_hold(node: About, rule: &Rule, why: &str) -> Self {
+        let note = format!("Rule '{}' keeps this node closed: {why}", rule.name);
+        Self {
+            related: Some(About::rule(rule)),
+            ..Self::new(node, &HELD, note)
+        }
     }
 
     /// Critical components that have been missing for a while.

@@ -89,6 +89,13 @@ impl<'a> Evaluation<'a> {
         self.results.iter().any(Finding::is_to_be_seen)
     }
 
+    /// What is amiss with each of them, in words that stand alone.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let whys = self.unmet().map(Finding::why);
+        whys.collect::<Vec<_>>().join("; ")
+    }
+
     /// Whether the node lacks one of the conditions entirely.
     #[must_use]
     pub fn misses_a_condition(&self) -> bool {

@@ -346,10 +346,7 @@ impl<'a> Draft<'a> {
         else {
             return;
         };
-        let unmet = || {
-            let whys = evaluation.unmet().map(Finding::why);
-            whys.collect::<Vec<_>>().join("; ")
-        };
+        let unmet = || evaluation.why();
         let gave_up = kind == ChangeKind::Removed && !evaluation.met;
         let change = TaintChange {
             kind,

@@ -8,6 +8,7 @@ mod cluster;
 mod components;
 mod conditions;
 mod figures;
+mod holds;
 mod lives;
 mod looks;
 mod named;
@@ -63,6 +64,8 @@ struct Bench {
     asked: Vec<String>,
     /// What was told, each as its reason, what it is about, and what it says.
     told: Vec<String>,
+    /// The same of nodes that are held for long.
+    held: Vec<String>,
     counted: Vec<Count>,
 }
 
@@ -117,6 +120,7 @@ impl Bench {
             confirmations: 0,
             asked: Vec::new(),
             told: Vec::new(),
+            held: Vec::new(),
             counted: Vec::new(),
         }
     }
@@ -287,7 +291,11 @@ impl Bench {
         }
         if let Request::PostEvent { notice, .. } = &request {
             let (reason, name) = (notice.topic.reason, &notice.about.name);
-            self.told.push(format!("{reason} {name}: {}", notice.note));
+            let told = format!("{reason} {name}: {}", notice.note);
+            match reason {
+                "NodeHeld" => self.held.push(told),
+                _ => self.told.push(told),
+            }
             return Ok(Answer::Done);
         }
         let (asked, answer) = self.cluster.answer(request);
