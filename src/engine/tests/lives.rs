@@ -132,6 +132,23 @@ fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
 }
 
 #[test]
+fn the_gauges_count_what_a_rule_still_holds_whatever_kind_of_rule_it_is() {
+    let unusable = || gate().bootstrap_only().spec("conditionPolicy: anyOf");
+    for (name, rule) in [
+        ("continuous", gate()),
+        ("bootstrap-only", gate().bootstrap_only()),
+        ("not usable, and being deleted", unusable().deleting()),
+    ] {
+        let tainted = node("n").taint(GATE, "NoSchedule");
+        let mut bench = Bench::refusing(&[rule], &[tainted], |request| {
+            writes_a_node(request).then(forbidden)
+        });
+        bench.wait(3000);
+        assert_eq!(bench.survey().rules[0].held, Some(1), "{name}");
+    }
+}
+
+#[test]
 fn a_deleted_rule_does_not_wait_for_a_node_that_goes() {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(3000);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, Rate, settings};
+use super::{Bench, Input, Rate, Seen, settings};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
+use crate::engine::kind::Watch;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -313,4 +314,29 @@ fn in_an_outage_events_wait_for_its_end() {
     assert_eq!(closed(&bench, 2), 2);
     assert_eq!(bench.told().len(), 2);
     assert!(!bench.counted().contains(&"EventDropped".to_owned()));
+}
+
+#[test]
+fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
+    let interrupted = || Input::Seen(Seen::Interrupted(Watch::Pods(0)));
+    let confirmed = || Input::Seen(Seen::Confirmed(Watch::Pods(0), 0));
+    let cases: [(&str, fn() -> Input, usize); 3] = [
+        ("a watch breaks off", interrupted, 0),
+        ("a watch shows something", confirmed, 1),
+        ("the lease is renewed", || Input::Leads, 1),
+    ];
+    for (name, heard, told) in cases {
+        let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
+            Request::PatchNode { name, .. } if **name == *"n-1" => {
+                Some(RequestError::Unreachable("nothing listens".into()))
+            }
+            _ => None,
+        });
+        // Nothing else is heard: the next try is not answered.
+        bench.held_up = writes_a_node;
+        bench.silent = bench.watches.clone();
+        bench.take(vec![heard()]);
+        bench.wait(1100);
+        assert_eq!(bench.told().len(), told, "{name}");
+    }
 }

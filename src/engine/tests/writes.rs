@@ -55,6 +55,35 @@ fn a_rule_that_has_nothing_to_do_any_more_has_not_failed_though_another_still_do
 }
 
 #[test]
+fn what_several_rules_want_of_a_node_is_one_write() {
+    let mut bench = Bench::new(&[gate(), other()], &[node("n")]);
+    let mut taints = bench.taints("n");
+    taints.sort_unstable();
+    assert_eq!(taints, [GATE, OTHER]);
+    assert_eq!(bench.asked(), ["node n"]);
+    bench.change("n", |node| {
+        let met = |kind| json!({ "type": kind, "status": "True" });
+        node["status"]["conditions"] = json!([met("Net"), met("Disk")]);
+    });
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.asked(), ["node n"]);
+}
+
+#[test]
+fn a_bootstrap_that_is_completed_beside_something_refused_is_counted() {
+    let done = other().bootstrap_only();
+    let tainted = node("n")
+        .condition("Disk", "True")
+        .taint(OTHER, "NoSchedule");
+    let mut bench = Bench::refusing(&[gate(), done], &[tainted], refuses_gate);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    let counted = bench.counted();
+    let completed = "BootstrapCompleted other since Some(0)".to_owned();
+    assert!(counted.contains(&completed), "{counted:?}");
+}
+
+#[test]
 fn what_is_refused_of_one_taint_alone_is_blamed_on_its_rule_at_once() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], refuses_nodes);
     assert_eq!(bench.refused, 1, "there is nothing to find out");

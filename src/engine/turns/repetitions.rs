@@ -65,6 +65,17 @@ mod tests {
     }
 
     #[test]
+    fn how_often_something_was_is_not_lost_over_something_else() {
+        let start = Instant::now();
+        let mut repetitions = Repetitions::default();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        repetitions.tell("forbidden", at(0));
+        repetitions.tell("forbidden", at(1));
+        assert_eq!(repetitions.tell("another", at(100)), Some(0));
+        assert_eq!(repetitions.tell("forbidden", at(101)), Some(1));
+    }
+
+    #[test]
     fn neither_what_is_remembered_nor_what_is_told_grows_without_end() {
         let start = Instant::now();
         let mut repetitions = Repetitions::default();
