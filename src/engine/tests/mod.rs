@@ -35,6 +35,9 @@ use cluster::{Cluster, object};
 /// What a request is refused with, if it is.
 type Refusal = fn(&Request) -> Option<RequestError>;
 
+/// How often in a row the engine may ask for something more as soon as it is answered.
+const RESTLESS: usize = 1000;
+
 /// Something that happens around the engine.
 type Happening = fn(&mut Bench);
 
@@ -233,8 +236,9 @@ impl Bench {
             .collect()
     }
 
+    /// Takes inputs in, and all that follows from them at this time.
     fn take(&mut self, mut inputs: Vec<Input>) {
-        loop {
+        for _ in 0..RESTLESS {
             let effects = self.engine.take(inputs.drain(..), self.now);
             for effect in effects {
                 match effect {
@@ -266,6 +270,7 @@ impl Bench {
                 return;
             }
         }
+        panic!("it does not come to rest; last: {:?}", self.asked.last());
     }
 
     /// The watch shows an object as it is.
