@@ -320,12 +320,11 @@ fn in_an_outage_events_wait_for_its_end() {
 fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
     let interrupted = || Input::Seen(Seen::Interrupted(Watch::Pods(0)));
     let confirmed = || Input::Seen(Seen::Confirmed(Watch::Pods(0), 0));
-    let cases: [(&str, fn() -> Input, usize); 3] = [
-        ("a watch breaks off", interrupted, 0),
+    for (name, heard, told) in [
+        ("a watch breaks off", interrupted as fn() -> Input, 0),
         ("a watch shows something", confirmed, 1),
         ("the lease is renewed", || Input::Leads, 1),
-    ];
-    for (name, heard, told) in cases {
+    ] {
         let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
             Request::PatchNode { name, .. } if **name == *"n-1" => {
                 Some(RequestError::Unreachable("nothing listens".into()))
