@@ -12,6 +12,10 @@
     clippy::duplicated_attributes,
     reason = "each print column is an attribute of its own, with keys of the same names"
 )]
+#![expect(
+    clippy::struct_excessive_bools,
+    reason = "the fields of the resource are what they are"
+)]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
@@ -64,6 +68,12 @@ use super::taint::TaintSpec;
         type_ = "boolean",
         json_path = ".spec.dryRun",
         description = "Whether the rule only reports what it would do."
+    ),
+    printcolumn(
+        name = "Suspended",
+        type_ = "boolean",
+        json_path = ".spec.suspend",
+        description = "Whether nothing is changed for the rule for the time being."
     ),
     printcolumn(
         name = "Nodes",
@@ -169,6 +179,11 @@ pub struct NodeReadinessRuleSpec {
     /// When true, nothing is changed on any node; `status.dryRunResults` says what would be.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
+
+    /// When true, nothing is changed for this rule, on nodes or in its counts, until it is taken off: taints stay where they
+    /// are, and no other rule takes over. A deletion of the rule still cleans up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub suspend: bool,
 
     /// When true, a node that completed its bootstrap is gated again after a reboot. Only with
     /// `enforcementMode: bootstrap-only`.
@@ -333,6 +348,7 @@ mod tests {
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
         assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
+        assert!(!spec.suspend);
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -347,6 +363,7 @@ mod tests {
             ("regateOnReboot".into(), json!(true)),
             ("regateAfterMaintenance".into(), json!(true)),
             ("existingNodes".into(), json!("Leave")),
+            ("suspend".into(), json!(true)),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -38,6 +38,13 @@ const MAX_MESSAGE: usize = 256;
 /// The status that follows.
 pub fn build(tally: &Tally, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
+    if rule.is_suspended() && rule.spec.is_ok() {
+        return NodeReadinessRuleStatus {
+            observed_generation: Some(rule.generation.max(1)),
+            conditions: conditions::suspended(tally, basis),
+            ..basis.previous.clone()
+        };
+    }
     let mut status = NodeReadinessRuleStatus {
         observed_generation: Some(rule.generation.max(1)),
         conditions: conditions(tally, basis),

@@ -144,6 +144,7 @@ impl<'a> Draft<'a> {
         let is_ours = || self.is_ours(owner.taint_key, owner.taint_effect);
         match rules.iter().position(|rule| *rule.uid == *owner.rule_uid) {
             None => set.remembers(owner) || is_ours(),
+            Some(index) if rules[index].is_suspended() => false,
             Some(index) if rules[index].active().is_some() => {
                 rules[index].deleting || !self.state.selecting.contains(&index)
             }

@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
                     && self.state.selecting.contains(&index)
                     && !is_governed_by_another
             };
-            !rule.deleting && rule.active().is_none_or(may_act)
+            rule.is_suspended() || !rule.deleting && rule.active().is_none_or(may_act)
         };
         let meaningless: Vec<String> = Deadline::rules(self.node)
             .filter(|uid| !is_kept(uid))

@@ -70,6 +70,18 @@ impl Decision {
         }
     }
 
+    /// The decision about a node that is to stay as it is, with the taint or without.
+    #[must_use]
+    pub fn nothing(tainted: bool) -> Self {
+        if tainted {
+            Self::Hold
+        } else {
+            Self::Open {
+                completes_bootstrap: false,
+            }
+        }
+    }
+
     /// What is done instead while the evidence is in doubt: whatever leaves the node as it is. `None` where the decision
     /// cannot hurt.
     ///

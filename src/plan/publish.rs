@@ -12,7 +12,8 @@ impl Draft<'_> {
     pub(super) fn publish(&mut self) {
         let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
         if self.cluster.publish_conditions {
-            let in_force = |outcome: &&Outcome| !outcome.is_dry_run();
+            let in_force =
+                |outcome: &&Outcome| !outcome.is_dry_run() && !outcome.rule.is_suspended();
             for outcome in self.plan.outcomes.iter().filter(in_force) {
                 for result in &outcome.evaluation.results {
                     let Some(condition) = result.condition.as_ref() else {
@@ -50,6 +51,11 @@ impl Draft<'_> {
                 }
             }
         }
+        // What a suspended rule asks for stays as it is.
+        let outcomes = self.plan.outcomes.iter();
+        let suspended = outcomes.filter(|outcome| outcome.rule.is_suspended());
+        let findings = suspended.flat_map(|outcome| &outcome.evaluation.results);
+        wanted.extend(findings.map(|result| &*result.requirement.kind));
         self.plan.conditions.withdraw = self
             .node
             .conditions

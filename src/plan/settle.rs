@@ -89,12 +89,15 @@ impl<'a> Draft<'a> {
             let ruling = self.rule_on(*contender, &dispute);
             self.schedule(&ruling);
             if ruling.governs {
-                self.put_on_record(&ruling, dispute.tainted);
+                if !contender.rule.is_suspended() {
+                    self.put_on_record(&ruling, dispute.tainted);
+                }
                 decided = Some((*contender, ruling.decision, ruling.patience.joining));
             }
             self.plan.outcomes.push(ruling.outcome(&dispute));
         }
         match decided {
+            Some((contender, ..)) if contender.rule.is_suspended() => {}
             Some((contender, decision, joining)) => {
                 self.carry_out(contender, decision, joining, owners);
             }
@@ -136,7 +139,11 @@ impl<'a> Draft<'a> {
         } else {
             decision
         };
-        let deadline = self.deadline(contender, decision, facts.now);
+        let (decision, deadline) = if rule.is_suspended() {
+            (Decision::nothing(tainted), None)
+        } else {
+            (decision, self.deadline(contender, decision, facts.now))
+        };
         let governs = dispute
             .governing
             .is_some_and(|governing| ptr::eq(governing.rule, rule));
@@ -394,7 +401,7 @@ impl<'a> Ruling<'a> {
     /// What is told of it.
     fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
         let Contender { rule, spec } = self.contender;
-        let is_held = self.decision == Decision::Hold && !self.is_doubted;
+        let is_held = self.decision == Decision::Hold && !self.is_doubted && !rule.is_suspended();
         let is_owner = |owner: &Ownership| *owner.rule_uid == *rule.uid;
         let origin = match dispute.owners {
             [] => Some(Origin::Adopted),

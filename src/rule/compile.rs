@@ -31,6 +31,8 @@ pub struct Rule {
     pub generation: i64,
     /// Whether the rule is being deleted.
     pub deleting: bool,
+    /// Whether nothing is to be changed for the rule, but for its deletion.
+    pub suspended: bool,
     /// Since when, in the sight of this process, the rule is there to put its taint on nodes; the beginning of time where it
     /// was so when the process started, and `None` while it is not.
     pub in_force_since: Option<Timestamp>,
@@ -130,6 +132,7 @@ impl Rule {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
+            suspended: spec.as_ref().is_ok_and(|spec| spec.suspend),
             in_force_since: None,
             finalizer: meta
                 .finalizers
@@ -150,7 +153,7 @@ impl Rule {
             |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
         let known = known.filter(|known| known.uid == self.uid);
         // Its finalizer is put on at once where it is missing.
-        let is_in_force = !self.deleting && self.spec.as_ref().is_ok_and(adds);
+        let is_in_force = !self.deleting && !self.suspended && self.spec.as_ref().is_ok_and(adds);
         self.in_force_since =
             is_in_force.then(|| known.and_then(|known| known.in_force_since).unwrap_or(at));
         self
@@ -171,6 +174,12 @@ impl Rule {
             && created
                 .zip(self.created)
                 .is_some_and(|(node, rule)| node < rule)
+    }
+
+    /// Whether nothing is changed for the rule now. A rule that is being deleted cleans up all the same.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.suspended && !self.deleting
     }
 
     /// Whether this is the rule's taint.

@@ -374,6 +374,10 @@ impl RuleBuilder {
         self.spec("dryRun: true")
     }
 
+    pub fn suspended(self) -> Self {
+        self.spec("suspend: true")
+    }
+
     /// Selects the nodes with this label instead of all Linux nodes.
     pub fn selects(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["nodeSelector"] = json!({ "matchLabels": { key: value } });

@@ -14,7 +14,7 @@ pub fn closings<'a>(rule: &Rule, spec: &'a CompiledSpec, nodes: &[Node]) -> Opti
         .conditions
         .iter()
         .partition(|it| it.source == Source::Node);
-    let acts = !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
+    let acts = !spec.dry_run && !rule.suspended && spec.taint_policy == TaintPolicy::AddAndRemove;
     let waits = spec.grace_period.is_some() || spec.disruption.is_some();
     // Of several conditions any may be the one that is met.
     let is_open_question = spec.policy == ConditionPolicy::AnyOf && !others.is_empty();
@@ -101,6 +101,7 @@ mod tests {
                 None,
             ),
             ("a dry run", gate().dry_run(), None),
+            ("suspended", gate().spec("suspend: true"), None),
             ("remove-only", gate().remove_only(), None),
             (
                 "with a grace period",

@@ -155,11 +155,13 @@ fn failed(errors: &str) -> String {
 }
 
 impl Subject {
-    /// Whether the rule comes to act by this request: it is new, or was a dry run, could not be used, or left nodes alone.
+    /// Whether the rule comes to act by this request: it is new, or was a dry run, suspended, could not be used, or left nodes alone.
     fn begins(&self) -> bool {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
-            Ok(before) => before.dry_run || before.existing_nodes == ExistingNodes::Leave,
+            Ok(spec) => {
+                spec.dry_run || before.suspended || spec.existing_nodes == ExistingNodes::Leave
+            }
             Err(_) => true,
         })
     }

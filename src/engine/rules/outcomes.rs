@@ -54,7 +54,9 @@ impl Rules {
             let Some(work) = self.works.get_mut(&outcome.rule.uid) else {
                 continue;
             };
-            work.evaluated(evaluated, outcome, is_clean, out);
+            if !outcome.rule.is_suspended() {
+                work.evaluated(evaluated, outcome, is_clean, out);
+            }
             if !recorded_by.contains(&outcome.rule.uid) {
                 recorded_by.push(outcome.rule.uid.clone());
             }

@@ -12,6 +12,9 @@ use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
+const ACCEPTED: &str = "Accepted";
+const SUSPENDED: &str = "Suspended";
+
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
 pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
@@ -37,20 +40,16 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(
-                "Accepted",
-                false,
-                "Invalid",
-                rejection.to_string(),
-            )];
+            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
         }
     };
-    let mut conditions = vec![condition(
-        "Accepted",
-        true,
-        "Valid",
-        "the rule is in force".into(),
-    )];
+    let is_suspended = rule.is_suspended();
+    let message = if is_suspended {
+        "the rule is suspended"
+    } else {
+        "the rule is in force"
+    };
+    let mut conditions = vec![condition(ACCEPTED, true, "Valid", message.into())];
 
     conditions.push(match conflict(tally, spec, basis.governors) {
         Some((reason, message)) => condition("Conflicted", true, reason, message),
@@ -97,6 +96,21 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
             conditions.push(condition(kind, true, reason, message));
         }
     }
+    if is_suspended {
+        let message = "nothing is changed for the rule, on nodes or in its counts";
+        conditions.push(condition(SUSPENDED, true, "Suspended", message.into()));
+    }
+    conditions
+}
+
+/// The conditions of a rule that is suspended: what is known of its nodes stays as it was.
+pub(super) fn suspended(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
+    let mut conditions = conditions(tally, basis);
+    let stays = |kind: &str| ![ACCEPTED, SUSPENDED].contains(&kind);
+    let before: Vec<_> = basis.previous.conditions.iter().collect();
+    conditions.retain(|it| !stays(&it.type_) || before.iter().all(|known| known.type_ != it.type_));
+    let kept = before.into_iter().filter(|known| stays(&known.type_));
+    conditions.splice(1..1, kept.cloned());
     conditions
 }
 

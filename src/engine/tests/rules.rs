@@ -219,3 +219,45 @@ fn gate_of(name: &str) -> RuleBuilder {
         .waits_for("Net")
         .taint("readiness.k8s.io/dry", "NoSchedule")
 }
+
+#[test]
+fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
+    let gate = || rule("r").waits_for("Net");
+    let mut bench = Bench::new(&[gate()], &[node("a"), node("b").condition("Net", "True")]);
+    bench.wait(3000);
+    let counts = |bench: &Bench| {
+        let status = bench.status("r");
+        ["matchedNodes", "heldNodes", "releasedNodes"].map(|field| status[field].clone())
+    };
+    let condition = |bench: &Bench, kind: &str| {
+        let conditions = bench.status("r")["conditions"].as_array().unwrap();
+        let condition = conditions.iter().find(|it| it["type"] == kind);
+        condition.map(|it| it["status"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(counts(&bench), [2, 1, 1]);
+    assert_eq!(condition(&bench, "Suspended"), None);
+    bench.sees_rule(&gate().suspended());
+    bench.wait(3000);
+    assert_eq!(condition(&bench, "Suspended").as_deref(), Some("True"));
+    assert_eq!(condition(&bench, "Accepted").as_deref(), Some("True"));
+    assert_eq!(condition(&bench, "Conflicted").as_deref(), Some("False"));
+    bench.asked();
+    bench.change("a", |node| {
+        node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+    });
+    bench.change("b", |node| node["status"]["conditions"] = json!([]));
+    bench.sees(&node("c"));
+    bench.wait(20_000);
+    assert_eq!(counts(&bench), [2, 1, 1]);
+    assert_eq!(bench.asked(), [""; 0], "nothing is written");
+    assert_eq!((bench.taints("a"), bench.taints("c")), (vec![GATE], vec![]));
+    bench.sees_rule(&gate());
+    bench.wait(10_000);
+    assert_eq!(counts(&bench), [3, 2, 1]);
+    assert_eq!(condition(&bench, "Suspended"), None);
+    assert_eq!(bench.taints("a"), [""; 0]);
+    assert_eq!(
+        (bench.taints("b"), bench.taints("c")),
+        (vec![GATE], vec![GATE])
+    );
+}

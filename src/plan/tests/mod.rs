@@ -17,6 +17,7 @@ mod parts;
 mod plan;
 mod publishing;
 mod several;
+mod suspended;
 mod time;
 mod to_be_seen;
 

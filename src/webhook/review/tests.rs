@@ -480,6 +480,13 @@ fn a_rule_that_closes_nodes_as_it_is_taken_is_warned_of_when_it_begins_to() {
             rule(),
             true,
         ),
+        ("suspended", None, rule().spec("suspend: true"), false),
+        (
+            "suspended no more",
+            Some(rule().spec("suspend: true")),
+            rule(),
+            true,
+        ),
         (
             "acts already",
             Some(rule()),

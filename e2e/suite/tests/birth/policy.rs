@@ -158,6 +158,10 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         .dry_run()
         .create(&client)
         .await?;
+    in_force("over-suspended", "over")
+        .spec("suspend", json!(true))
+        .create(&client)
+        .await?;
     in_force("over-lifting", "over")
         .spec("taintPolicy", json!("remove-only"))
         .create(&client)

@@ -273,6 +273,8 @@ pub const CASES: &[Case] = &[
     create("existing nodes are closed, said aloud", CONTINUOUS, "{existingNodes: Gate}"),
     create("existing nodes left alone by a continuous rule", CONTINUOUS, "{existingNodes: Leave}").fails(CONTINUOUS_LEAVE),
     create("a word for existing nodes that does not exist", BOOTSTRAP, "{existingNodes: leave}").fails("supported values: \"Gate\", \"Leave\""),
+    update("a rule is suspended", BOOTSTRAP, "{}", "{suspend: true}"),
+    update("a rule goes on", CONTINUOUS, "{suspend: true}", "{}"),
     update("existing nodes are left alone from now on", BOOTSTRAP, "{}", "{existingNodes: Leave}"),
     update("a dry run becomes real", CONTINUOUS, "{dryRun: true}", "{}"),
     update("a rule becomes remove-only", CONTINUOUS, "{}", "{taintPolicy: remove-only}"),

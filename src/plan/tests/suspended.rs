@@ -1,0 +1,103 @@
+//! Rules that are suspended: nothing is changed for them, and nobody takes over.
+
+use super::{gate, gated, gated_by, met, unmet, writes};
+use crate::plan::Standing;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, pod, world};
+
+const OWNER: &str = "taint-added-by-r-uid";
+
+#[test]
+fn nothing_is_changed_for_a_suspended_rule() {
+    let repairs = "repair: {readinessTTL: 1m, action: Release}";
+    let late = |node: NodeBuilder| {
+        node.annotation("nodegate.dev/ready-deadline-r-uid", &at(0).to_string())
+    };
+    for (name, rule, node) in [
+        ("met, closed", gate("r"), gated_by(met(), "r")),
+        (
+            "met, closed, to be completed",
+            gate("r").bootstrap_only(),
+            gated_by(met(), "r"),
+        ),
+        (
+            "met, open, to be completed",
+            gate("r").bootstrap_only(),
+            met(),
+        ),
+        ("unmet, open", gate("r"), unmet()),
+        ("unmet, open, once", gate("r").bootstrap_only(), unmet()),
+        ("unmet, closed by somebody else", gate("r"), gated(unmet())),
+        (
+            "unmet, closed for a rule that is gone",
+            gate("r"),
+            gated_by(unmet(), "former"),
+        ),
+        (
+            "past its time",
+            gate("r").bootstrap_only().spec(repairs),
+            late(gated_by(unmet(), "r")),
+        ),
+        (
+            "it is about other nodes now",
+            gate("r").selects("pool", "a"),
+            gated_by(unmet(), "r"),
+        ),
+    ] {
+        let acts = writes(&world(&node).rule(&rule));
+        assert!(
+            !acts.is_empty() || name.starts_with("past"),
+            "{name}: {acts:?}"
+        );
+        let world = world(&node).rule(&rule.suspended()).now(at(9000));
+        assert_eq!(writes(&world), [""; 0], "{name}");
+        let plan = world.plan();
+        assert!(
+            plan.outcomes
+                .iter()
+                .all(|it| it.verdict.is_none() && !it.adopts()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn no_other_rule_takes_over_from_a_suspended_one() {
+    let world = world(&unmet())
+        .rule(&gate("r").suspended())
+        .rule(&gate("later").created(at(10)));
+    assert_eq!(writes(&world), [""; 0]);
+    let plan = world.plan();
+    let later = plan
+        .outcomes
+        .iter()
+        .find(|it| &*it.rule.name == "later")
+        .unwrap();
+    assert!(matches!(later.standing, Standing::Conflicted { .. }));
+}
+
+#[test]
+fn a_suspended_rule_that_is_deleted_cleans_up() {
+    let rule: RuleBuilder = gate("r").suspended().deleting();
+    let world = world(&gated_by(unmet(), "r")).rule(&rule);
+    assert_eq!(writes(&world), ["-gate:NoSchedule", &format!("-{OWNER}")]);
+}
+
+#[test]
+fn what_is_published_for_a_suspended_rule_stays_as_it_is() {
+    const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+    let rule = || gate("r").waits_for(READY).suspended();
+    let agent = pod("kube-system/agent").critical().on("worker-1");
+    let published = node("worker-1").condition_with(serde_json::json!({
+        "type": READY, "status": "True", "reason": "CriticalComponentsReady", "message": "",
+    }));
+    for node in [node("worker-1"), published.clone()] {
+        let world = world(&node).pod(&agent).rule(&rule());
+        assert!(world.plan().conditions.set.is_empty());
+        assert!(world.plan().conditions.withdraw.is_empty());
+    }
+    let another = gate("s")
+        .taint("readiness.k8s.io/s", "NoSchedule")
+        .waits_for(READY);
+    let world = world(&published).pod(&agent).rule(&rule()).rule(&another);
+    assert_eq!(world.plan().conditions.set.len(), 1, "for the other rule");
+}
