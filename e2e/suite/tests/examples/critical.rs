@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use nodegate_testbed::changes::patch_rule;
 use nodegate_testbed::fixtures::{node, set_csi_drivers};
 use nodegate_testbed::{Witness, sights};
+use serde_json::json;
 
 use crate::scene::{SOON, Scene};
 
@@ -50,6 +52,27 @@ async fn examples_cni() -> Result<()> {
     scene.has_taint("late", TAINT, true).await?;
     scene.delete_rule("cni").await?;
     scene.has_taint("late", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_cni_by_name() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/cni-by-name";
+    const READY: &str = "daemonset.nodegate.dev/kube-system.example-network-plugin";
+    let scene = Scene::of("cni/by-name.yaml", None).await?;
+    scene.apply("cni/daemon-set.yaml").await?;
+    scene.join(node("dry")).await?;
+    scene.keeps_taint("dry", TAINT, false).await?;
+    let in_earnest = json!({"spec": {"dryRun": false}});
+    patch_rule(&scene.client, "cni-by-name", &in_earnest).await?;
+    scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    scene.pod("example-network-plugin", "worker").await?;
+    scene.is_unmet("worker", READY, "not Ready").await?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
+    scene.has_taint("worker", TAINT, false).await
 }
 
 #[tokio::test]

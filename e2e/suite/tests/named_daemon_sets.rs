@@ -1,0 +1,254 @@
+//! Rules that wait for a `DaemonSet` by its name, on a real control plane with the `DaemonSet` controller in it. Nothing is
+//! labelled for it. The tests share one cluster, and each keeps to a node pool of its own name.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::{A_WHILE, SOON};
+use nodegate_testbed::changes::{delete_rule, set_pod_ready};
+use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, RuleBuilder};
+use nodegate_testbed::sights::{has_taint, node_condition, pods_on, rule_condition};
+use nodegate_testbed::{
+    Cluster, Controller, Options, SharedInstallation, eventually, eventually_eq, fetch, never,
+    ports,
+};
+
+static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::full(), &[]);
+
+const NAMESPACE: &str = "default";
+const POOL: &str = "pool";
+
+/// One test's nodes, `DaemonSet` and rule, all of one name.
+struct Pool {
+    client: Client,
+    name: &'static str,
+}
+
+impl Pool {
+    async fn new(name: &'static str) -> Result<Self> {
+        let client = INSTALLATION.get().await?.client().await?;
+        Ok(Self { client, name })
+    }
+
+    fn taint(&self) -> String {
+        format!("readiness.k8s.io/{}", self.name)
+    }
+
+    fn condition(&self) -> String {
+        format!("daemonset.nodegate.dev/{NAMESPACE}.{}", self.name)
+    }
+
+    /// A continuous rule that waits for the `DaemonSet`.
+    fn rule(&self) -> RuleBuilder {
+        let rule = fixtures::rule(self.name, &self.taint());
+        rule.waits_for(&self.condition()).selects(POOL, self.name)
+    }
+
+    /// The node, which kwok runs. It registers with the rule's taint.
+    fn node(&self) -> NodeBuilder {
+        fixtures::node(self.name)
+            .label(POOL, self.name)
+            .allocatable("pods", "100")
+            .allocatable("cpu", "8")
+            .taint(&self.taint(), "NoSchedule")
+            .managed_by_kwok()
+    }
+
+    /// The `DaemonSet`, which comes at once.
+    fn daemon_set(&self) -> DaemonSetBuilder {
+        fixtures::daemon_set(&format!("{NAMESPACE}/{}", self.name))
+            .node_selector(POOL, self.name)
+            .tolerate_everything()
+    }
+
+    fn daemon_sets(&self) -> Api<DaemonSet> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    async fn delete_daemon_set(&self) -> Result<()> {
+        let how = DeleteParams::background();
+        self.daemon_sets().delete(self.name, &how).await?;
+        Ok(())
+    }
+
+    /// The pod of the `DaemonSet` with this UID gets Ready, or unready.
+    async fn set_ready(&self, of: &DaemonSet, ready: bool) -> Result<()> {
+        let uid = of.uid().context("a DaemonSet without a UID")?;
+        let pod = eventually("the DaemonSet has a running pod", SOON, async || {
+            let pods = pods_on(&self.client, self.name).await?;
+            let own = pods.into_iter().find(|pod| {
+                let status = pod.status.clone().unwrap_or_default();
+                let mut owners = pod.owner_references().iter();
+                status.phase.as_deref() == Some("Running") && owners.any(|it| it.uid == uid)
+            });
+            Ok(own)
+        });
+        set_pod_ready(&self.client, NAMESPACE, &pod.await?.name_any(), ready).await
+    }
+
+    async fn opens(&self) -> Result<()> {
+        eventually_open(&self.client, self.name, &self.taint()).await
+    }
+
+    async fn is_gated(&self) -> Result<()> {
+        eventually_gated(&self.client, self.name, &self.taint()).await
+    }
+
+    async fn stays_gated(&self) -> Result<()> {
+        never("the node opens", A_WHILE, async || {
+            Ok(!has_taint(&self.client, self.name, &self.taint()).await?)
+        })
+        .await
+    }
+
+    /// Waits until the node says this of the `DaemonSet`.
+    async fn says(&self, status: &str, reason: &str) -> Result<()> {
+        let expected = Some((status.to_owned(), reason.to_owned()));
+        eventually_eq("what the node says", SOON, expected, async || {
+            let condition = node_condition(&self.client, self.name, &self.condition()).await?;
+            Ok(condition.map(|it| (it.status, it.reason.unwrap_or_default())))
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn a_node_opens_when_the_daemon_set_has_a_ready_pod_there() -> Result<()> {
+    let pool = Pool::new("ready").await?;
+    pool.rule().bootstrap_only().create(&pool.client).await?;
+    let agent = pool.daemon_set().never_ready().create(&pool.client).await?;
+    pool.node().create(&pool.client).await?;
+    pool.says("False", "PodNotReady").await?;
+    pool.stays_gated().await?;
+    pool.set_ready(&agent, true).await?;
+    pool.opens().await?;
+    pool.says("True", "DaemonSetReady").await?;
+    // Whoever deletes the rule has the condition withdrawn.
+    delete_rule(&pool.client, pool.name).await?;
+    eventually("the condition is withdrawn", SOON, async || {
+        let condition = node_condition(&pool.client, pool.name, &pool.condition()).await?;
+        Ok(condition.is_none())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_daemon_set_that_is_not_meant_for_the_node_is_not_waited_for() -> Result<()> {
+    let pool = Pool::new("not-meant").await?;
+    let elsewhere = pool.daemon_set().node_selector("gpu", "yes");
+    elsewhere.create(&pool.client).await?;
+    pool.rule().create(&pool.client).await?;
+    pool.node().create(&pool.client).await?;
+    pool.opens().await?;
+    pool.says("True", "DaemonSetNotMeantForNode").await
+}
+
+#[tokio::test]
+async fn a_daemon_set_that_does_not_tolerate_the_taint_is_told_of() -> Result<()> {
+    let pool = Pool::new("shut-out").await?;
+    let intolerant = fixtures::daemon_set(&format!("{NAMESPACE}/{}", pool.name));
+    let intolerant = intolerant.node_selector(POOL, pool.name);
+    intolerant.create(&pool.client).await?;
+    pool.rule().create(&pool.client).await?;
+    pool.node().create(&pool.client).await?;
+    pool.opens().await?;
+    eventually("the rule says so", SOON, async || {
+        let told = rule_condition(&pool.client, pool.name, "DaemonSetsShutOut").await?;
+        let message = told["message"].as_str().unwrap_or_default();
+        Ok(message.contains(&format!("{NAMESPACE}/{}", pool.name)))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_daemon_set_that_is_missing_comes_goes_and_comes_back_otherwise() -> Result<()> {
+    let pool = Pool::new("comes-and-goes").await?;
+    pool.rule().create(&pool.client).await?;
+    pool.node().create(&pool.client).await?;
+    pool.says("False", "DaemonSetNotFound").await?;
+    pool.stays_gated().await?;
+    pool.daemon_set().create(&pool.client).await?;
+    pool.opens().await?;
+
+    pool.delete_daemon_set().await?;
+    pool.is_gated().await?;
+    pool.says("False", "DaemonSetNotFound").await?;
+
+    let mut again = pool.daemon_set().never_ready().build();
+    let spec = again.spec.as_mut().context("it has a spec")?;
+    let other = [("app".to_owned(), "another".to_owned())];
+    spec.selector.match_labels = Some(other.clone().into());
+    let template = spec.template.metadata.get_or_insert_default();
+    template.labels = Some(other.into());
+    let (api, how) = (pool.daemon_sets(), PostParams::default());
+    let again = api.create(&how, &again).await?;
+    pool.says("False", "PodNotReady").await?;
+    pool.stays_gated().await?;
+    pool.set_ready(&again, true).await?;
+    pool.opens().await?;
+    pool.set_ready(&again, false).await?;
+    pool.is_gated().await
+}
+
+/// How many objects of a kind a controller has cached.
+async fn cached(url: &str, kind: &str) -> Result<usize> {
+    let address = url.parse().context("an address")?;
+    let (_, text) = fetch::get(address, "/metrics").await?;
+    let of_kind = format!("nodegate_cache_objects{{kind=\"{kind}\"}} ");
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix(&of_kind));
+    Ok(count.unwrap_or("0").parse()?)
+}
+
+#[tokio::test]
+async fn nothing_is_watched_that_no_rule_names_and_a_restart_closes_nobody() -> Result<()> {
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    let pool = Pool {
+        client: client.clone(),
+        name: "watched",
+    };
+    let address = format!("127.0.0.1:{}", ports::free()?);
+    let flag = format!("--metrics-bind-address={address}");
+    let controller = Controller::start(&cluster, &[&flag]).await?;
+    let holds = async |expected: usize| {
+        for kind in ["daemonsets", "pods"] {
+            let what = format!("cached {kind}");
+            let count = async || cached(&address, kind).await;
+            eventually_eq(&what, SOON, expected, count).await?;
+        }
+        anyhow::Ok(())
+    };
+    pool.daemon_set().create(&client).await?;
+    let other = fixtures::daemon_set("default/other").tolerate_everything();
+    other.create(&client).await?;
+    pool.node().create(&client).await?;
+    eventually("both have a pod", SOON, async || {
+        Ok(pods_on(&client, pool.name).await?.len() == 2)
+    })
+    .await?;
+    holds(0).await?;
+
+    // Two rules share what is watched.
+    pool.rule().create(&client).await?;
+    let second = fixtures::rule("second", "readiness.k8s.io/second");
+    let second = second.waits_for(&pool.condition()).selects(POOL, pool.name);
+    second.create(&client).await?;
+    pool.opens().await?;
+    holds(1).await?;
+    delete_rule(&client, "second").await?;
+    holds(1).await?;
+
+    // Before it has seen everything again, another process closes nothing, and afterwards neither.
+    controller.stop().await?;
+    let _controller = Controller::start(&cluster, &[&flag]).await?;
+    never("the node is closed", A_WHILE * 3, async || {
+        has_taint(&client, pool.name, &pool.taint()).await
+    })
+    .await?;
+    holds(1).await?;
+    delete_rule(&client, pool.name).await?;
+    holds(0).await
+}
