@@ -1,5 +1,7 @@
 //! Rules under review, in tables of named cases.
 
+mod named;
+
 use super::*;
 use crate::condition::Namespaces;
 use crate::selector::Selector;
@@ -364,63 +366,6 @@ fn a_condition_that_no_node_has_is_warned_of() {
             .into_iter()
             .collect();
         assert_eq!(warnings(&condition, &surroundings), expected, "{condition}");
-    }
-}
-
-#[test]
-fn a_condition_that_names_no_daemon_set_is_turned_down() {
-    let asks = |kind: &str| {
-        let kind = format!("daemonset.nodegate.dev/{kind}");
-        format!("spec: {{conditions: [{{type: {kind}, requiredStatus: 'True'}}]}}")
-    };
-    let surroundings = Surroundings::default();
-    for kind in ["cilium", "kube-system.", "kube-system.Cilium"] {
-        match verdict(&rule("new", &asks(kind)), None, &surroundings) {
-            ReviewResult::Rejected(why) => assert_eq!(
-                why,
-                format!(
-                    "validation failed: [spec.conditions[0].type: Invalid value: \"daemonset.nodegate.dev/{kind}\": name a \
-                     DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example \
-                     daemonset.nodegate.dev/kube-system.cilium]"
-                )
-            ),
-            accepted @ ReviewResult::Accepted { .. } => panic!("{accepted:?}"),
-        }
-    }
-    // One that got past another definition can be changed.
-    let before = rule("new", &asks("cilium"));
-    let mut after = before.clone();
-    after["spec"]["dryRun"] = json!(true);
-    let verdict = verdict(&after, Some(&before), &surroundings);
-    assert!(matches!(verdict, ReviewResult::Accepted { .. }));
-}
-
-#[test]
-fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
-    let asks =
-        "spec: {conditions: [{type: daemonset.nodegate.dev/tools.agent, requiredStatus: 'True'}]}";
-    let there = |daemon_set| Surroundings {
-        named: vec![(crate::object::ObjectKey::new("tools", "agent"), daemon_set)],
-        ..Surroundings::default()
-    };
-    let agent = crate::testing::daemon_set("tools/agent");
-    for (daemon_set, expected) in [
-        (
-            None,
-            "there is no DaemonSet tools/agent today: until there is one, no node meets the condition; check namespace and name",
-        ),
-        (
-            Some(agent.build()),
-            "critical DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a \
-             node that has it, and is not waited for; add the toleration to its pod template",
-        ),
-        (Some(agent.toleration("{operator: Exists}").build()), ""),
-    ] {
-        let expected: Vec<_> = Some(expected)
-            .filter(|it| !it.is_empty())
-            .into_iter()
-            .collect();
-        assert_eq!(warnings(asks, &there(daemon_set)), expected);
     }
 }
 
