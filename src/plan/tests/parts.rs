@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::laws::any_world;
-use super::{gate, met};
+use super::{gate, met, unmet};
 use crate::object::{Node, Taint};
 use crate::testing::{Builder, World, world};
 
@@ -50,6 +50,22 @@ fn annotations_stay_with_their_taint() {
         (taint.to_owned(), 1, keys)
     });
     assert_eq!(summary(&world), expected);
+}
+
+#[test]
+fn a_part_that_gates_relies_on_the_completion_that_it_has_not_seen() {
+    let other = gate("other").taint(OTHER, "NoExecute").bootstrap_only();
+    let world = world(&unmet()).with_rules(&[gate("r"), other]);
+    let relied_on = |taint: &str| {
+        let parts = world.parts().into_iter();
+        let found = parts.filter(|part| part.taint.as_ref().is_some_and(|it| it.key == taint));
+        found
+            .flat_map(|part| part.plan.relied_on)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(relied_on(OTHER), world.plan().relied_on);
+    assert_eq!(relied_on(OTHER).len(), 2, "by UID and by name");
+    assert_eq!(relied_on("readiness.k8s.io/gate").len(), 0);
 }
 
 #[test]
