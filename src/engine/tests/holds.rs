@@ -9,9 +9,9 @@ fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
 
-fn network(bench: &mut Bench, condition: serde_json::Value) {
+fn network(bench: &mut Bench, condition: &serde_json::Value) {
     bench.change("n", |node| {
-        node["status"]["conditions"] = json!([condition])
+        node["status"]["conditions"] = json!([condition]);
     });
 }
 
@@ -30,23 +30,23 @@ fn why_a_node_is_held_is_told_after_a_minute_and_again_when_it_is_something_else
     bench.wait(300_000);
     assert_eq!(std::mem::take(&mut bench.held), [""; 0], "once");
     let down = |message: &str| json!({ "type": "Net", "status": "False", "reason": "Down", "message": message });
-    network(&mut bench, down("no route"));
+    network(&mut bench, &down("no route"));
     bench.wait(1000);
     assert_eq!(
         std::mem::take(&mut bench.held),
         ["NodeHeld n: Rule 'r' keeps this node closed: Net is False, must be True: Down: no route"]
     );
-    network(&mut bench, down("no link"));
+    network(&mut bench, &down("no link"));
     bench.wait(300_000);
     assert_eq!(
         std::mem::take(&mut bench.held),
         [""; 0],
         "it is the same in other words"
     );
-    network(&mut bench, json!({ "type": "Net", "status": "True" }));
+    network(&mut bench, &json!({ "type": "Net", "status": "True" }));
     bench.wait(1000);
     bench.held.clear();
-    network(&mut bench, down("again"));
+    network(&mut bench, &down("again"));
     bench.wait(59_000);
     bench.held.clear();
     bench.wait(2000);
@@ -65,7 +65,7 @@ fn what_changes_all_the_time_is_told_once_a_minute_at_most() {
     for reason in ["A", "B", "C", "D"] {
         network(
             &mut bench,
-            json!({ "type": "Net", "status": "False", "reason": reason }),
+            &json!({ "type": "Net", "status": "False", "reason": reason }),
         );
         bench.wait(10_000);
     }
