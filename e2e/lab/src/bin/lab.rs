@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use nodegate_lab::sim::defect::quiet_panics;
-use nodegate_lab::sim::explore::{Explorer, Tally, pace};
+use nodegate_lab::sim::explore::{Explorer, Tally, new_seed, pace};
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::script::Script;
 use nodegate_lab::sim::trace::Trace;
@@ -70,11 +70,6 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     explore(&args, chosen, seed)
-}
-
-fn new_seed() -> u64 {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
 fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {

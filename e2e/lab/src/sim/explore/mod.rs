@@ -190,6 +190,13 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A seed that has hardly ever been tried.
+#[must_use]
+pub fn new_seed() -> u64 {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
+}
+
 /// How long has been explored, and how fast, in words.
 #[must_use]
 pub fn pace(schedules: usize, took: Duration) -> String {

@@ -256,13 +256,14 @@ impl Feed {
             Stage::Hiding { until, .. } => *until,
             Stage::Watching(stream) if stream.is_dead => self.give_up(stream),
             Stage::Watching(stream) => {
-                let first = stream.queue.front().map_or(stream.ends, |(due, _)| *due);
-                let bookmark = if stream.has_bookmark {
-                    stream.ends
+                let first = stream.queue.front().map(|(due, _)| *due);
+                let next = if stream.has_bookmark {
+                    // The end comes after what is still under way.
+                    first.unwrap_or(stream.ends)
                 } else {
-                    stream.ends.saturating_sub(BOOKMARK)
+                    let bookmark = stream.ends.saturating_sub(BOOKMARK);
+                    first.map_or(bookmark, |first| first.min(bookmark))
                 };
-                let next = first.min(bookmark);
                 let held = self.held(next);
                 if held > next {
                     held.min(self.give_up(stream)).max(next)
