@@ -52,6 +52,8 @@ pub struct Inputs {
     pub seen: mpsc::Receiver<Seen>,
     /// Whether this instance may write.
     pub leadership: watch::Receiver<Leadership>,
+    /// Whether all rules are suspended, once that is known.
+    pub brake: watch::Receiver<Option<bool>>,
     /// Requests to bring the gauges up to date.
     pub surveys: mpsc::Receiver<SurveyRequest>,
 }
@@ -107,7 +109,12 @@ impl Driver {
     pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
+        let mut suspends_all = false;
         let ended = loop {
+            let brake = inputs.brake.borrow_and_update().unwrap_or_default();
+            if std::mem::replace(&mut suspends_all, brake) != brake {
+                self.inputs.push(Input::SuspendAll(brake));
+            }
             match *inputs.leadership.borrow_and_update() {
                 Leadership::Lost => {
                     let requests = self.under_way.len();
@@ -132,6 +139,7 @@ impl Driver {
                         self.inputs.push(Input::Leads);
                     }
                 }
+                Ok(()) = inputs.brake.changed() => {}
                 Some(done) = self.under_way.join_next() => self.answered(done),
                 Some(seen) = inputs.seen.recv() => {
                     self.seen(seen);

@@ -9,6 +9,7 @@ impl Metrics {
     pub fn survey(&self, survey: &Survey) {
         self.reset_gauges();
         self.leader.set(survey.leads.into());
+        self.suspended.set(survey.suspended.into());
         self.rules.set(gauge(survey.rules.len()));
         self.queue_depth.set(gauge(survey.queue_depth));
         self.writes_in_flight.set(gauge(survey.under_way));

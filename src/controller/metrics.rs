@@ -118,6 +118,7 @@ pub struct Metrics {
     pub unreadable_objects: IntGaugeVec,
     /// 1 while this instance leads.
     pub leader: IntGauge,
+    pub suspended: IntGauge,
 }
 
 /// Registers metrics, all of whose names and labels stand in this file.
@@ -385,6 +386,10 @@ impl Metrics {
             leader: to.add(IntGauge::new(
                 "nodegate_leader",
                 "1 while this instance leads.",
+            )),
+            suspended: to.add(IntGauge::new(
+                "nodegate_suspended",
+                "1 while all rules are suspended, by flag or by the annotation of the Lease.",
             )),
             registry: to.0,
         }

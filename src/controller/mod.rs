@@ -12,11 +12,13 @@
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics`, `counts`, `gauges` | Prometheus metrics: which there are, what happened, how things are |
 //! | `birth` | says at the start whether the API server closes nodes as it creates them |
+//! | `brake` | whether all rules are suspended, by an annotation of the Lease |
 //! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
 
 mod answer;
 mod birth;
+mod brake;
 mod counts;
 mod driver;
 mod events;
@@ -100,6 +102,10 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_karpenter: bool,
+
+    /// The emergency brake.
+    #[command(flatten)]
+    pub brake: brake::Args,
 
     /// Metrics.
     #[command(flatten)]
@@ -250,16 +256,22 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
     let engine = Engine::new(settings, now);
     let driver = Driver::new(engine, requester, watches, signals, metrics);
+    let is_known = args.brake.suspend_all || !args.leader_elect;
+    let (hand, brake) = cell::channel(is_known.then_some(args.brake.suspend_all));
     let inputs = Inputs {
         seen,
         leadership,
+        brake: brake.clone(),
         surveys,
     };
     let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
+        if !args.brake.suspend_all {
+            tokio::spawn(brake::follow(client.clone(), namespace.clone(), hand));
+        }
         let election = Election::new(client, &namespace, instance.unique, sight);
-        elected(election, &lead, run).await
+        elected(election, &lead, brake, run).await
     } else {
         lead.send_replace(Leadership::Leading);
         run.await
@@ -284,12 +296,15 @@ fn agent(instance: &Instance) -> String {
 async fn elected(
     mut election: Election,
     lead: &cell::Sender<Leadership>,
+    mut brake: cell::Receiver<Option<bool>>,
     run: impl Future<Output = Ended>,
 ) -> Ended {
     let campaign = async {
         let leading = || {
             lead.send_replace(Leadership::Leading);
         };
+        // Nothing is written before it is known whether it may be. Who says it never ends.
+        let _ = brake.wait_for(Option::is_some).await;
         let term = election.win().await;
         leading();
         lead.send_replace(match election.keep(term, leading).await {

@@ -127,6 +127,7 @@ pub struct Cache {
     /// The `DaemonSet`s of each cohort.
     daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
+    suspends_all: bool,
     /// Rules that have been there and are gone, the last ones of them.
     former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
@@ -174,6 +175,7 @@ impl Cache {
             named: Named::new(count),
             classes,
             passing_taints,
+            suspends_all: false,
             publish_conditions,
             entries: Map::default(),
             pod_nodes: ByCohort::default(),

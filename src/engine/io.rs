@@ -49,6 +49,8 @@ pub enum Input {
     /// This instance leads, or goes on to lead: the lease has been taken or renewed just now. Where there is no election,
     /// it is told once.
     Leads,
+    /// All rules are suspended, or go on.
+    SuspendAll(bool),
     /// Nothing is to be begun any more. What is under way may end, and what has been done is told.
     Stop,
 }

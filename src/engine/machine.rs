@@ -21,6 +21,7 @@ use super::io::{Effect, Input, Now, until};
 use super::looks::Looks;
 use super::node_writes::Known;
 use super::nodes::Nodes;
+use super::notice::Notice;
 use super::outbox::Outbox;
 use super::repairs::deletion;
 use super::rules::{Evaluated, Rules};
@@ -61,6 +62,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
+    /// Whether it was told last that all rules are suspended.
+    told_suspension: bool,
     rules: Rules,
     nodes: Nodes,
     /// The nodes whose conditions wait to be published.
@@ -96,6 +99,7 @@ impl Engine {
                 settings.enable_karpenter,
                 now,
             ),
+            told_suspension: false,
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
             conditions: ConditionQueue::default(),
@@ -149,6 +153,7 @@ impl Engine {
     pub fn survey(&self, now: Now) -> Survey {
         let mut survey = Survey {
             leads: self.leading_since.is_some(),
+            suspended: self.cache.suspends_all(),
             queue_depth: self.cache.dirty_count(),
             under_way: self.out.under_way(),
             write_limit: self.out.turns.at_a_time(),
@@ -220,10 +225,21 @@ impl Engine {
                 }
             }
             Input::Leads => self.out.turns.heard(),
+            Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
                 self.claims.stop();
                 self.out.turns.try_nothing_again();
+            }
+        }
+    }
+
+    /// Tells for each rule when all of them are suspended, and when they go on.
+    fn tell_suspension(&mut self) {
+        let suspends_all = self.cache.suspends_all();
+        if std::mem::replace(&mut self.told_suspension, suspends_all) != suspends_all {
+            for rule in self.cache.cluster().rules.rules() {
+                self.out.tell(Notice::of_suspension(rule, suspends_all));
             }
         }
     }
@@ -252,6 +268,7 @@ impl Engine {
             if self.cache.take_rules_changed() {
                 self.rules.sync(&self.cache, &mut self.out);
             }
+            self.tell_suspension();
             self.rules.see_statuses(&mut self.cache, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);

@@ -104,6 +104,10 @@ topics! {
         "The object cannot be understood: no repair goes by it.";
     RULE_REJECTED: Warning "RuleRejected" "Compile" on "NodeReadinessRule",
         "The rule cannot be used as it is.";
+    ALL_SUSPENDED: Warning "RulesSuspended" "Suspend" on "NodeReadinessRule",
+        "All rules are suspended: nothing is changed for this one.";
+    ALL_GO_ON: Normal "RulesGoOn" "Suspend" on "NodeReadinessRule",
+        "All rules were suspended, and go on.";
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
         "The rule's disruption guard keeps nodes open that are to be closed.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
@@ -200,6 +204,23 @@ impl Notice {
             notices.push(Self::new(node.clone(), &RELEASED_UNREADY, note));
         }
         notices
+    }
+
+    /// All rules are suspended, or go on.
+    #[must_use]
+    pub fn of_suspension(rule: &Rule, suspended: bool) -> Self {
+        let (topic, note) = if suspended {
+            (
+                &ALL_SUSPENDED,
+                "all rules are suspended: nothing is changed on nodes",
+            )
+        } else {
+            (
+                &ALL_GO_ON,
+                "rules are not suspended any more, but for those that say so themselves",
+            )
+        };
+        Self::new(About::rule(rule), topic, note.into())
     }
 
     /// A taint that the API server has put on in a rule's name.

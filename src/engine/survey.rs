@@ -21,6 +21,8 @@ use crate::rule::CompiledSpec;
 pub struct Survey {
     /// Whether this instance leads.
     pub leads: bool,
+    /// Whether all rules are suspended.
+    pub suspended: bool,
     /// Nodes that wait to be evaluated.
     pub queue_depth: usize,
     /// Requests under way.

@@ -20,6 +20,12 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("list pods -A", true),
         ("delete pods -A", false),
         ("list csinodes.storage.k8s.io", true),
+        // The Lease is watched by its name.
+        (
+            "watch leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
+            true,
+        ),
+        ("watch leases.coordination.k8s.io -n nrr-system", false),
         // Events about nodes and rules are posted in `default`.
         ("create events.events.k8s.io -n default", true),
         ("create events.events.k8s.io -n kube-system", false),

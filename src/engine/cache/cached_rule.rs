@@ -11,6 +11,8 @@ use crate::rule::Rule;
 pub struct CachedRule {
     /// The rule, compiled.
     pub rule: Arc<Rule>,
+    /// Whether its spec has it suspended.
+    pub suspends: bool,
     /// The version of this state.
     pub version: Version,
     /// All finalizers on the object, ours or not.

@@ -50,7 +50,9 @@ impl Cache {
         let Some(object) = self.understood(identity, None, object.read()) else {
             return;
         };
-        let rule = Rule::compile(&object.metadata, object.spec, &self.classes);
+        let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);
+        let suspends = rule.suspended;
+        rule.suspended |= self.suspends_all;
         let known = self.rules.get(&rule.name);
         // What was there before this process is as old as the cluster.
         let since = if self.has_synced() {
@@ -65,6 +67,7 @@ impl Cache {
             self.shown_statuses.insert(rule.name.clone());
         }
         let cached = CachedRule {
+            suspends,
             version: object::resource_version(&object.metadata),
             rule: match known {
                 Some(known) if !changed => known.rule.clone(),
@@ -79,6 +82,28 @@ impl Cache {
             self.retire(known.rule);
         }
         self.rule_news.are_unsorted |= changed;
+    }
+
+    /// Suspends all rules, whatever they say, or lets them go on.
+    pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
+        self.suspends_all = suspends_all;
+        for cached in self.rules.values_mut() {
+            let rule = Rule {
+                suspended: suspends_all || cached.suspends,
+                ..Rule::clone(&cached.rule)
+            };
+            let rule = rule.seen(Some(&cached.rule), now);
+            if *cached.rule != rule {
+                cached.rule = Arc::new(rule);
+                self.rule_news.are_unsorted = true;
+            }
+        }
+        self.take_over_rules();
+    }
+
+    /// Whether all rules are suspended, whatever they say.
+    pub fn suspends_all(&self) -> bool {
+        self.suspends_all
     }
 
     pub(super) fn remove_rule(&mut self, name: &str) {

@@ -263,3 +263,35 @@ fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
         (vec![GATE], vec![GATE])
     );
 }
+
+#[test]
+fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
+    let rules = [
+        rule("r").waits_for("Net"),
+        rule("s")
+            .waits_for("Net")
+            .taint("readiness.k8s.io/s", "NoSchedule")
+            .suspended(),
+    ];
+    let mut bench = Bench::new(&rules, &[node("a")]);
+    bench.wait(3000);
+    assert_eq!(bench.taints("a"), [GATE]);
+    bench.told();
+    bench.asked();
+    bench.take(vec![Input::SuspendAll(true)]);
+    bench.change("a", |node| {
+        node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+    });
+    bench.sees(&node("b"));
+    bench.wait(10_000);
+    assert_eq!((bench.taints("a"), bench.taints("b")), (vec![GATE], vec![]));
+    assert_eq!(bench.asked(), ["status of r"], "it says so");
+    let told = bench.told();
+    let told: Vec<_> = told.iter().filter_map(|it| it.split(':').next()).collect();
+    assert_eq!(told, ["RulesSuspended r", "RulesSuspended s"]);
+    assert!(bench.survey().suspended);
+    bench.take(vec![Input::SuspendAll(false)]);
+    bench.wait(10_000);
+    assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![GATE]));
+    assert!(!bench.survey().suspended);
+}
