@@ -203,6 +203,7 @@ impl Engine {
         let orders = self.cache.take_orders();
         if !orders.is_empty() {
             self.rewatched = Some(self.out.now.monotonic);
+            self.looks.doubt(self.out.now.monotonic);
             self.out.order(orders);
         }
     }

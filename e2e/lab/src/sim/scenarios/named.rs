@@ -194,8 +194,7 @@ pub(super) const ALL: &[Base] = &[
             says(cluster, AGENT, "True")?;
             closed(cluster, GATE, &[])
         },
-    )
-    .instances(2),
+    ),
     Base::new(
         "named-regate",
         "a node that reboots waits for the pod of the DaemonSet again",
