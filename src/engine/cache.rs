@@ -6,7 +6,7 @@
 //! | `see` | takes in what the watches show: each object, and complete lists |
 //! | `relists` | what the lists under way have shown |
 //! | `nodes`, `components`, `rules`, `claims` | keep objects of their kinds |
-//! | `named` | which `DaemonSet`s are waited for by name, and what is watched for that |
+//! | `named`, `cohorts` | which `DaemonSet`s are waited for by name, and what is watched and known of each |
 //! | `cached_rule`, `karpenter` | how a rule and Karpenter's objects are kept |
 //! | `looked` | takes in what a last look has read |
 //! | `certain` | whether what is known is certain, and what begins anew where it was not |
@@ -16,6 +16,7 @@
 mod cached_rule;
 mod certain;
 mod claims;
+mod cohorts;
 mod components;
 mod dirty;
 mod karpenter;

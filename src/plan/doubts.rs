@@ -1,8 +1,7 @@
 //! Which kinds of evidence may not be so any more. What could hurt waits until a last look at the objects themselves has
 //! been had.
 
-use super::state::ClusterState;
-use crate::condition::{Cohort, Question, Source};
+use crate::condition::{Cohort, NamedDaemonSet, Question, Source};
 use crate::rule::CompiledSpec;
 
 /// A set of kinds of evidence.
@@ -88,17 +87,17 @@ impl Doubts {
         }
     }
 
-    /// What of it a rule with this spec goes by.
+    /// What of it a rule with this spec goes by, where these `DaemonSet`s are waited for by name.
     #[must_use]
-    pub fn about(self, spec: &CompiledSpec, cluster: ClusterState<'_>) -> Self {
+    pub fn about(self, spec: &CompiledSpec, named: &[NamedDaemonSet]) -> Self {
         let mut about = self.common();
         for requirement in &spec.conditions {
             match &requirement.source {
                 Source::Node | Source::Resource(_) | Source::Nobody => {}
                 Source::CsiDriver(_) => about.csi_nodes |= self.csi_nodes,
                 Source::DaemonSet(key) => {
-                    let cohort = cluster.named(key).map(|named| bit(named.cohort));
-                    about.cohorts |= self.cohorts & cohort.unwrap_or_default();
+                    let named = named.iter().find(|named| named.key == *key);
+                    about.cohorts |= self.cohorts & named.map_or(0, |named| bit(named.cohort));
                 }
                 Source::Class { class, question } => {
                     about.cohorts |= self.cohorts & bit(*class);

@@ -193,7 +193,9 @@ impl<'a> Draft<'a> {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
-        let mut look = self.doubts().about(ruling.contender.spec, self.cluster);
+        let mut look = self
+            .doubts()
+            .about(ruling.contender.spec, self.cluster.named);
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {
             ruling.decision = instead;

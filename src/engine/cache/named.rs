@@ -4,15 +4,11 @@
 //! which pods it selects, these. A cohort selects the same pods for as long as it lives; a `DaemonSet` that is created again
 //! with another selector gets another one, so that nothing that belongs to the former is taken for the latter's.
 
-use std::sync::Arc;
-
-use super::Cache;
 use crate::condition::{Cohort, NamedDaemonSet};
 use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
 use crate::object::ObjectKey;
-use crate::plan::Doubts;
 use crate::selector::Selector;
 
 /// How many are watched at most. Each costs two watches.
@@ -21,15 +17,15 @@ pub const MOST: usize = 64;
 /// The `DaemonSet`s that are waited for by name.
 #[derive(Debug)]
 pub struct Named {
-    all: Vec<NamedDaemonSet>,
+    pub(super) all: Vec<NamedDaemonSet>,
     /// Which pods each of them has, as far as that is known, in the same order.
-    selectors: Vec<Option<Selector>>,
+    pub(super) selectors: Vec<Option<Selector>>,
     /// The number of the next cohort.
     next: Cohort,
     /// The watches that have not shown everything yet.
-    awaited: Set<Watch>,
+    pub(super) awaited: Set<Watch>,
     /// What is to be watched from now on, and what no longer.
-    orders: Vec<Effect>,
+    pub(super) orders: Vec<Effect>,
 }
 
 impl Named {
@@ -54,17 +50,19 @@ impl Named {
         self.awaited.remove(&watch)
     }
 
-    fn position(&self, cohort: Cohort) -> Option<usize> {
+    /// Where one is among them.
+    pub(super) fn position(&self, cohort: Cohort) -> Option<usize> {
         self.all.iter().position(|named| named.cohort == cohort)
     }
 
-    fn watch(&mut self, watch: Watch, scope: Scope) {
+    /// Begins a watch.
+    pub(super) fn watch(&mut self, watch: Watch, scope: Scope) {
         self.awaited.insert(watch);
         self.orders.push(Effect::Watch(watch, scope));
     }
 
     /// Begins to watch one.
-    fn begin(&mut self, key: ObjectKey) {
+    pub(super) fn begin(&mut self, key: ObjectKey) {
         let cohort = self.next;
         self.next += 1;
         self.watch(Watch::DaemonSets(cohort), Scope::DaemonSet(key.clone()));
@@ -74,134 +72,5 @@ impl Named {
             cohort,
             is_seen: false,
         });
-    }
-}
-
-impl Cache {
-    /// What is to be watched from now on, and what no longer, since this was asked last.
-    pub fn take_orders(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.named.orders)
-    }
-
-    /// Which pods a look at these kinds reads besides those of the classes.
-    pub fn pods_to_look_at(&self, kinds: Doubts) -> Vec<(Cohort, Scope)> {
-        let named = self.named.all.iter().zip(&self.named.selectors);
-        let meant = named.filter(|(named, _)| kinds.has_cohort(named.cohort));
-        meant
-            .filter_map(|(NamedDaemonSet { key, cohort, .. }, selector)| {
-                let scope = Scope::Pods(key.namespace.clone(), selector.clone()?);
-                Some((*cohort, scope))
-            })
-            .collect()
-    }
-
-    /// Which `DaemonSet`s a look reads besides those of the classes.
-    pub fn daemon_sets_to_look_at(&self) -> Vec<(Cohort, ObjectKey)> {
-        let named = self.named.all.iter();
-        named
-            .map(|named| (named.cohort, named.key.clone()))
-            .collect()
-    }
-
-    /// Whether a watch is one that is not wanted any more.
-    pub(super) fn is_unwatched(&self, watch: Watch) -> bool {
-        let (Watch::Pods(cohort) | Watch::DaemonSets(cohort)) = watch else {
-            return false;
-        };
-        cohort >= self.classes.len() && self.named.position(cohort).is_none()
-    }
-
-    /// Watches what rules name from now on, and nothing else.
-    pub(super) fn follow_named(&mut self) {
-        let wanted = self.rule_set.daemon_sets().into_iter().take(MOST);
-        let wanted: Vec<ObjectKey> = wanted.cloned().collect();
-        let unwanted = self.named.all.iter();
-        let unwanted: Vec<Cohort> = unwanted
-            .filter(|named| !wanted.contains(&named.key))
-            .map(|named| named.cohort)
-            .collect();
-        for cohort in unwanted {
-            self.end_cohort(cohort);
-        }
-        for key in wanted {
-            if self.named.all.iter().all(|named| named.key != key) {
-                self.named.begin(key);
-            }
-        }
-    }
-
-    /// Takes in which pods a `DaemonSet` has that is waited for by name.
-    pub(super) fn select_pods(&mut self, cohort: Cohort, selector: Option<Selector>) {
-        let Some(position) = self.named.position(cohort) else {
-            return;
-        };
-        let key = self.named.all[position].key.clone();
-        match (&self.named.selectors[position], selector) {
-            (None, Some(selector)) => {
-                let scope = Scope::Pods(key.namespace, selector.clone());
-                self.named.watch(Watch::Pods(cohort), scope);
-                self.named.selectors[position] = Some(selector);
-            }
-            (known, selector) if *known == selector => {}
-            _ => {
-                self.end_cohort(cohort);
-                self.named.begin(key);
-            }
-        }
-    }
-
-    /// Finds out whether everything has been seen of what this watch is about, if that is waited for by name.
-    pub(super) fn settle_named(&mut self, watch: Watch) {
-        let (Watch::Pods(cohort) | Watch::DaemonSets(cohort)) = watch else {
-            return;
-        };
-        let Some(position) = self.named.position(cohort) else {
-            return;
-        };
-        let [pods, daemon_sets] = [Watch::Pods(cohort), Watch::DaemonSets(cohort)];
-        // One that is there and cannot be understood may be meant for any node.
-        let is_understood = self.unreadables.of_watch(daemon_sets).next().is_none()
-            || self
-                .daemon_sets
-                .get(cohort)
-                .is_some_and(|it| !it.is_empty());
-        let awaited = &self.named.awaited;
-        let is_seen = is_understood && !awaited.contains(&pods) && !awaited.contains(&daemon_sets);
-        let named = &mut self.named.all[position];
-        if std::mem::replace(&mut named.is_seen, is_seen) != is_seen {
-            self.rule_news.are_untold = true;
-            self.mark_all();
-        }
-    }
-
-    /// Forgets a `DaemonSet` that was waited for by name, and its pods.
-    fn end_cohort(&mut self, cohort: Cohort) {
-        let Some(position) = self.named.position(cohort) else {
-            return;
-        };
-        self.named.all.remove(position);
-        let pods_are_watched = self.named.selectors.remove(position).is_some();
-        for watch in [Watch::Pods(cohort), Watch::DaemonSets(cohort)] {
-            self.named.awaited.remove(&watch);
-            self.certainty.end(watch);
-            self.relists.end(watch);
-            let unreadable: Vec<ObjectKey> = self.unreadables.of_watch(watch).cloned().collect();
-            for key in unreadable {
-                let left_alone = self.unreadables.clear(watch, &key);
-                self.mark_each(left_alone.as_slice());
-            }
-            if pods_are_watched || watch == Watch::DaemonSets(cohort) {
-                self.named.orders.push(Effect::Unwatch(watch));
-            }
-        }
-        self.daemon_sets.remove(cohort);
-        let nodes = self.pod_nodes.remove(cohort).unwrap_or_default();
-        let nodes: Set<Arc<str>> = nodes.into_values().collect();
-        for name in &nodes {
-            if let Some(entry) = self.entries.get_mut(name) {
-                entry.pods.remove(cohort);
-            }
-            self.drop_if_empty(name);
-        }
     }
 }

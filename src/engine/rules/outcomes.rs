@@ -193,7 +193,7 @@ impl Rules {
 /// Whether anything is in doubt that a rule goes by, or has still to be seen.
 fn is_in_doubt(rule: &Rule, cluster: ClusterState<'_>) -> bool {
     rule.active().is_some_and(|spec| {
-        cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster).is_empty()
+        cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster.named).is_empty()
     })
 }
 
