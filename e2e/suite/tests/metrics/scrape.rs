@@ -127,6 +127,7 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ),
     ("nodegate_write_limit", "gauge", &[]),
     ("nodegate_leader", "gauge", &[]),
+    ("nodegate_suspended", "gauge", &[]),
     ("process_cpu_seconds_total", "counter", &[]),
     ("process_max_fds", "gauge", &[]),
     ("process_open_fds", "gauge", &[]),
@@ -262,6 +263,7 @@ const VALUES: &[(&str, f64)] = &[
     (r#"nodegate_unreadable_objects{kind="Node"}"#, 0.0),
     (r#"nodegate_last_looks_total{result="failed"}"#, 0.0),
     ("nodegate_leader", 1.0),
+    ("nodegate_suspended", 0.0),
 ];
 
 #[tokio::test]
