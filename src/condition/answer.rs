@@ -74,14 +74,22 @@ impl<'a> Facts<'_, 'a> {
 
     /// The three questions in Gardener's order; the first one that is not `True` is the answer.
     fn components_ready(&self, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
-        [
+        let mut is_any = !facts.pods.is_empty();
+        for question in [
             Question::DaemonSetsScheduled,
             Question::PodsReady,
             Question::CsiDriversRegistered,
-        ]
-        .into_iter()
-        .map(|question| self.answer(facts, question))
-        .find(|condition| condition.status != ConditionStatus::True)
-        .unwrap_or_else(|| Condition::met(Detail::ComponentsReady))
+        ] {
+            let condition = self.answer(facts, question);
+            if condition.status != ConditionStatus::True {
+                return condition;
+            }
+            is_any |= condition.detail == Detail::DaemonSetsScheduled;
+        }
+        Condition::met(if is_any {
+            Detail::ComponentsReady
+        } else {
+            Detail::NoComponent
+        })
     }
 }

@@ -40,9 +40,11 @@ pub(super) fn pods_of<'a>(
 
 /// Has every `DaemonSet` that the node waits for a live pod there?
 pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
-    let missing =
-        expected(node, facts).filter(|daemon_set| pods_of(daemon_set, facts.pods).next().is_none());
+    let mut expected = expected(node, facts).peekable();
+    let is_any = expected.peek().is_some();
+    let missing = expected.filter(|daemon_set| pods_of(daemon_set, facts.pods).next().is_none());
     match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
+        None if !is_any => Condition::met(Detail::NoDaemonSetMeant),
         None => Condition::met(Detail::DaemonSetsScheduled),
         Some(daemon_sets) => Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets }),
     }

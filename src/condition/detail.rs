@@ -50,6 +50,8 @@ pub enum Detail<'a> {
     },
     /// Every critical `DaemonSet` meant for the node has a pod there.
     DaemonSetsScheduled,
+    /// No critical `DaemonSet` is meant for the node.
+    NoDaemonSetMeant,
     /// Critical `DaemonSet`s have no pod on the node.
     DaemonSetPodMissing {
         /// Those `DaemonSet`s, by name.
@@ -91,6 +93,8 @@ pub enum Detail<'a> {
     },
     /// All critical components are ready.
     ComponentsReady,
+    /// There is no critical component on the node, and none is meant for it.
+    NoComponent,
     /// The node has some of the resource to allocate.
     ResourceAllocatable {
         /// The resource's name.
@@ -161,7 +165,7 @@ impl<'a> Detail<'a> {
             Self::DaemonSetNotMeant { .. } => DAEMON_SET_NOT_MEANT,
             Self::DaemonSetShutOut { .. } => DAEMON_SET_SHUT_OUT,
             Self::DaemonSetReady { .. } => DAEMON_SET_READY,
-            Self::DaemonSetsScheduled => DAEMON_SETS_SCHEDULED,
+            Self::DaemonSetsScheduled | Self::NoDaemonSetMeant => DAEMON_SETS_SCHEDULED,
             Self::DaemonSetPodMissing { .. } => DAEMON_SET_POD_MISSING,
             Self::PodsReady => PODS_READY,
             Self::PodNotReady { .. } => POD_NOT_READY,
@@ -171,7 +175,7 @@ impl<'a> Detail<'a> {
             Self::CsiDriverMissing { .. } => CSI_DRIVER_NOT_REGISTERED,
             Self::CsiDriverOlderThanBoot { .. } => CSI_DRIVER_OLDER_THAN_BOOT,
             Self::CsiDriverWithoutCount { .. } => CSI_DRIVER_WITHOUT_COUNT,
-            Self::ComponentsReady => COMPONENTS_READY,
+            Self::ComponentsReady | Self::NoComponent => COMPONENTS_READY,
             Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
             Self::ResourceNotAllocatable { .. } => RESOURCE_NOT_ALLOCATABLE,
         }
@@ -228,6 +232,8 @@ impl fmt::Display for Detail<'_> {
             Self::DaemonSetReady { daemon_set } => {
                 write!(f, "DaemonSet {daemon_set} has a Ready pod on this node")
             }
+            Self::NoDaemonSetMeant => f.write_str("no critical DaemonSet is meant for this node"),
+            Self::NoComponent => f.write_str("no critical component is meant for this node"),
             Self::DaemonSetsScheduled => {
                 f.write_str("every critical DaemonSet meant for this node has a pod on it")
             }

@@ -14,7 +14,7 @@ fn a_node_without_critical_components_lacks_nothing() {
         (
             SCHEDULED,
             "DaemonSetsScheduled",
-            "every critical DaemonSet meant for this node has a pod on it",
+            "no critical DaemonSet is meant for this node",
         ),
         (
             READY,
@@ -29,7 +29,7 @@ fn a_node_without_critical_components_lacks_nothing() {
         (
             COMPONENTS,
             "CriticalComponentsReady",
-            "every critical component is ready on this node",
+            "no critical component is meant for this node",
         ),
     ] {
         let answer = ConditionAnswer {

@@ -9,7 +9,7 @@ use tracing::{debug, info, warn};
 use super::book::Rules;
 use super::work::RuleWork;
 use crate::api::NodeReadinessRuleStatus;
-use crate::condition::Source;
+use crate::condition::{CriticalComponentClass, Source};
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
@@ -203,6 +203,19 @@ fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
         .collect()
 }
 
+/// The classes that the rule waits for and no `DaemonSet` is of, by name.
+fn empty_classes<'a>(rule: &Rule, cluster: ClusterState<'a>) -> Vec<&'a str> {
+    let is_empty = |index: usize, class: &CriticalComponentClass| {
+        let waits = rule.spec.iter().any(|spec| spec.waits_for_class(index));
+        waits && !cluster.daemon_sets(index).values().any(|it| class.has(it))
+    };
+    let classes = cluster.classes.iter().enumerate();
+    classes
+        .filter(|(index, class)| is_empty(*index, class))
+        .map(|(_, class)| class.name.as_str())
+        .collect()
+}
+
 impl RuleWork {
     /// The status as it should be now.
     fn status(
@@ -220,6 +233,7 @@ impl RuleWork {
             rule,
             passed_over: &self.passed_over,
             unmade: &unmade(rule, cache.cluster()),
+            empty_classes: &empty_classes(rule, cache.cluster()),
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: prospects(cache, &self.tally, rule, out.now.wall),

@@ -36,6 +36,8 @@ pub struct Basis<'a> {
     pub passed_over: &'a [PassedOver],
     /// The conditions of the rule that nothing makes, though their prefix is ours, with why.
     pub unmade: &'a [(Arc<str>, Unmade)],
+    /// The classes that the rule waits for and no `DaemonSet` is of, by name.
+    pub empty_classes: &'a [&'a str],
     /// What the rule would do about nodes that are not ready in time, if it is a dry run.
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node at all.

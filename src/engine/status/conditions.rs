@@ -91,6 +91,20 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
             message,
         ));
     }
+    if !basis.empty_classes.is_empty() {
+        let classes = enumerated(basis.empty_classes.iter().map(|it| (*it).to_owned()));
+        let message = format!(
+            "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which \
+             no labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
+             daemonset.nodegate.dev/<namespace>.<name>)"
+        );
+        conditions.push(condition(
+            "NothingToWaitFor",
+            true,
+            "NoDaemonSetInClass",
+            message,
+        ));
+    }
     for (why, kind, reason) in PASSED_OVER {
         if let Some(message) = passed_over_message(spec, basis.passed_over, why) {
             conditions.push(condition(kind, true, reason, message));

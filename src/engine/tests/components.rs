@@ -135,3 +135,22 @@ fn a_rule_that_waits_for_no_components_does_not_care_for_them() {
     );
     assert_eq!(bench.counted, []);
 }
+
+#[test]
+fn a_rule_whose_class_has_no_daemon_set_says_that_it_opens_every_node() {
+    let mut bench = Bench::new(&[components()], &[node("a")]);
+    bench.wait(5000);
+    let says = |bench: &Bench| {
+        let conditions = bench.status("r")["conditions"].as_array().unwrap();
+        let found = conditions
+            .iter()
+            .find(|it| it["type"] == "NothingToWaitFor");
+        found.map(|it| it["message"].as_str().unwrap().to_owned())
+    };
+    let message = says(&bench).unwrap();
+    assert!(message.contains("opens every node"), "{message}");
+    let agent = daemon_set("kube-system/agent").critical();
+    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.wait(5000);
+    assert_eq!(says(&bench), None);
+}
