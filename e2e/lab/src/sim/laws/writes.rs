@@ -9,9 +9,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::books::{Shared, is_ours};
+use super::books::Shared;
 use super::rule::TaintId;
 use super::{NodeWrite, longest_age, ours, seconds};
+use crate::sim::Who;
 use crate::sim::cluster::{Change, Write};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
@@ -30,8 +31,8 @@ pub struct Writes {
     all: BTreeMap<(Process, Key), Times>,
     /// When each process last wrote each object.
     last: BTreeMap<(Process, Key), Time>,
-    /// What others have changed that bears on a node or a rule, and on which node; `None` for all.
-    others: VecDeque<(Time, Option<String>)>,
+    /// What has been changed that bears on a node or a rule, by whom, and on which node; `None` for all.
+    others: VecDeque<(Time, Who, Option<String>)>,
 }
 
 /// An instance, and since when its process runs: another process knows nothing of what was done before it.
@@ -55,7 +56,7 @@ impl Writes {
     }
 
     fn note_change(&mut self, change: &Change) {
-        if is_ours(change.who) || matches!(change.key.kind, Kind::Lease | Kind::Event) {
+        if matches!(change.key.kind, Kind::Lease | Kind::Event) {
             return;
         }
         let node = match change.key.kind {
@@ -67,7 +68,7 @@ impl Writes {
             }
             _ => None,
         };
-        self.others.push_back((change.at, node));
+        self.others.push_back((change.at, change.who, node));
     }
 
     fn note_taints(&mut self, moment: &Moment<'_>, write: &NodeWrite<'_>) -> Result<(), String> {
@@ -131,11 +132,14 @@ impl Writes {
         let all = count(self.all.entry(who).or_default(), at, SHORT);
         if all > 15 {
             let others = self.others.iter().rev();
-            let recent = others.take_while(|(when, _)| *when + SHORT + age >= at);
+            let recent = others.take_while(|(when, ..)| *when + SHORT + age >= at);
             let bears = |node: &Option<String>| {
                 node.is_none() || key.kind != Kind::Node || node.as_ref() == Some(&key.name)
             };
-            let others = recent.filter(|(_, node)| bears(node)).count();
+            // Who believes that he leads as well undoes what is done.
+            let is_others = |who: Who| who != Who::Nodegate(instance);
+            let others = recent.filter(|(_, who, node)| is_others(*who) && bears(node));
+            let others = others.count();
             if all > 15 + 2 * others {
                 return tell(&format!("{all} writes in the 10 s"));
             }
