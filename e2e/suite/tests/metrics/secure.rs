@@ -104,9 +104,9 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
     let why = "the API server did not answer within 5 s";
     assert!(controller.log().contains(why), "{}", controller.log());
 
-    // ...nor while it is away.
+    // ...nor while it is away. Of the first token it may have said by now what it thinks.
     cluster.stop_api_server();
-    let answer = Fetch::with_token("unheard-of").get(&endpoint.url).await?;
+    let answer = Fetch::with_token("unknown").get(&endpoint.url).await?;
     assert_eq!(answer.status, 503, "{}", answer.text);
     assert!(
         answer.text.contains("could not be asked"),
