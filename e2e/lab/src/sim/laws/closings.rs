@@ -17,6 +17,9 @@ use crate::sim::time::{Time, s};
 /// it, which is as old as evidence may be.
 const PROMPTLY: Duration = s(5);
 
+/// How late it may be seen that a node has come.
+const LATE: Duration = s(5);
+
 /// The law.
 pub struct Closings {
     books: Shared,
@@ -73,11 +76,15 @@ fn judge(
             truth.unwrap_or_default(),
         ))
     };
+    let rules = books.rules(revision - 1);
+    let governing = governing(&rules, taint, write.before);
     if !books.was_ever(moment, node, (from, at), revision, wants) {
+        if governing.is_some_and(|rule| names_a_daemon_set(rule)) && has_just_come(moment, write) {
+            return Ok(());
+        }
         return tell(format!("no rule wanted that since {}", seconds(from)));
     }
-    let rules = books.rules(revision - 1);
-    let Some(rule) = governing(&rules, taint, write.before) else {
+    let Some(rule) = governing else {
         return Ok(());
     };
     let grace = rule.grace();
@@ -102,6 +109,25 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
         rule.adds() && !is_completed && facts.met(rule) != Answer::Yes
     };
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
+}
+
+/// Whether a rule names a `DaemonSet`. Until that has been seen, nodes that have only just come are closed, whatever is true.
+fn names_a_daemon_set(rule: &Rule) -> bool {
+    let mut conditions = rule.spec.conditions.iter();
+    conditions.any(|it| it.type_.starts_with("daemonset.nodegate.dev/"))
+}
+
+/// Whether the node may have come only just now by the sight of whoever wrote it, which may be late.
+fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
+    let states = moment
+        .cluster
+        .history(&Key::cluster(Kind::Node, write.node()));
+    let uid = &write.after["metadata"]["uid"];
+    let is_of_it = |object: &serde_json::Value| object["metadata"]["uid"] == *uid;
+    let first = states
+        .iter()
+        .find(|state| state.object.as_ref().is_some_and(|it| is_of_it(it)));
+    first.is_some_and(|first| write.change.at <= first.at + PROMPTLY + LATE)
 }
 
 /// For how long in one piece nobody wanted the taint on the node, of this time.
