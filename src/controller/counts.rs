@@ -104,6 +104,17 @@ impl Counter {
                 let labels = [&**rule, operation(*kind)];
                 metrics.api_conflicts.with_label_values(&labels).inc();
             }
+            Count::StartedUp { rule, stages } => {
+                for stage in stages {
+                    let labels = [&**rule, &*stage.condition];
+                    let took = metrics.startup_stage.with_label_values(&labels);
+                    took.observe(stage.took.as_secs_f64());
+                }
+                if let Some(last) = stages.iter().max_by_key(|stage| stage.took) {
+                    let labels = [&**rule, &*last.condition];
+                    metrics.startup_last.with_label_values(&labels).inc();
+                }
+            }
             Count::BootstrapCompleted { rule, since, hold } => {
                 metrics.bootstrap_completed.with_label_values(&[rule]).inc();
                 if let Some(since) = since {
@@ -183,10 +194,11 @@ impl Counter {
             let _ = self.metrics.failures.remove_label_values(&[rule, reason]);
         }
         for condition in conditions {
-            let _ = self
-                .metrics
-                .condition_failures
-                .remove_label_values(&[rule, condition.as_ref()]);
+            let labels = [rule, condition.as_ref()];
+            let _ = self.metrics.startup_stage.remove_label_values(&labels);
+            for counters in [&self.metrics.condition_failures, &self.metrics.startup_last] {
+                let _ = counters.remove_label_values(&labels);
+            }
         }
         for action in RepairAction::WORDS {
             let _ = self.metrics.repairs.remove_label_values(&[rule, action]);

@@ -43,6 +43,11 @@ pub struct Metrics {
     /// Seconds for which the taint kept pods off a node whose bootstrap is completed, by rule and who put it on
     /// (`controller`, `adopted`).
     pub bootstrap_hold: HistogramVec,
+    /// Seconds from when node and rule were both there until a condition was first met, of nodes that were opened for the
+    /// first time.
+    pub startup_stage: HistogramVec,
+    /// Nodes that were opened for the first time, by the condition that was met last.
+    pub startup_last: IntCounterVec,
     /// Taint changes that were refused because the node had changed, by rule and operation (`add`, `remove`).
     pub api_conflicts: IntCounterVec,
     /// Taints put on and lifted, by rule and operation (`add`, `remove`).
@@ -203,6 +208,18 @@ impl Metrics {
                  controller or adopted.",
                 &["rule", "taint_origin"],
                 BOOTSTRAP_BUCKETS,
+            ),
+            startup_stage: to.histograms(
+                "nodegate_startup_stage_seconds",
+                "Time from when node and rule were both there until a condition was first met, of nodes that were opened for \
+                 the first time.",
+                &["rule", "condition"],
+                BOOTSTRAP_BUCKETS,
+            ),
+            startup_last: to.counters(
+                "nodegate_startup_last_total",
+                "Nodes that were opened for the first time, by the condition that was met last.",
+                &["rule", "condition"],
             ),
             api_conflicts: to.counters(
                 "node_readiness_api_conflicts_total",

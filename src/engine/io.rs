@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch as JsonPatch;
 use kube::Resource;
 use kube::api::ObjectMeta;
@@ -338,6 +338,15 @@ pub struct Hold {
     pub is_adopted: bool,
 }
 
+/// A condition that a node met while it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// The condition's type.
+    pub condition: Arc<str>,
+    /// How long after node and rule were both there.
+    pub took: SignedDuration,
+}
+
 /// Something that has happened once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
@@ -367,6 +376,13 @@ pub enum Count {
     },
     /// A taint has been put on or lifted.
     Changed(Box<TaintChange>),
+    /// A node has been opened for the first time.
+    StartedUp {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// The rule's conditions, save those of which nobody knows when they were met.
+        stages: Vec<Stage>,
+    },
     /// A taint could not be put on or lifted, for this reason.
     Failed {
         /// The rule's name.
@@ -434,6 +450,7 @@ impl Count {
             | Self::TurnedUnmet { rule, .. }
             | Self::Failed { rule, .. }
             | Self::Conflicted { rule, .. }
+            | Self::StartedUp { rule, .. }
             | Self::Undone { rule }
             | Self::BootstrapCompleted { rule, .. }
             | Self::Repaired { rule, .. }

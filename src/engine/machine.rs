@@ -385,6 +385,8 @@ impl Engine {
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.announced
             .announce(state.node, &plan, is_news, &mut self.out);
+        work.startups
+            .observe(state.node, &plan, state.joined, now.wall);
         if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
             work.memories = remembered.into();
         }

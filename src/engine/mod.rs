@@ -47,6 +47,7 @@ mod outbox;
 mod patch;
 mod repairs;
 mod rules;
+mod startups;
 mod status;
 mod survey;
 #[cfg(test)]

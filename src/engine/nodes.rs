@@ -10,6 +10,7 @@ use super::looks::LookWork;
 use super::map::Map;
 use super::node_writes::WriteWork;
 use super::repairs::RepairTold;
+use super::startups::Startups;
 use crate::object::Node;
 use crate::plan::Memory;
 
@@ -35,6 +36,8 @@ pub struct NodeWork {
     pub repair: RepairTold,
     /// Its published conditions.
     pub conditions: ConditionWork,
+    /// How its start goes.
+    pub startups: Startups,
     /// The last looks at it.
     pub look: LookWork,
 }
@@ -66,5 +69,6 @@ impl NodeWork {
             ..memory
         });
         self.memories = anew.collect();
+        self.startups.clear();
     }
 }

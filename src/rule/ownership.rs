@@ -148,9 +148,12 @@ impl<'a> BootstrapRecord<'a> {
         let Some(value) = on_record.next() else {
             return Self::No;
         };
+        let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
+        if !knows_boot && !spec.regate_after_maintenance {
+            return Self::Done;
+        }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
         let is_in_maintenance = node.is_in_maintenance();
-        let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
         if knows_boot && *value.boot_id != *node.boot_id && !value.boot_id.is_empty() {
             Self::Outdated {
                 boot_id: value.boot_id,

@@ -88,6 +88,10 @@ impl Engine {
                 for change in &write.changes {
                     if change.kind == ChangeKind::Added {
                         self.rules.closed(&change.rule_uid, name);
+                    } else if let Some(count) = work.startups.opened(&change.rule_uid)
+                        && !change.gave_up
+                    {
+                        self.out.count(count);
                     }
                 }
                 self.count(name, &metadata.uid, &write);

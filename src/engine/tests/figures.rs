@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::io::{Count, Hold};
+use crate::engine::io::{Count, Hold, Stage};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -80,4 +80,62 @@ fn a_node_is_blocked_by_each_condition_that_is_not_met_and_by_none_where_one_wou
         bench.sees_rule(&rule.dry_run());
         assert_eq!(bench.survey().rules.remove(0).blocked, [], "a dry run");
     }
+}
+
+#[test]
+fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time() {
+    let report = |bench: &mut Bench, conditions: &[(&str, &str)]| {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status)| json!({ "type": kind, "status": status }))
+            .collect();
+        bench.change("n", |node| node["status"]["conditions"] = json!(conditions));
+    };
+    let stages = |bench: &mut Bench| -> Vec<Vec<(String, i64)>> {
+        let counted = std::mem::take(&mut bench.counted).into_iter();
+        let stages = counted.filter_map(|count| match count {
+            Count::StartedUp { stages, .. } => Some(stages),
+            _ => None,
+        });
+        let told = |stage: &Stage| (stage.condition.to_string(), stage.took.as_secs());
+        stages
+            .map(|stages| stages.iter().map(told).collect())
+            .collect()
+    };
+    for (mode, rule) in [
+        ("bootstrap-only", gate().waits_for("Disk").bootstrap_only()),
+        ("continuous", gate().waits_for("Disk")),
+    ] {
+        let mut bench = Bench::new(&[rule], &[]);
+        bench.sees(&node("n").created(at(100)));
+        bench.wait(20_000);
+        report(&mut bench, &[("Net", "True")]);
+        bench.wait(30_000);
+        report(&mut bench, &[("Net", "False")]);
+        bench.wait(10_000);
+        report(&mut bench, &[("Net", "True"), ("Disk", "True")]);
+        bench.wait(1000);
+        let expected = vec![vec![("Net".to_owned(), 20), ("Disk".to_owned(), 60)]];
+        assert_eq!(
+            stages(&mut bench),
+            expected,
+            "{mode}: when each was met first"
+        );
+        report(&mut bench, &[("Net", "False")]);
+        bench.wait(5000);
+        report(&mut bench, &[("Net", "True"), ("Disk", "True")]);
+        bench.wait(5000);
+        assert_eq!(stages(&mut bench), Vec::<Vec<_>>::new(), "{mode}: once");
+    }
+    // Of a node that was held before this process came, nobody knows when what is met was met.
+    let held = node("n")
+        .created(at(0))
+        .dated_taint(GATE, "NoSchedule")
+        .owned_by("r", GATE, "NoSchedule")
+        .condition("Net", "True");
+    let mut bench = Bench::new(&[gate().waits_for("Disk").bootstrap_only()], &[held]);
+    bench.wait(5000);
+    report(&mut bench, &[("Net", "True"), ("Disk", "True")]);
+    bench.wait(1000);
+    assert_eq!(stages(&mut bench), [[("Disk".to_owned(), 105)]]);
 }

@@ -318,11 +318,14 @@ impl Bench {
         std::mem::take(&mut self.asked)
     }
 
-    /// What has been counted since this was asked last, but for evaluations and what was saved.
+    /// What has been counted since this was asked last, but for evaluations, how nodes start, and what was saved.
     fn counted(&mut self) -> Vec<String> {
         let counted = std::mem::take(&mut self.counted);
         let of_note = counted.into_iter().filter_map(|count| match count {
-            Count::Evaluated { .. } | Count::StatusSpared | Count::StatusCoalesced => None,
+            Count::Evaluated { .. }
+            | Count::StartedUp { .. }
+            | Count::StatusSpared
+            | Count::StatusCoalesced => None,
             Count::Changed(change) => Some(format!("{:?} {}", change.kind, change.rule_name)),
             Count::BootstrapCompleted { rule, since, .. } => {
                 let since = since.map(|since| since.duration_since(at(0)).as_secs());

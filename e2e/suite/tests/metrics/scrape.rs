@@ -79,6 +79,16 @@ const METRICS: &[(&str, &str, &[&str])] = &[
         &["rule", "taint_origin"],
     ),
     (
+        "nodegate_startup_stage_seconds",
+        "histogram",
+        &["rule", "condition"],
+    ),
+    (
+        "nodegate_startup_last_total",
+        "counter",
+        &["rule", "condition"],
+    ),
+    (
         "node_readiness_api_conflicts_total",
         "counter",
         &["rule", "operation"],
@@ -194,6 +204,14 @@ const VALUES: &[(&str, f64)] = &[
     ),
     (
         r#"node_readiness_bootstrap_hold_duration_seconds_count{rule="boot",taint_origin="adopted"}"#,
+        1.0,
+    ),
+    (
+        r#"nodegate_startup_stage_seconds_count{condition="example.com/Ready",rule="boot"}"#,
+        1.0,
+    ),
+    (
+        r#"nodegate_startup_last_total{condition="example.com/Ready",rule="boot"}"#,
         1.0,
     ),
     (

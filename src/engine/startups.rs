@@ -1,0 +1,151 @@
+//! What took how long until a node was opened for the first time: when each condition of a rule that held it was met.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::io::{Count, Stage};
+use crate::api::EnforcementMode;
+use crate::object::Node;
+use crate::plan::{Finding, NodePlan, Outcome, Standing, is_new};
+use crate::repair::has_been_open;
+
+/// The rules that hold a node which has never been open.
+#[derive(Debug, Default)]
+pub struct Startups(Vec<Startup>);
+
+/// A rule that holds a node which has never been open.
+#[derive(Debug)]
+struct Startup {
+    rule_uid: Arc<str>,
+    rule: Arc<str>,
+    /// When the node was created, or the rule, if that was later.
+    since: Timestamp,
+    stages: Vec<(Arc<str>, Met)>,
+}
+
+/// When a condition was met first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Met {
+    NotYet,
+    At(Timestamp),
+    /// Before this process saw the node, and nothing tells when.
+    Earlier,
+}
+
+impl Startups {
+    /// Takes in what the rules make of the node. `joined` is when the node came, where this process saw it come.
+    pub fn observe(
+        &mut self,
+        node: &Node,
+        plan: &NodePlan<'_>,
+        joined: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let decided = |outcome: &Outcome<'_>| match outcome.standing {
+            Standing::Governs(decision) => Some(decision),
+            _ => None,
+        };
+        let is_closed = |outcome: &Outcome<'_>| {
+            decided(outcome).is_some_and(|decision| decision.holds() || decision.lifts())
+        };
+        let stays = |startup: &Startup| {
+            let mut outcomes = plan.outcomes.iter();
+            outcomes.any(|outcome| outcome.rule.uid == startup.rule_uid && is_closed(outcome))
+        };
+        self.0.retain(stays);
+        for outcome in &plan.outcomes {
+            let known = self.0.iter();
+            let mut known = known
+                .enumerate()
+                .filter(|(_, it)| it.rule_uid == outcome.rule.uid);
+            let index = known.next().map(|(index, _)| index);
+            match index {
+                Some(index) => self.0[index].observe(outcome, now),
+                None if is_closed(outcome) => {
+                    self.0.extend(Startup::new(node, outcome, joined, now));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The rule has opened the node: what took how long, where that is known.
+    pub fn opened(&mut self, rule_uid: &str) -> Option<Count> {
+        let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
+        let Startup {
+            rule,
+            since,
+            stages,
+            ..
+        } = self.0.swap_remove(index);
+        let stages: Vec<Stage> = stages
+            .into_iter()
+            .filter_map(|(condition, met)| match met {
+                Met::At(at) => Some(Stage {
+                    condition,
+                    took: at.duration_since(since).max(SignedDuration::ZERO),
+                }),
+                Met::NotYet | Met::Earlier => None,
+            })
+            .collect();
+        Some(Count::StartedUp { rule, stages })
+    }
+
+    /// Forgets all: the clock by which it was measured was set.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Startup {
+    /// A rule that has begun to hold this node; `None` where the node has been open before.
+    fn new(
+        node: &Node,
+        outcome: &Outcome<'_>,
+        joined: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let rule = outcome.rule;
+        let spec = rule.active()?;
+        let is_first = match spec.mode {
+            EnforcementMode::BootstrapOnly => !has_been_open(node, rule),
+            EnforcementMode::Continuous => outcome.joining,
+        };
+        let since = node
+            .created
+            .max(rule.created)
+            .filter(|since| is_first && *since <= now)?;
+        let is_new = is_new(joined, now);
+        let met = |finding: &Finding<'_>| {
+            let transition = finding.condition.as_ref().and_then(|it| it.transition);
+            match transition.filter(|at| (since..=now).contains(at)) {
+                _ if !finding.is_met() => Met::NotYet,
+                Some(at) => Met::At(at),
+                None if is_new => Met::At(now),
+                None => Met::Earlier,
+            }
+        };
+        let findings = outcome.evaluation.results.iter();
+        Some(Self {
+            rule_uid: rule.uid.clone(),
+            rule: rule.name.clone(),
+            since,
+            stages: findings
+                .map(|finding| (finding.requirement.kind.clone(), met(finding)))
+                .collect(),
+        })
+    }
+
+    fn observe(&mut self, outcome: &Outcome<'_>, now: Timestamp) {
+        for ((_, met), finding) in self
+            .stages
+            .iter_mut()
+            .zip(outcome.evaluation.results.iter())
+        {
+            if *met == Met::NotYet && finding.is_met() {
+                *met = Met::At(now);
+            }
+        }
+    }
+}
