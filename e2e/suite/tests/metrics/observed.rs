@@ -111,6 +111,11 @@ async fn the_dashboard_shows_something_everywhere(prometheus: &Prometheus) -> Re
     let expressions = dashboard_expressions()?;
     assert!(expressions.len() > 30, "{}", expressions.len());
     for (panel, expression) in expressions {
+        // Another exporter's, kube-state-metrics': it need only be a query.
+        if expression.contains("kube_node_spec_taint") {
+            prometheus.query(&expression).await?;
+            continue;
+        }
         let what = format!("panel {panel:?} shows something: {expression}");
         // A rate needs two scrapes.
         eventually(&what, SOON, async || {

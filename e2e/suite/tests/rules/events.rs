@@ -83,7 +83,16 @@ async fn a_taint_that_the_node_registered_with_is_adopted_once_and_lifted() -> R
 
     set_node_condition(&client, "adopted", READY, "True").await?;
     eventually_open(&client, "adopted", "adopted").await?;
-    let expected = ["Adopted", "Removed"].map(|what| says(what, "adopted"));
+    let completed = [
+        "BootstrapCompleted",
+        "CompleteBootstrap",
+        "Bootstrap of this node completed under rule 'adopted'",
+    ];
+    let expected = [
+        says("Adopted", "adopted"),
+        says("Removed", "adopted"),
+        completed.map(str::to_owned),
+    ];
     eventually_said(&client, "adopted", &expected).await
 }
 
