@@ -1,5 +1,5 @@
-//! The watches: one for each kind of object, and more as the engine wants them, filtered by the server, resumed where it broke off, and feeding one
-//! channel, with word of when the view that they give is up to date and when it is not.
+//! The watches: one for each kind of object, and more as the engine wants them, filtered by the server, resumed where they broke
+//! off, and feeding one channel, with word of when the view that they give is up to date and when it is not.
 //!
 //! | file | what it does |
 //! |---|---|

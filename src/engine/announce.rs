@@ -10,7 +10,6 @@ use super::outbox::Outbox;
 use super::turns::Undone;
 use crate::api::ConditionStatus;
 use crate::object::Node;
-
 use crate::plan::{
     ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, Waiting,
 };
@@ -53,8 +52,8 @@ struct Wait {
 
 impl Announced {
     /// Tells what follows from an evaluation rather than from a write: a taint that the API server has put on for a rule, one
-    /// that a rule manages from now on that did not add it, and critical components that are missing; each once. `is_news` says whether no earlier process can have told
-    /// of a rule's adoption.
+    /// that a rule manages from now on that did not add it, why a node is held, and critical components that are missing; each
+    /// once. `is_news` says whether no earlier process can have told of a rule's adoption.
     pub fn announce(
         &mut self,
         node: &Node,
@@ -113,10 +112,8 @@ impl Announced {
             .retain(|it| holding().any(|outcome| outcome.rule.uid == it.rule_uid));
         let now = out.now.monotonic;
         for outcome in holding() {
-            let known = self.holds.iter();
-            let index = known
-                .enumerate()
-                .find_map(|(index, it)| (it.rule_uid == outcome.rule.uid).then_some(index));
+            let mut known = self.holds.iter();
+            let index = known.position(|it| it.rule_uid == outcome.rule.uid);
             let index = index.unwrap_or_else(|| {
                 self.holds.push(HoldTold {
                     rule_uid: outcome.rule.uid.clone(),

@@ -42,26 +42,16 @@ impl Startups {
         joined: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let decided = |outcome: &Outcome<'_>| match outcome.standing {
-            Standing::Governs(decision) => Some(decision),
-            _ => None,
-        };
-        let is_closed = |outcome: &Outcome<'_>| {
-            decided(outcome).is_some_and(|decision| decision.holds() || decision.lifts())
-        };
+        let is_closed = |outcome: &Outcome<'_>| matches!(outcome.standing, Standing::Governs(it) if it.holds() || it.lifts());
         let stays = |startup: &Startup| {
             let mut outcomes = plan.outcomes.iter();
             outcomes.any(|outcome| outcome.rule.uid == startup.rule_uid && is_closed(outcome))
         };
         self.0.retain(stays);
         for outcome in &plan.outcomes {
-            let known = self.0.iter();
-            let mut known = known
-                .enumerate()
-                .filter(|(_, it)| it.rule_uid == outcome.rule.uid);
-            let index = known.next().map(|(index, _)| index);
-            match index {
-                Some(index) => self.0[index].observe(outcome, now),
+            let mut known = self.0.iter_mut();
+            match known.find(|it| it.rule_uid == outcome.rule.uid) {
+                Some(startup) => startup.observe(outcome, now),
                 None if is_closed(outcome) => {
                     self.0.extend(Startup::new(node, outcome, joined, now));
                 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! gates     waits for a node to be closed, and to be open again
+//! kubelet   requests as a kubelet makes them
 //! network   the rule that most tests have, the nodes that it is about, and what becomes of them
 //! turns     how many clusters a test binary has at a time
 //! ```
@@ -10,6 +11,7 @@
 use std::time::Duration;
 
 pub mod gates;
+pub mod kubelet;
 pub mod network;
 mod turns;
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, ResourceExt};
 use nodegate_suite::SOON;
+use nodegate_suite::kubelet::kubelet;
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::rule;
 use nodegate_testbed::install::repository;
@@ -234,22 +234,6 @@ async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
     assert_eq!(closed, ["kubelet", "kubelet-last"]);
     assert_eq!(owners(&node).len(), 2);
     Ok(())
-}
-
-/// A client of the kubelet of this node.
-async fn kubelet(cluster: &Cluster, node: &str) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
-    let options = KubeConfigOptions::default();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    let user = format!("system:node:{node}");
-    for (header, value) in [
-        ("impersonate-user", user.as_str()),
-        ("impersonate-group", "system:nodes"),
-        ("impersonate-group", "system:authenticated"),
-    ] {
-        config.headers.push((header.parse()?, value.parse()?));
-    }
-    Ok(Client::try_from(config)?)
 }
 
 /// The Node Readiness Controller's definition takes rules that cannot be used: nobody would lift their taints, and the API

@@ -1,29 +1,13 @@
 //! Kubelets are kept from Nodegate's annotations, and from nothing else.
 
 use anyhow::{Result, ensure};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config, ResourceExt};
+use kube::ResourceExt;
+use nodegate_suite::kubelet::kubelet;
 use nodegate_testbed::fixtures::node;
-use nodegate_testbed::{Cluster, sights};
+use nodegate_testbed::sights;
 use serde_json::{Value, json};
 
 use crate::{cluster, condition, crowd, in_force, is_refused, patch_node, patch_status};
-
-/// A client of the kubelet of this node.
-async fn kubelet(cluster: &Cluster, node: &str) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
-    let options = KubeConfigOptions::default();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    let user = format!("system:node:{node}");
-    for (header, value) in [
-        ("impersonate-user", user.as_str()),
-        ("impersonate-group", "system:nodes"),
-        ("impersonate-group", "system:authenticated"),
-    ] {
-        config.headers.push((header.parse()?, value.parse()?));
-    }
-    Ok(Client::try_from(config)?)
-}
 
 #[tokio::test]
 async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {

@@ -2,15 +2,14 @@
 
 use serde_json::json;
 
-use super::ends::{Checked, closed, gated, put_on};
+use super::ends::{closed, gated, put_on, says};
 use super::objects::{
     COMPONENTS_READY, DRIVER, GATE, daemon_set, daemon_set_key, place, rule, version,
 };
 use super::{Base, booting, joining, with, workload};
-use crate::sim::actors::ask::condition;
+use crate::sim::Settings;
 use crate::sim::actors::{Csi, Deed, Driver, Kubelets, Operator};
 use crate::sim::time::s;
-use crate::sim::{Cluster, Settings};
 use crate::{Key, Kind};
 
 const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -26,15 +25,6 @@ fn driver() -> Driver {
     Driver {
         name: DRIVER,
         after: (s(4), s(9)),
-    }
-}
-
-/// Whether all nodes say, or none, that their components are ready.
-fn published(cluster: &Cluster, is: &str) -> Checked {
-    let mut nodes = cluster.objects(Kind::Node);
-    match nodes.find(|(_, node)| condition(node, COMPONENTS_READY) != is) {
-        Some((key, _)) => Err(format!("{key} does not say {is:?}")),
-        None => Ok(()),
     }
 }
 
@@ -84,7 +74,7 @@ pub(super) const ALL: &[Base] = &[
         |cluster| {
             gated(cluster, GATE, 4)?;
             put_on(cluster, GATE, 8)?;
-            published(cluster, "True")?;
+            says(cluster, COMPONENTS_READY, "True")?;
             closed(cluster, GATE, &[])
         },
     ),
@@ -146,7 +136,7 @@ pub(super) const ALL: &[Base] = &[
         },
         |cluster| {
             put_on(cluster, GATE, 5)?;
-            published(cluster, "")?;
+            says(cluster, COMPONENTS_READY, "")?;
             closed(cluster, GATE, &["n-2"])
         },
     )

@@ -2,12 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use crate::sim::actors::ask::{has_taint, name, uid};
+use crate::sim::actors::ask::{condition, has_taint, name, uid};
 use crate::sim::cluster::{Change, Cluster, Who};
 use crate::{Key, Kind};
 
 /// What is not as it should be at the end, if anything is.
 pub type Checked = Result<(), String>;
+
+/// Each node says this of a condition; nothing, where it has none.
+///
+/// # Errors
+/// When one says something else.
+pub fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
+    let mut nodes = cluster.objects(Kind::Node);
+    match nodes.find(|(_, node)| condition(node, kind) != is) {
+        Some((key, _)) => Err(format!("{key} does not say {is:?} of {kind}")),
+        None => Ok(()),
+    }
+}
 
 /// This many nodes, by their UIDs, have been closed by this key at some time, whoever closed them.
 ///

@@ -2,27 +2,15 @@
 
 use serde_json::json;
 
-use super::ends::{Checked, closed, gated, put_on};
+use super::ends::{closed, gated, put_on, says};
 use super::objects::{GATE, daemon_set, daemon_set_key, place, rule, rule_key, version};
 use super::{Base, booting, joining, kubernetes, with, workload};
-use crate::Kind;
-use crate::sim::Cluster;
-use crate::sim::actors::ask::condition;
 use crate::sim::actors::{Deed, Kubelets, Operator};
 use crate::sim::time::{ms, s};
 
 /// The condition that the `DaemonSet` `kube-system/agent` is ready.
 const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
-
-/// Whether all nodes that say something of the agent say this.
-fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
-    let mut nodes = cluster.objects(Kind::Node);
-    match nodes.find(|(_, node)| condition(node, kind) != is) {
-        Some((key, _)) => Err(format!("{key} does not say {is:?} of {kind}")),
-        None => Ok(()),
-    }
-}
 
 pub(super) const ALL: &[Base] = &[
     Base::new(

@@ -1,0 +1,25 @@
+//! Requests as a kubelet makes them.
+
+use anyhow::Result;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use nodegate_testbed::Cluster;
+
+/// A client of the kubelet of this node.
+///
+/// # Errors
+/// When the cluster's kubeconfig cannot be used.
+pub async fn kubelet(cluster: &Cluster, node: &str) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    let user = format!("system:node:{node}");
+    for (header, value) in [
+        ("impersonate-user", user.as_str()),
+        ("impersonate-group", "system:nodes"),
+        ("impersonate-group", "system:authenticated"),
+    ] {
+        config.headers.push((header.parse()?, value.parse()?));
+    }
+    Ok(Client::try_from(config)?)
+}
