@@ -103,7 +103,8 @@ impl Process {
         read(&self.log)
     }
 
-    /// What the kernel says about its memory, in KiB: `VmRSS` for what is resident now, `VmHWM` for the most that ever was.
+    /// What the kernel says about its memory, in KiB: `RssAnon` for what is its own now, `VmHWM` for
+    /// the most that was ever resident.
     ///
     /// # Errors
     ///
@@ -277,9 +278,9 @@ mod tests {
 
     #[test]
     fn the_kernel_says_what_is_resident() {
-        let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n";
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nRssAnon:\t 1 kB\n";
         assert_eq!(kibibytes(status, "VmHWM"), Some(2048));
-        assert_eq!(kibibytes(status, "VmRSS"), Some(1));
+        assert_eq!(kibibytes(status, "RssAnon"), Some(1));
         assert_eq!(kibibytes(status, "Vm"), None);
     }
 }

@@ -8,8 +8,9 @@ use nodegate_testbed::{Reporter, eventually, never};
 use crate::endpoints::{Answer, Server, script, status};
 use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
 
-/// What a reporter may take, in KiB; its container has 32 MiB. This is a debug build, which takes more.
-const MEMORY: u64 = 32 * 1024;
+/// What a reporter may take of memory of its own, in KiB: less than what the command below prints. The pages of the program
+/// itself are not counted; a debug build has far more of them than what is shipped.
+const MEMORY: u64 = 8 * 1024;
 
 #[tokio::test]
 async fn it_stops_cleanly_and_leaves_the_condition() -> Result<()> {
@@ -225,8 +226,8 @@ async fn it_stays_small() -> Result<()> {
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
     world.reports("True", "EndpointOK").await?;
     has_checked(&reporter).await?;
-    let resident = reporter.memory("VmRSS")?;
-    println!("resident: {resident} KiB");
-    ensure!(resident < MEMORY, "{resident} KiB");
+    let taken = reporter.memory("RssAnon")?;
+    println!("of its own: {taken} KiB");
+    ensure!(taken < MEMORY, "{taken} KiB");
     Ok(())
 }
