@@ -45,8 +45,8 @@ pub async fn follow(client: Client, namespace: String, brake: cell::Sender<Optio
                         "cannot watch Lease {LEASE_NAME} for the annotation {SUSPEND_ALL}: {error}; trying again"
                     );
                 }
-                // Whoever may not see it is not kept from leading. What was seen last stays so.
-                say(&brake, brake.borrow().unwrap_or_default());
+                // Whoever may not see it is not kept from leading.
+                say(&brake, None);
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -57,15 +57,17 @@ pub async fn follow(client: Client, namespace: String, brake: cell::Sender<Optio
 async fn watch(api: &Api<Lease>, brake: &cell::Sender<Option<bool>>) -> kube::Result<()> {
     let only = format!("metadata.name={LEASE_NAME}");
     let list = api.list(&ListParams::default().fields(&only)).await?;
-    say(brake, list.items.iter().any(is_on));
+    say(brake, Some(list.items.iter().any(is_on)));
     let version = list.metadata.resource_version.unwrap_or_default();
     let params = WatchParams::default().fields(&only).timeout(WATCH_SECONDS);
     let mut events = std::pin::pin!(api.watch(&params, &version).await?);
     while let Some(event) = events.try_next().await? {
         match event {
-            WatchEvent::Added(lease) | WatchEvent::Modified(lease) => say(brake, is_on(&lease)),
+            WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
+                say(brake, Some(is_on(&lease)))
+            }
             // The brake goes with the Lease that it was on.
-            WatchEvent::Deleted(_) => say(brake, false),
+            WatchEvent::Deleted(_) => say(brake, Some(false)),
             WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
         }
@@ -78,15 +80,16 @@ fn is_on(lease: &Lease) -> bool {
     annotations.any(|(key, value)| key == SUSPEND_ALL && value == "true")
 }
 
-fn say(brake: &cell::Sender<Option<bool>>, is_on: bool) {
-    let was_on = brake.borrow().unwrap_or_default();
-    if was_on != is_on {
-        let what = if is_on { "suspended" } else { "going on" };
-        info!("all rules are {what}, as Lease {LEASE_NAME} says by {SUSPEND_ALL}");
-    }
+/// Says whether it is on; what could not be looked at is as it was seen last.
+// One look and one write under one lock: a look that is held across the write would wait for itself, and everybody else for it.
+fn say(brake: &cell::Sender<Option<bool>>, seen: Option<bool>) {
     brake.send_if_modified(|known| {
-        let is_news = *known != Some(is_on);
-        *known = Some(is_on);
-        is_news
+        let was_on = known.unwrap_or_default();
+        let is_on = seen.unwrap_or(was_on);
+        if was_on != is_on {
+            let what = if is_on { "suspended" } else { "going on" };
+            info!("all rules are {what}, as Lease {LEASE_NAME} says by {SUSPEND_ALL}");
+        }
+        known.replace(is_on) != Some(is_on)
     });
 }

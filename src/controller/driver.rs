@@ -27,12 +27,26 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 pub enum Leadership {
     /// Another instance leads, or none yet.
     Following,
-    /// This instance leads, or there is no election.
-    Leading,
+    /// This instance leads.
+    Leading {
+        /// Until when, unless that is said anew; `None` where there is no election.
+        until: Option<Instant>,
+    },
     /// This instance gives up leading: what is under way may end, and nothing else is begun.
     Resigned,
     /// This instance has led and may not any more.
     Lost,
+}
+
+impl Leadership {
+    /// What has come of it by now. After a pause of the whole process nothing may be written before the clock has been
+    /// asked, and who wakes first is up to chance.
+    fn at(self, now: Instant) -> Self {
+        match self {
+            Self::Leading { until: Some(until) } if until <= now => Self::Lost,
+            _ => self,
+        }
+    }
 }
 
 /// What ended the loop.
@@ -115,18 +129,19 @@ impl Driver {
             if std::mem::replace(&mut suspends_all, brake) != brake {
                 self.inputs.push(Input::SuspendAll(brake));
             }
-            match *inputs.leadership.borrow_and_update() {
+            let leadership = inputs.leadership.borrow_and_update().at(Instant::now());
+            match leadership {
                 Leadership::Lost => {
                     let requests = self.under_way.len();
                     warn!(requests, "the lead is lost; cancelling what is under way");
                     return Ended::LeadershipLost;
                 }
                 Leadership::Resigned => break Ended::Resigned,
-                Leadership::Leading if !leads => {
+                Leadership::Leading { .. } if !leads => {
                     leads = true;
                     self.inputs.push(Input::Leads);
                 }
-                _ => {}
+                Leadership::Leading { .. } | Leadership::Following => {}
             }
             self.take();
             let next_wake = self.engine.next_wake();
@@ -135,7 +150,7 @@ impl Driver {
                 () = &mut shutdown => break Ended::Stopped,
                 // Each time the lease is renewed.
                 Ok(()) = inputs.leadership.changed() => {
-                    if leads && *inputs.leadership.borrow() == Leadership::Leading {
+                    if leads && matches!(*inputs.leadership.borrow(), Leadership::Leading { .. }) {
                         self.inputs.push(Input::Leads);
                     }
                 }
@@ -244,5 +259,28 @@ async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lead_is_lost_when_its_time_is_over_whoever_wakes_first() {
+        let now = Instant::now();
+        let until = |until| Leadership::Leading { until };
+        let past = now.checked_sub(Duration::from_millis(1));
+        let future = Some(now + Duration::from_millis(1));
+        for (leadership, expected) in [
+            (until(None), until(None)),
+            (until(future), until(future)),
+            (until(Some(now)), Leadership::Lost),
+            (until(past), Leadership::Lost),
+            (Leadership::Following, Leadership::Following),
+            (Leadership::Resigned, Leadership::Resigned),
+        ] {
+            assert_eq!(leadership.at(now), expected, "{leadership:?}");
+        }
     }
 }

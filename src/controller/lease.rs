@@ -111,7 +111,7 @@ impl Election {
     }
 
     /// Keeps the lease, and tells each time it has been renewed; comes back when this instance does not lead any more.
-    pub async fn keep(&mut self, mut term: Term, renewed: impl Fn()) -> Loss {
+    pub async fn keep(&mut self, mut term: Term, renewed: impl Fn(Term)) -> Loss {
         loop {
             let attempt = async {
                 tokio::time::sleep(RETRY_PERIOD).await;
@@ -129,7 +129,7 @@ impl Election {
             let attempt = attempt.unwrap_or(Attempt::Failed);
             let seen = *self.sight.seen.borrow();
             match term.after(attempt, seen, Instant::now()) {
-                Ok(()) if matches!(attempt, Attempt::Held { .. }) => renewed(),
+                Ok(()) if matches!(attempt, Attempt::Held { .. }) => renewed(term),
                 Ok(()) => {}
                 Err(loss) => {
                     let why = match loss {

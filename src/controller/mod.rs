@@ -39,7 +39,7 @@ use tracing::info;
 
 use crate::client;
 use crate::config::{Config, ConfigError};
-use crate::engine::election::Loss;
+use crate::engine::election::{Loss, Term};
 use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
@@ -273,7 +273,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         let election = Election::new(client, &namespace, instance.unique, sight);
         elected(election, &lead, brake, run).await
     } else {
-        lead.send_replace(Leadership::Leading);
+        lead.send_replace(Leadership::Leading { until: None });
         run.await
     };
     match ended {
@@ -300,20 +300,21 @@ async fn elected(
     run: impl Future<Output = Ended>,
 ) -> Ended {
     let campaign = async {
-        let leading = || {
-            lead.send_replace(Leadership::Leading);
+        let leading = |term: Term| {
+            let until = Some(term.ends());
+            lead.send_replace(Leadership::Leading { until });
         };
         // Nothing is written before it is known whether it may be. Who says it never ends.
         let _ = brake.wait_for(Option::is_some).await;
         let term = election.win().await;
-        leading();
+        leading(term);
         lead.send_replace(match election.keep(term, leading).await {
             Loss::Blind => Leadership::Resigned,
             Loss::Taken | Loss::RanOut => Leadership::Lost,
         });
         std::future::pending::<Ended>().await
     };
-    // The campaign comes first: after a pause of the whole process nothing may be written before it has been asked.
+    // The campaign comes first: the loop goes by what it knows.
     let ended = tokio::select! {
         biased;
         ended = campaign => ended,

@@ -8,11 +8,13 @@ use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_suite::{A_WHILE, SOON, turn};
 use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::rules;
+use nodegate_testbed::relay::{Asked, Fate, Kind, Relay};
 use nodegate_testbed::sights::{events_about, has_taint, rule_condition};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::json;
 use tokio::time::sleep;
 
+const LEASES: Kind = Kind::named("leases");
 const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
 
 /// How long the brake may take.
@@ -100,6 +102,28 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_a_second() -> Resu
         !has_taint(&client, "a", TAINT).await?,
         "it went on too late"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_watched_for_a_while_keeps_nobody_from_anything() -> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.doom_next(Asked::Watch(LEASES), Fate::Refused(500));
+    let elected = ["--leader-elect"];
+    let controller = Controller::spawn_behind(&relay, &cluster, &elected).await?;
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_gated(&client, "a", TAINT).await?;
+    eventually("it is told", SOON, async || {
+        Ok(controller.log().contains("cannot watch Lease"))
+    })
+    .await?;
+    set_node_condition(&client, "a", CONDITION, "True").await?;
+    eventually_open(&client, "a", TAINT).await?;
+    assert_eq!(controller.stop().await?.code(), Some(0));
     Ok(())
 }
 
