@@ -30,5 +30,9 @@ pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
 pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 
+/// Annotation on a node, followed by a rule's UID: how the node started under that rule, written when it was first opened. Its
+/// value is a JSON object with times.
+pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
+
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";

@@ -64,7 +64,7 @@ async fn watch(api: &Api<Lease>, brake: &cell::Sender<Option<bool>>) -> kube::Re
     while let Some(event) = events.try_next().await? {
         match event {
             WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
-                say(brake, Some(is_on(&lease)))
+                say(brake, Some(is_on(&lease)));
             }
             // The brake goes with the Lease that it was on.
             WatchEvent::Deleted(_) => say(brake, Some(false)),

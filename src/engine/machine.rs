@@ -406,7 +406,8 @@ impl Engine {
             state,
             history,
         };
-        work.write.write(plan, &known, &mut self.out);
+        work.write
+            .write(plan, &known, &work.startups, &mut self.out);
         let looked = if kinds.is_empty() {
             None
         } else {

@@ -12,6 +12,7 @@ use super::io::{Count, Hold, Request};
 use super::notice::About;
 use super::outbox::{Outbox, Purpose};
 use super::patch;
+use super::startups::Startups;
 use super::turns::{Backoff, Contention, Pauses, Refusals};
 use crate::object::{Node, NodeMetadata, Taint};
 use crate::plan::{
@@ -140,10 +141,17 @@ impl WriteWork {
     }
 
     /// Writes what of a plan can be written now.
-    pub fn write<'a>(&mut self, plan: NodePlan<'a>, known: &Known<'a>, out: &mut Outbox) {
+    pub fn write<'a>(
+        &mut self,
+        plan: NodePlan<'a>,
+        known: &Known<'a>,
+        startups: &Startups,
+        out: &mut Outbox,
+    ) {
         let node = known.state.node;
         match self.choose(plan, known, out) {
-            Choice::Write(plan, subject) => {
+            Choice::Write(mut plan, subject) => {
+                startups.put_on_record(node, &mut plan, out.now.wall);
                 let request = Request::PatchNode {
                     name: node.name.clone(),
                     patch: patch::node(node, &plan),
@@ -366,13 +374,12 @@ fn completed(node: &Node, plan: &NodePlan<'_>) -> Vec<Completed> {
         .collect()
 }
 
-/// How a rule's taint keeps a node closed, if it does. The API server puts it on without a time, when the node is created.
+/// How a rule's taint keeps a node closed, if it does.
 fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
-    let taint = node.taint(&spec.taint.key, spec.effect)?;
-    let added = taint.time_added.as_deref().and_then(|at| at.parse().ok());
+    node.taint(&spec.taint.key, spec.effect)?;
     let owner = Ownership::all(node).find(|owner| *owner.rule_uid == *rule.uid);
     Some(Hold {
-        since: added.or(node.created),
+        since: node.tainted_since(&spec.taint.key, spec.effect),
         is_adopted: owner.is_none_or(|owner| owner.adopted),
     })
 }

@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::io::{Count, Stage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
-use crate::plan::{Finding, NodePlan, Outcome, Standing, is_new};
+use crate::plan::{ChangeKind, Finding, NodePlan, Outcome, Standing, TaintChange, is_new};
 use crate::repair::has_been_open;
+use crate::rule::StartupRecord;
 
 /// The rules that hold a node which has never been open.
 #[derive(Debug, Default)]
@@ -56,6 +57,21 @@ impl Startups {
                     self.0.extend(Startup::new(node, outcome, joined, now));
                 }
                 None => {}
+            }
+        }
+    }
+
+    /// Has the plan put on record how the node has started under each rule that opens it for the first time.
+    pub fn put_on_record(&self, node: &Node, plan: &mut NodePlan<'_>, now: Timestamp) {
+        let opens = |change: &&TaintChange| change.kind == ChangeKind::Removed && !change.gave_up;
+        for change in plan.changes.iter().filter(opens) {
+            let mut startups = self.0.iter();
+            let Some(startup) = startups.find(|it| *it.rule_uid == *change.rule_uid) else {
+                continue;
+            };
+            if let Some(record) = startup.record(node, change, now) {
+                let key = StartupRecord::key(&startup.rule_uid);
+                plan.annotations.insert(key, Some(record.value()));
             }
         }
     }
@@ -124,6 +140,23 @@ impl Startup {
             stages: findings
                 .map(|finding| (finding.requirement.kind.clone(), met(finding)))
                 .collect(),
+        })
+    }
+
+    /// How the node has started, where this change opens it now.
+    fn record(&self, node: &Node, change: &TaintChange, now: Timestamp) -> Option<StartupRecord> {
+        let created = node.created?;
+        let met = |(condition, met): &(Arc<str>, Met)| match met {
+            Met::At(at) => Some((condition.to_string(), *at)),
+            Met::NotYet | Met::Earlier => None,
+        };
+        Some(StartupRecord {
+            rule_name: self.rule.to_string(),
+            created,
+            tainted: node.tainted_since(&change.key, change.effect)?,
+            conditions: self.stages.iter().filter_map(met).collect(),
+            left_out: 0,
+            opened: now,
         })
     }
 

@@ -7,6 +7,7 @@
 //! A wire type is decoded from anything at all, so that one object of an unexpected form takes neither its list nor its watch
 //! with it. Its `read` then gives the value, or says why the object cannot be understood ([`Unreadable`]).
 
+mod annotations;
 mod csi_node;
 mod daemon_set;
 mod field;

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::MapAccess;
 
+use super::annotations;
 use super::field::{Field, Form, Unreadable, items, objects};
 use super::karpenter;
 use super::meta::{self, Metadata, MetadataObject, Version};
 use super::taint::{Taint, TaintObject};
-use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
 /// Taints that a node has until whoever made it has said what it is, whatever their effect.
@@ -35,8 +35,8 @@ pub struct Node {
     pub deleting: bool,
     /// The node's labels.
     pub labels: BTreeMap<String, String>,
-    /// Those of the node's annotations that are ours to read and write; `None` when the node has no annotation
-    /// at all, which a patch must know.
+    /// Those of the node's annotations that are ours to read and write, a record of its start without its value; `None` when
+    /// the node has no annotation at all, which a patch must know.
     pub annotations: Option<BTreeMap<String, String>>,
     /// Whether somebody forbids the node's repair.
     pub do_not_repair: bool,
@@ -145,6 +145,13 @@ impl Node {
     #[must_use]
     pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
         self.taints.iter().find(|taint| taint.is(key, effect))
+    }
+
+    /// Since when the node has the taint with this key and effect, if it has it. One that it came with has no time of its own.
+    #[must_use]
+    pub fn tainted_since(&self, key: &str, effect: TaintEffect) -> Option<Timestamp> {
+        let added = self.taint(key, effect)?.time_added.as_deref();
+        added.and_then(|at| at.parse().ok()).or(self.created)
     }
 
     /// Whether the cloud provider and Karpenter have done with the node. Until then it may lack labels that they give it,
@@ -378,17 +385,6 @@ impl Form for Quantity {
     }
 }
 
-/// Whether Nodegate reads and writes annotations of this key.
-fn is_ours(key: &str) -> bool {
-    [
-        BOOTSTRAP_COMPLETED_PREFIX,
-        TAINT_ADDED_BY_PREFIX,
-        READY_DEADLINE_PREFIX,
-    ]
-    .iter()
-    .any(|prefix| key.starts_with(prefix))
-}
-
 impl TryFrom<MetadataObject> for NodeMetadata {
     type Error = Unreadable;
 
@@ -410,10 +406,7 @@ impl TryFrom<Metadata> for NodeMetadata {
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),
-            annotations: meta.annotations.map(|mut annotations| {
-                annotations.retain(|key, _| is_ours(key));
-                annotations
-            }),
+            annotations: meta.annotations.map(annotations::own),
         })
     }
 }

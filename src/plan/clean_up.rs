@@ -5,7 +5,7 @@ use super::draft::{Contender, Draft, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, completion_keys, owner_key};
-use crate::rule::{CompiledSpec, Reach, Rule};
+use crate::rule::{CompiledSpec, Reach, Rule, StartupRecord};
 
 impl<'a> Draft<'a> {
     /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
@@ -103,6 +103,7 @@ impl<'a> Draft<'a> {
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
+            self.remove_annotation(StartupRecord::key(&rule.uid));
             let is_inherited = |reach: &Reach| self.has_heir(&reach.key, reach.effect);
             if !rule.reach.as_ref().is_some_and(is_inherited) {
                 self.remove_annotation(owner_key(&rule.uid));

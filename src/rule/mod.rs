@@ -7,6 +7,7 @@ mod conflict;
 pub mod ownership;
 mod rejection;
 mod set;
+mod startup;
 mod taint_key;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,5 @@ pub use conflict::Conflict;
 pub use ownership::Ownership;
 pub use rejection::Rejection;
 pub use set::RuleSet;
+pub use startup::StartupRecord;
 pub use taint_key::is_foreign;

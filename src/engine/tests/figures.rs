@@ -1,6 +1,6 @@
 //! What the gauges and histograms are made of: which conditions keep nodes closed, and for how long they were.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Bench;
 use crate::engine::io::{Count, Hold, Stage};
@@ -106,7 +106,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
         ("bootstrap-only", gate().waits_for("Disk").bootstrap_only()),
         ("continuous", gate().waits_for("Disk")),
     ] {
-        let mut bench = Bench::new(&[rule], &[]);
+        let mut bench = Bench::new(std::slice::from_ref(&rule), &[]);
         bench.sees(&node("n").created(at(100)));
         bench.wait(20_000);
         report(&mut bench, &[("Net", "True")]);
@@ -121,11 +121,33 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
             expected,
             "{mode}: when each was met first"
         );
+        let key = "nodegate.dev/startup-r-uid";
+        let record = bench.node("n")["metadata"]["annotations"][key].clone();
+        let time = |seconds: i64| json!(at(100 + seconds));
+        let expected = json!({
+            "rule-name": "r",
+            "created": time(0),
+            "tainted": time(0),
+            "conditions": { "Net": time(20), "Disk": time(60) },
+            "opened": time(60),
+        });
+        let text = record.as_str().unwrap_or_default();
+        assert_eq!(
+            serde_json::from_str::<Value>(text).unwrap(),
+            expected,
+            "{mode}"
+        );
         report(&mut bench, &[("Net", "False")]);
         bench.wait(5000);
         report(&mut bench, &[("Net", "True"), ("Disk", "True")]);
         bench.wait(5000);
         assert_eq!(stages(&mut bench), Vec::<Vec<_>>::new(), "{mode}: once");
+        let record_after = &bench.node("n")["metadata"]["annotations"][key];
+        assert_eq!(*record_after, record, "{mode}: once");
+        bench.sees_rule(&rule.deleting());
+        bench.wait(5000);
+        let annotations = bench.node("n")["metadata"]["annotations"].clone();
+        assert_eq!(annotations, json!({}), "{mode}: gone with the rule");
     }
     // Of a node that was held before this process came, nobody knows when what is met was met.
     let held = node("n")

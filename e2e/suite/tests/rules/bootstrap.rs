@@ -3,9 +3,10 @@
 use anyhow::{Context, Result};
 use nodegate_testbed::changes::{remove_node_condition, set_node_condition};
 use nodegate_testbed::eventually;
+use serde_json::Value;
 
 use super::history::{History, has_taint_of};
-use super::rule::{self, bootstrap, completion, completion_by, ownership};
+use super::rule::{self, bootstrap, completion, completion_by, ownership, startup};
 use super::{READY, SOON, annotation, client, eventually_gated, eventually_open, node, stays_open};
 
 #[tokio::test]
@@ -31,6 +32,13 @@ async fn the_taint_goes_and_the_completion_comes_in_one_write() -> Result<()> {
         assert_eq!(completed.map(String::as_str), expected, "{node:?}");
         let is_owned = annotations.is_some_and(|all| all.contains_key(&ownership(&rule)));
         assert_eq!(is_owned, is_gated, "{node:?}");
+        let start = annotations.and_then(|all| all.get(&startup(&rule)));
+        assert_eq!(start.is_none(), is_gated, "{node:?}");
+        if let Some(start) = start {
+            let start: Value = serde_json::from_str(start)?;
+            assert!(start["conditions"][READY].is_string(), "{start}");
+            assert!(start["opened"].is_string(), "{start}");
+        }
     }
     Ok(())
 }

@@ -164,6 +164,11 @@ pub fn completion_by(id: &str) -> String {
     format!("readiness.k8s.io/bootstrap-completed-{id}")
 }
 
+/// The annotation that tells how a node started under a rule.
+pub fn startup(rule: &DynamicObject) -> String {
+    format!("nodegate.dev/startup-{}", rule.uid().unwrap_or_default())
+}
+
 /// The annotation of a node that a rule has tainted.
 pub fn ownership(rule: &DynamicObject) -> String {
     format!(

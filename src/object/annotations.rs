@@ -1,0 +1,54 @@
+//! Those of a Node's annotations that are Nodegate's own to read and write.
+
+use std::collections::BTreeMap;
+
+use crate::api::names::{
+    BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, STARTUP_PREFIX, TAINT_ADDED_BY_PREFIX,
+};
+
+const PREFIXES: [&str; 4] = [
+    BOOTSTRAP_COMPLETED_PREFIX,
+    TAINT_ADDED_BY_PREFIX,
+    READY_DEADLINE_PREFIX,
+    STARTUP_PREFIX,
+];
+
+/// Our own of these annotations. Of a record of the node's start it has to be known that it is there, and no more.
+pub(super) fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    annotations.retain(|key, _| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
+    for (key, value) in &mut annotations {
+        if key.starts_with(STARTUP_PREFIX) {
+            *value = String::new();
+        }
+    }
+    annotations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_annotations_and_what_nothing_is_decided_by_take_no_memory() {
+        let annotations = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
+            let entries = entries.iter();
+            entries
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let all = annotations(&[
+            ("example.com/other", "x"),
+            ("nodegate.dev/ready-deadline-u", "never"),
+            ("nodegate.dev/startup-u", r#"{"rule-name":"r"}"#),
+            ("nodegate.dev/taint-added-by-u", "{}"),
+            ("readiness.k8s.io/bootstrap-completed-u", "{}"),
+        ]);
+        let expected = annotations(&[
+            ("nodegate.dev/ready-deadline-u", "never"),
+            ("nodegate.dev/startup-u", ""),
+            ("nodegate.dev/taint-added-by-u", "{}"),
+            ("readiness.k8s.io/bootstrap-completed-u", "{}"),
+        ]);
+        assert_eq!(own(all), expected);
+    }
+}
