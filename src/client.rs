@@ -39,12 +39,20 @@ pub enum Error {
     Client(String),
 }
 
-/// How to reach the cluster: by this kubeconfig file, or by what the environment says. Nothing is ever replayed by the
-/// client itself, which would do so long after the reason for it is stale.
+/// How to reach the cluster: by this kubeconfig file, or by what the environment says, and there by this context or the one
+/// that is current. Nothing is ever replayed by the client itself, which would do so long after the reason for it is stale.
 ///
 /// # Errors
 /// When nothing says where the cluster is, or the file cannot be used.
-pub async fn config(kubeconfig: Option<&Path>, agent: &str) -> Result<Config, Error> {
+pub async fn config(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    agent: &str,
+) -> Result<Config, Error> {
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
     let mut config = match kubeconfig {
         Some(path) => {
             let unusable = |error| Error::Kubeconfig {
@@ -56,10 +64,12 @@ pub async fn config(kubeconfig: Option<&Path>, agent: &str) -> Result<Config, Er
                 },
             };
             let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
-            let options = KubeConfigOptions::default();
             let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
             config.map_err(unusable)?
         }
+        None if context.is_some() => Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| Error::Cluster(with_causes(&error)))?,
         None => Config::infer()
             .await
             .map_err(|error| Error::Cluster(with_causes(&error)))?,

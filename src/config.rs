@@ -119,7 +119,15 @@ impl Config {
             path: path.into(),
             source,
         })?;
-        yaml::parse(&text).map_err(|message| ConfigError::Parse {
+        Self::parse(&text, path)
+    }
+
+    /// Reads the configuration from this text, which is what a file of this name holds.
+    ///
+    /// # Errors
+    /// When it is not YAML of the expected form (an unknown field included).
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        yaml::parse(text).map_err(|message| ConfigError::Parse {
             path: path.into(),
             message,
         })

@@ -1,5 +1,7 @@
 //! Who this process is: its name, which no other has, and the namespace it runs in.
 
+use crate::api::names::NAMESPACE;
+
 /// What this process is called.
 pub struct Instance {
     /// The pod's name, or the host's.
@@ -26,7 +28,7 @@ pub fn own_namespace() -> String {
     std::env::var("POD_NAMESPACE")
         .or_else(|_| std::fs::read_to_string(FILE))
         .map_or_else(
-            |_| "nrr-system".into(),
+            |_| NAMESPACE.into(),
             |namespace| namespace.trim().to_owned(),
         )
 }

@@ -20,6 +20,7 @@
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
 //! | [`engine`] | the machine: what was seen and answered goes in, requests come out (pure) |
 //! | [`controller`] | what carries between the engine and the cluster: watches, requests, the lease, metrics |
+//! | [`cli`] | the command line for people, `kubectl nodegate` |
 //! | [`config`] | the configuration file |
 //! | [`serve`] | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
 //! | [`webhook`] | what the API server asks before it takes a rule |
@@ -34,6 +35,7 @@
 
 pub mod api;
 mod causes;
+pub mod cli;
 mod client;
 pub mod condition;
 pub mod config;

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use nodegate::{api, controller, reference, reporter};
+use nodegate::{api, cli, controller, reference, reporter};
 use tokio::runtime;
 use tracing_subscriber::EnvFilter;
 
@@ -39,6 +39,8 @@ enum Command {
     },
     /// Print the custom resource definition of rules as YAML, for kubectl
     Crd,
+    #[command(flatten)]
+    Ask(cli::Command),
     /// Write the reference pages of the documentation into a folder
     #[command(hide = true)]
     Reference {
@@ -78,7 +80,7 @@ enum LogFormat {
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One line, with each cause once, and no backtrace: this is for whoever typed the command.
             let mut text = String::new();
@@ -95,8 +97,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<()> {
-    match Cli::parse_from(two_dashes(std::env::args_os())).command {
+fn run() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if is_plugin(&arguments) {
+        return match cli::Plugin::try_parse_from(arguments) {
+            Ok(plugin) => cli::run(plugin.command),
+            Err(error) => Ok(refused(&error)),
+        };
+    }
+    match Cli::parse_from(two_dashes(arguments)).command {
         Command::Controller { args, log } => {
             log.init()?;
             let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -110,6 +119,7 @@ fn run() -> anyhow::Result<()> {
                 .build()?;
             runtime.block_on(reporter::run(*args))?;
         }
+        Command::Ask(command) => return cli::run(command),
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
         Command::Reference { folder } => {
             for page in reference::pages(Cli::command()) {
@@ -119,7 +129,26 @@ fn run() -> anyhow::Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether this process was started as kubectl's plugin, under the name by which kubectl finds it.
+fn is_plugin(arguments: &[OsString]) -> bool {
+    let program = arguments.first().map(Path::new);
+    let name = program.and_then(|path| path.file_stem()?.to_str());
+    name == Some("kubectl-nodegate")
+}
+
+/// Says what is wrong with a command line, or helps. To those who ask, 2 means another thing than to those who run servers: that
+/// the answer is no.
+fn refused(error: &clap::Error) -> ExitCode {
+    // Whoever has closed the terminal need not be told.
+    let _ = error.print();
+    if error.use_stderr() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// The command line with two dashes before the name of each flag: Go's flag package, by which the Node Readiness

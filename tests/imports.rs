@@ -1,5 +1,5 @@
 //! What each file of the library imports, held against two laws: no file imports, directly or round several others, what
-//! imports it; and whatever decides is pure.
+//! imports it; and whatever decides is pure. The command line asks those who decide, and none of them knows of it.
 //!
 //! An import counts for the file that defines what is imported, whichever way it is re-exported. Paths in expressions count,
 //! too, and those within macros. What is there for tests alone is left out.
@@ -47,6 +47,27 @@ fn no_file_imports_what_imports_it() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
+/// What of the command line is not pure: its shell.
+const SHELL: [&str; 2] = ["src/cli/read", "src/cli/run.rs"];
+
+fn is_pure(file: &str) -> bool {
+    let is_of = |starts: &[&str]| starts.iter().any(|start| file.starts_with(start));
+    is_of(&PURE) || (file.starts_with("src/cli/") && !is_of(&SHELL))
+}
+
+#[test]
+fn nobody_imports_the_command_line() {
+    let is_clis = |file: &String| file.starts_with("src/cli/");
+    let mut wrong = Vec::new();
+    for (file, imported) in library().imports() {
+        if !is_clis(&file) {
+            let imported = imported.iter().filter(|it| is_clis(it));
+            wrong.extend(imported.map(|it| format!("{file}: {it}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn whoever_decides_is_pure() {
     let is_beside = |path: &Vec<String>| {
@@ -57,7 +78,7 @@ fn whoever_decides_is_pure() {
     };
     let mut impure = Vec::new();
     for (file, paths) in library().mentions() {
-        if PURE.iter().any(|start| file.starts_with(start)) {
+        if is_pure(&file) {
             let paths = paths.iter().filter(|path| is_beside(path));
             impure.extend(paths.map(|path| format!("{file}: {}", path.join("::"))));
         }

@@ -36,3 +36,16 @@ pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
 
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
+
+/// Name of the Lease by which one instance of the controller leads. The Node Readiness Controller uses it too, so that the two
+/// never write at the same time.
+pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
+
+/// Annotation on the Lease; while its value is `true`, all rules are suspended.
+pub const SUSPEND_ALL: &str = "nodegate.dev/suspend-all";
+
+/// The namespace that the manifests install the controller into.
+pub const NAMESPACE: &str = "nrr-system";
+
+/// The `ConfigMap` that the chart keeps the controller's configuration in, beside the controller, and its key there.
+pub const CONFIG_MAP: (&str, &str) = ("nrr-controller-manager-config", "config.yaml");

@@ -37,6 +37,11 @@ impl<T> Names<T> {
         })
     }
 
+    /// Those that are named.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
     /// The word for one of them, or the word for several.
     fn either(&self, one: &'static str, several: &'static str) -> &'static str {
         if self.others.is_empty() { one } else { several }

@@ -241,6 +241,28 @@ impl Sightings {
         }
     }
 
+    /// Takes the reporters' own word for when they wrote last, and the kubelet's for when the present boot began: for whoever
+    /// sees the node only once, and so cannot measure it.
+    pub fn take_reporters_word(&mut self, node: &Node, now: Timestamp) {
+        for heartbeat in &mut self.heartbeats {
+            if let LastWrite::Wrote(_, Some(at)) = heartbeat.last_write {
+                heartbeat.first_seen = at.min(now);
+            }
+        }
+        let ready = node.condition(KUBELETS_CONDITIONS[0]);
+        let began = ready.and_then(|ready| ready.transition).or(node.created);
+        if let (Some(boot), Some(began)) = (&mut self.boot, began) {
+            (boot.seen, boot.older) = (began.min(now), began.min(now));
+            for heartbeat in &mut self.heartbeats {
+                let wrote = match heartbeat.last_write {
+                    LastWrite::Wrote(_, at) => at,
+                    LastWrite::Never | LastWrite::NotSeen => None,
+                };
+                heartbeat.in_this_boot = wrote.is_some_and(|at| at >= began);
+            }
+        }
+    }
+
     /// Counts every silence and every doubt from now on: the clock by which they were measured was set, by so much forward
     /// or back. A deadline does not come sooner for that.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {

@@ -10,11 +10,9 @@ use kube::{Api, Client};
 use tokio::sync::watch as cell;
 use tracing::{info, warn};
 
-use super::lease::LEASE_NAME;
+use crate::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
 use crate::causes::with_causes;
 
-/// The annotation; its value is `true` while the brake is on.
-const SUSPEND_ALL: &str = "nodegate.dev/suspend-all";
 /// How long one watch is open.
 const WATCH_SECONDS: u32 = 290;
 /// How long to wait after a watch that failed.

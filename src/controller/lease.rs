@@ -13,13 +13,12 @@ use tracing::{info, warn};
 
 use super::answer::within;
 use super::health::Readiness;
+use crate::api::names::LEASE as LEASE_NAME;
 use crate::engine::RequestError;
 use crate::engine::election::{
     Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Term, may_stand,
 };
 
-/// The Lease's name, which the Node Readiness Controller uses too, so that the two never write at the same time.
-pub const LEASE_NAME: &str = "ba65f13e.readiness.node.x-k8s.io";
 /// How often a lease is renewed, or looked at by those who wait for it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// How often it is tried to release a lease that changes meanwhile.

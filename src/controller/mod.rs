@@ -189,7 +189,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     let classes = config.classes()?;
     let instance = Instance::new();
-    let cluster = client::config(args.kubeconfig.as_deref(), &agent(&instance)).await?;
+    let cluster = client::config(args.kubeconfig.as_deref(), None, &agent(&instance)).await?;
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
     let client = client::connect(cluster)?;

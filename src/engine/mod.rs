@@ -20,6 +20,7 @@
 //! | `turns` | whose turn it is to be written |
 //! | `timers` | what happens when |
 //! | [`notice`], `notices` | every event in words, and those that wait to be posted |
+//! | `view` | the same cache and the same plans over lists that were read once, for the command line |
 //! | `survey` | how the cluster and the rules do, as gauges show it |
 //! | `clock`, `certainty`, [`election`] | small machines: two clocks made into one, since when what was seen is certain, who leads |
 
@@ -55,7 +56,9 @@ mod tests;
 mod timers;
 mod turns;
 mod unreadable;
+mod view;
 
+pub use cache::CachedRule;
 pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
 pub use error::RequestError;
@@ -65,3 +68,4 @@ pub use turns::{
     Backoff, Contention, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,
     WriteLimits,
 };
+pub use view::View;

@@ -83,7 +83,7 @@ impl ReportedNode {
     /// When nothing says which cluster that is.
     pub async fn new(args: &Args, settings: &Settings) -> Result<Self, client::Error> {
         let kubeconfig = args.kubeconfig.as_deref();
-        let mut config = client::config(kubeconfig, super::check::USER_AGENT).await?;
+        let mut config = client::config(kubeconfig, None, super::check::USER_AGENT).await?;
         if settings.impersonate {
             // The user alone: constrained impersonation adds the group of nodes itself, and refuses any that is asked for.
             config.auth_info.impersonate = Some(format!("system:node:{}", settings.node));

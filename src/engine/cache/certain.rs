@@ -112,6 +112,15 @@ impl Cache {
         self.mark_all();
     }
 
+    /// Takes the word of reporters, and of nodes that have rebooted, for when that was: for whoever sees them only once.
+    pub fn take_reporters_word(&mut self, now: Timestamp) {
+        for entry in self.entries.values_mut() {
+            if let Some(node) = &entry.node {
+                entry.sightings.take_reporters_word(node, now);
+            }
+        }
+    }
+
     /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.
     pub fn restart_heartbeats(&mut self, now: Timestamp) {
         if self.rule_set.followed().is_empty() {

@@ -1,0 +1,132 @@
+//! The commands and their flags, as clap takes them.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "Exit codes: 0, it is as it should be; 1, the question could not be answered; 2, the answer is no \
+    (a preview that closes open nodes, a wait that ran out).";
+
+/// Why nodes are closed, since when, and what to do next.
+///
+/// Answers what the Nodegate controller would, with nothing but the right to read (the `ClusterRole` nodegate-view), or from
+/// what `dump` has written.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = EXIT_CODES)]
+pub struct Plugin {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What people ask.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Explain why a node is closed or open: the rule, its conditions, the pod behind them, since when, and what to do next
+    #[command(after_help = EXIT_CODES)]
+    Explain {
+        /// What to explain: node/NAME
+        #[arg(value_name = "KIND/NAME")]
+        target: Target,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use, instead of the current one
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// Read a folder that `dump` has written instead of a cluster
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    pub from: Option<PathBuf>,
+
+    /// The controller's configuration file (YAML) with critical component classes; without it the `ConfigMap` that the chart
+    /// makes, and where there is none Gardener's class
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
+
+    /// When to use colours; $`NO_COLOR` turns them off, too
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Colour,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// The same, with everything.
+    Wide,
+    /// As JSON.
+    Json,
+    /// As YAML.
+    Yaml,
+    /// Only what it is about, as kind/name.
+    Name,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Something that can be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The node of this name.
+    Node(String),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, name) = text
+            .split_once('/')
+            .filter(|(_, name)| !name.is_empty())
+            .ok_or("write what it is and its name, such as node/worker-1")?;
+        match kind {
+            "node" | "nodes" | "no" => Ok(Self::Node(name.into())),
+            kind => Err(format!("{kind:?} cannot be explained; node/NAME can")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_are_sound() {
+        Plugin::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_explained_has_a_kind_and_a_name() {
+        assert_eq!("no/n".parse(), Ok(Target::Node("n".into())));
+        for wrong in ["n", "node/", "cat/n"] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Explains a condition of a rule on a node, down to the container that keeps it from being met.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::next::Next;
+use crate::api::ConditionStatus;
+use crate::cli::snapshot::{Gap, Kind, Snapshot, Story};
+use crate::condition::{Detail, Source};
+use crate::object::{Node, ObjectKey};
+use crate::plan::Finding;
+
+/// A condition of a rule on a node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionOnNode {
+    /// The condition's type.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// The status that counts.
+    pub status: ConditionStatus,
+    /// The status that the rule asks for.
+    pub required: ConditionStatus,
+    /// Whether that is the same.
+    pub met: bool,
+    /// Why in one word, as the controller has it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why in a sentence, as the controller has it: what its events and statuses say.
+    pub message: String,
+    /// Since when the status has been so, as the Node tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Where the condition comes from.
+    pub source: &'static str,
+    /// What could not be read of what it is made from: the status is the one that the controller has published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// What is behind it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+}
+
+/// Something that keeps a condition from being met.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// What it is, as `kind/name`.
+    pub object: String,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// What is amiss.
+    pub message: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What is behind that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// What to do about it.
+    #[serde(skip)]
+    pub next: Option<Next>,
+}
+
+impl ConditionOnNode {
+    /// What is to be said of a finding.
+    #[must_use]
+    pub fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Self {
+        let requirement = finding.requirement;
+        let source = &requirement.source;
+        if let Some(gap) = gap(source, snapshot) {
+            return Self::as_published(finding, node, gap);
+        }
+        let condition = finding.condition.as_ref();
+        let met = finding.is_met();
+        Self {
+            kind: requirement.kind.clone(),
+            status: finding.current,
+            required: requirement.required,
+            met,
+            reason: condition.map_or_else(String::new, |it| it.detail.reason().into()),
+            message: match condition {
+                Some(condition) if met => condition.detail.to_string(),
+                _ => finding.why(),
+            },
+            since: condition.and_then(|it| it.transition),
+            source: word(source),
+            unknown: None,
+            causes: if met {
+                Vec::new()
+            } else {
+                causes(finding, node, snapshot)
+            },
+        }
+    }
+
+    /// What the controller has published of a condition that cannot be worked out here.
+    fn as_published(finding: &Finding<'_>, node: &Node, gap: &Gap) -> Self {
+        let requirement = finding.requirement;
+        let published = node.condition(&requirement.kind);
+        let status = published.map_or(requirement.status_if_missing(), |it| it.status);
+        let text = published.map_or_else(
+            || "the controller has published nothing of it".into(),
+            |it| it.message.clone(),
+        );
+        Self {
+            kind: requirement.kind.clone(),
+            status,
+            required: requirement.required,
+            met: status == requirement.required,
+            reason: published.map_or_else(String::new, |it| it.reason.clone()),
+            message: text,
+            since: published.and_then(|it| it.transition),
+            source: word(&requirement.source),
+            unknown: Some(gap.to_string()),
+            causes: Vec::new(),
+        }
+    }
+}
+
+/// Where a condition comes from, in a word.
+fn word(source: &Source) -> &'static str {
+    match source {
+        Source::Node => "reporter",
+        Source::Class { .. } => "criticalComponents",
+        Source::CsiDriver(_) => "csiNode",
+        Source::Resource(_) => "allocatable",
+        Source::DaemonSet(_) => "daemonSet",
+        Source::Nobody => "nobody",
+    }
+}
+
+/// What could not be read of what a condition is made from, if anything.
+pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+    let kinds: &[Kind] = match source {
+        Source::Class { .. } => &[Kind::DaemonSets, Kind::Pods, Kind::CsiNodes],
+        Source::DaemonSet(_) => &[Kind::DaemonSets, Kind::Pods],
+        Source::CsiDriver(_) => &[Kind::CsiNodes],
+        Source::Resource(_) | Source::Node | Source::Nobody => &[],
+    };
+    kinds.iter().find_map(|kind| snapshot.gap(*kind))
+}
+
+fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
+    let Some(condition) = &finding.condition else {
+        return vec![unreported(finding, node)];
+    };
+    match &condition.detail {
+        Detail::DaemonSetPodMissing { daemon_sets } => daemon_sets
+            .iter()
+            .map(|key| no_pod(key, node, snapshot))
+            .collect(),
+        Detail::PodNotReady { pods } => pods.iter().map(|key| of_pod(key, snapshot)).collect(),
+        Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => pods
+            .iter()
+            .map(|key| Cause {
+                message: "it has not told the kubelet of this node anew that it is Ready; it does so within a minute"
+                    .into(),
+                ..Cause::new("pod", key)
+            })
+            .collect(),
+        Detail::DaemonSetNotFound { daemon_set } => vec![Cause {
+            message: "there is none of this name".into(),
+            next: Some(Next::new(
+                "create the DaemonSet, or name another one in a new rule",
+                format!("kubectl -n {} get daemonsets", daemon_set.namespace),
+            )),
+            ..Cause::new("daemonset", daemon_set)
+        }],
+        Detail::CsiDriverMissing { drivers }
+        | Detail::CsiDriverOlderThanBoot { drivers }
+        | Detail::CsiDriverWithoutCount { drivers } => {
+            drivers.iter().map(|driver| of_driver(driver, node)).collect()
+        }
+        Detail::ResourceNotAllocatable { resource } => vec![Cause {
+            message: format!("the kubelet reports no {resource} to allocate: its device plugin has not registered it"),
+            next: Some(Next::new(
+                "see what the device plugin on the node says",
+                pods_on(node),
+            )),
+            ..Cause::of_node(node)
+        }],
+        Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
+            message: "whatever reports it on this node is silent".into(),
+            since: condition.transition,
+            next: Some(Next::new(
+                "look for the reporter's pod on the node",
+                pods_on(node),
+            )),
+            ..Cause::of_node(node)
+        }],
+        Detail::Reported { .. } => vec![Cause {
+            message: "its reporter on this node says so".into(),
+            since: condition.transition,
+            next: Some(Next::new(
+                "see what the reporter's pod on the node says",
+                pods_on(node),
+            )),
+            ..Cause::of_node(node)
+        }],
+        _ => Vec::new(),
+    }
+}
+
+/// Nobody reports the condition.
+fn unreported(finding: &Finding<'_>, node: &Node) -> Cause {
+    let kind = &finding.requirement.kind;
+    let (message, say) = if finding.requirement.source == Source::Nobody {
+        (
+            format!("nothing makes a condition {kind}"),
+            "check the spelling of the condition's type in the rule",
+        )
+    } else {
+        (
+            format!("nothing on this node has ever reported {kind}"),
+            "look for the pod that should report it",
+        )
+    };
+    Cause {
+        message,
+        next: Some(Next::new(say, pods_on(node))),
+        ..Cause::of_node(node)
+    }
+}
+
+fn pods_on(node: &Node) -> String {
+    format!(
+        "kubectl get pods -A --field-selector spec.nodeName={}",
+        node.name
+    )
+}
+
+impl Cause {
+    fn new(kind: &str, key: &ObjectKey) -> Self {
+        Self {
+            object: format!("{kind}/{}", key.name),
+            namespace: key.namespace.to_string(),
+            message: String::new(),
+            since: None,
+            causes: Vec::new(),
+            next: None,
+        }
+    }
+
+    fn of_node(node: &Node) -> Self {
+        Self {
+            object: format!("node/{}", node.name),
+            namespace: String::new(),
+            message: String::new(),
+            since: None,
+            causes: Vec::new(),
+            next: None,
+        }
+    }
+}
+
+/// A `DaemonSet` that has no pod on the node.
+fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
+    let ObjectKey { namespace, name } = key;
+    // One that is on its way out still shows why.
+    let mut stories = snapshot.stories.values();
+    let of_it = stories.find(|story| {
+        let owner = story.owner.as_ref();
+        *story.node == *node.name
+            && story.key.namespace == *namespace
+            && owner.is_some_and(|(kind, owner)| kind == "DaemonSet" && *owner == **name)
+    });
+    Cause {
+        message: "it is meant for this node and has no pod there".into(),
+        causes: of_it.map(of_story).into_iter().collect(),
+        next: Some(Next::new(
+            "see why the DaemonSet has no pod on the node",
+            format!("kubectl -n {namespace} describe daemonset {name}"),
+        )),
+        ..Cause::new("daemonset", key)
+    }
+}
+
+/// A pod that is not Ready, below the `DaemonSet` that it is of.
+fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
+    let Some(story) = snapshot.stories.get(key) else {
+        return Cause {
+            message: "it is not Ready".into(),
+            next: Some(describe(key)),
+            ..Cause::new("pod", key)
+        };
+    };
+    let pod = of_story(story);
+    match &story.owner {
+        Some((kind, name)) => {
+            let owner = ObjectKey::new(key.namespace.clone(), name.as_str());
+            Cause {
+                message: "its pod on this node is not Ready".into(),
+                causes: vec![pod],
+                ..Cause::new(&kind.to_lowercase(), &owner)
+            }
+        }
+        None => pod,
+    }
+}
+
+fn describe(key: &ObjectKey) -> Next {
+    Next::new(
+        "see the pod's events",
+        format!("kubectl -n {} describe pod {}", key.namespace, key.name),
+    )
+}
+
+/// What a pod has to say for itself.
+pub(super) fn of_story(story: &Story) -> Cause {
+    let ObjectKey { namespace, name } = &story.key;
+    let mut cause = Cause {
+        since: story.unready_since(),
+        next: Some(describe(&story.key)),
+        ..Cause::new("pod", &story.key)
+    };
+    if let Some(since) = story.deleted {
+        cause.message = "it is being deleted".into();
+        cause.since = Some(since);
+        return cause;
+    }
+    if let Some((reason, message)) = &story.refused {
+        cause.message = format!("the kubelet does not run it: {reason}: {message}");
+        return cause;
+    }
+    if let Some((reason, message)) = &story.unscheduled {
+        cause.message = format!("it is not bound to a node: {reason}: {message}");
+        return cause;
+    }
+    let Some(container) = story.culprit() else {
+        cause.message = format!("it is {}, and not Ready", story.phase);
+        return cause;
+    };
+    cause.message = container.why();
+    let logs = format!("kubectl -n {namespace} logs {name} -c {}", container.name);
+    match container.waits_for() {
+        Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
+            cause.next = Some(Next {
+                say: "check the image's name, and that the node may pull it".into(),
+                ..describe(&story.key)
+            });
+        }
+        Some("CrashLoopBackOff") => {
+            cause.next = Some(Next::new(
+                "see what it said before it ended",
+                format!("{logs} --previous"),
+            ));
+        }
+        Some(_) => {}
+        None => {
+            cause.next = Some(Next::new("see what the container says", logs));
+        }
+    }
+    if let Some(event) = story.probe() {
+        cause.causes.push(Cause {
+            object: format!("event/{}", event.reason),
+            namespace: namespace.to_string(),
+            message: event.message.trim().to_owned(),
+            since: event.at,
+            causes: Vec::new(),
+            next: None,
+        });
+    }
+    cause
+}
+
+fn of_driver(driver: &str, node: &Node) -> Cause {
+    Cause {
+        object: format!("csidriver/{driver}"),
+        namespace: String::new(),
+        message: "the kubelet has not registered it on this node".into(),
+        since: None,
+        causes: Vec::new(),
+        next: Some(Next::new(
+            "see which drivers are registered, and what the driver's pod on the node says",
+            format!("kubectl describe csinode {}", node.name),
+        )),
+    }
+}

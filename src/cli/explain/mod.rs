@@ -1,0 +1,23 @@
+//! `explain`: why something is as it is, since when, and what to do next.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `node` | explains a node, rule by rule |
+//! | `finding` | explains a condition, down to the container |
+//! | `standing` | the controller's decision in words |
+//! | `obstacles` | what else keeps pods off a node |
+//! | `next` | what to do about it |
+//! | `text` | all of it for people |
+
+mod finding;
+mod next;
+mod node;
+mod obstacles;
+mod standing;
+mod text;
+
+pub use finding::{Cause, ConditionOnNode};
+pub use next::Next;
+pub use node::{NodeExplanation, NodeVerdict, RuleOnNode, explain_node};
+pub use obstacles::Obstacle;
+pub use standing::State;

@@ -1,0 +1,300 @@
+//! Explains a node: what each rule makes of it, what else keeps pods away, since when, and what to do next.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::finding::{Cause, ConditionOnNode, gap};
+use super::next::Next;
+use super::obstacles::{Obstacle, obstacles};
+use super::standing::{State, clock, remark};
+use crate::api::EnforcementMode;
+use crate::cli::snapshot::{Health, Snapshot};
+use crate::object::Node;
+use crate::plan::{Outcome, Standing};
+use crate::repair::Deadline;
+
+/// Why a node is as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeExplanation {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// What becomes of it.
+    pub verdict: NodeVerdict,
+    /// Since when it has been held, where it is and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// What each rule that selects it makes of it; those that hold it come first.
+    pub rules: Vec<RuleOnNode>,
+    /// What else keeps pods away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<Obstacle>,
+    /// What to do next, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+    /// What this answer goes without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeVerdict {
+    /// A rule keeps it closed.
+    Held,
+    /// Its conditions are met, and its last taint is about to go.
+    Opening,
+    /// It is open, as far as rules are concerned.
+    Open,
+    /// It is open, as far as rules are concerned, and something else keeps pods away.
+    Obstructed,
+    /// No rule selects it.
+    NotSelected,
+    /// The controller leaves it as it is, since something about it cannot be understood.
+    LeftAlone,
+    /// It is being deleted.
+    Deleting,
+}
+
+/// What one rule makes of a node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleOnNode {
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// What it does to the node.
+    pub state: State,
+    /// Its taint, as `key:effect`.
+    pub taint: String,
+    /// When it closes nodes.
+    pub mode: EnforcementMode,
+    /// Whether the node has the taint.
+    pub tainted: bool,
+    /// Since when, where the taint or the conditions tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What the controller says of why the conditions are not met.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// What more there is to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// Its conditions, those that are not met first.
+    pub conditions: Vec<ConditionOnNode>,
+}
+
+impl RuleOnNode {
+    /// Whether the node is closed for this rule's sake: it holds it, or is suspended and its taint stays as it is.
+    fn keeps_closed(&self) -> bool {
+        self.state.holds() || (self.tainted && self.state == State::Suspended)
+    }
+}
+
+/// Explains a node; `None` where there is none of this name.
+#[must_use]
+pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
+    let view = &snapshot.view;
+    let node = view.node(name)?.node;
+    let mut notes = snapshot.notes();
+    let left_alone = view.left_alone(name);
+    let plan = view.plan(name)?;
+    let mut rules: Vec<RuleOnNode> = plan
+        .outcomes
+        .iter()
+        .map(|outcome| on_node(outcome, node, snapshot))
+        .collect();
+    rules.sort_by_key(|rule| !rule.state.holds());
+    let obstacles = obstacles(node, view.rules());
+    let holds = || rules.iter().filter(|rule| rule.state.holds());
+    let verdict = if node.deleting {
+        NodeVerdict::Deleting
+    } else if left_alone.is_some() {
+        NodeVerdict::LeftAlone
+    } else if rules.iter().any(RuleOnNode::keeps_closed) {
+        NodeVerdict::Held
+    } else if rules.iter().any(|rule| rule.state == State::Opening) {
+        NodeVerdict::Opening
+    } else if !obstacles.is_empty() {
+        NodeVerdict::Obstructed
+    } else if rules.is_empty() {
+        NodeVerdict::NotSelected
+    } else {
+        NodeVerdict::Open
+    };
+    notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
+    notes.extend(about_the_controller(snapshot));
+    let since = holds().filter_map(|rule| rule.since).min();
+    let next = next(snapshot, verdict, &rules, &obstacles);
+    Some(NodeExplanation {
+        node: node.name.clone(),
+        verdict,
+        since,
+        created: node.created,
+        rules,
+        obstacles,
+        next,
+        notes,
+    })
+}
+
+fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNode {
+    let rule = outcome.rule;
+    let spec = rule.spec.as_ref().ok();
+    let taint = spec.map(|spec| (spec.taint.key.as_str(), spec.effect));
+    let results = outcome.evaluation.results.iter();
+    let is_unknown = results
+        .clone()
+        .any(|finding| gap(&finding.requirement.source, snapshot).is_some());
+    let mut conditions: Vec<ConditionOnNode> = results
+        .map(|finding| ConditionOnNode::of(finding, node, snapshot))
+        .collect();
+    conditions.sort_by_key(|condition| condition.met);
+    let mut state = State::of(outcome);
+    let mut remarks: Vec<String> = remark(outcome).into_iter().collect();
+    if is_unknown && !rule.is_suspended() {
+        // What is missing may be what decides: the taint tells what the controller has decided.
+        if let Standing::Governs(_) = outcome.standing {
+            state = if outcome.tainted {
+                State::Held
+            } else {
+                State::Open
+            };
+        }
+        remarks = vec![
+            "not all that it depends on may be read: this is what the node itself says".into(),
+        ];
+    }
+    if let Some(deadline) = &outcome.deadline
+        && outcome.tainted
+    {
+        remarks.push(match deadline {
+            Ok(Deadline::At(at)) => format!("its time is up at {}", clock(*at)),
+            Ok(Deadline::Never) => "it may take as long as it wants".into(),
+            Err(why) => format!("how long it may take cannot be said: {why}"),
+        });
+    }
+    if outcome.rebooted.is_some() {
+        remarks.push(
+            "the node has rebooted since its bootstrap; what is from before counts only where it has been told anew, which \
+             the controller sees and this command takes the times on the node for"
+                .into(),
+        );
+    }
+    let why = if outcome.evaluation.met || is_unknown {
+        String::new()
+    } else {
+        outcome.evaluation.why()
+    };
+    RuleOnNode {
+        rule: rule.name.clone(),
+        state,
+        taint: taint.map_or_else(String::new, |(key, effect)| format!("{key}:{effect}")),
+        mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
+        tainted: outcome.tainted,
+        since: if outcome.tainted {
+            taint
+                .and_then(|(key, effect)| {
+                    node.taint(key, effect)?.time_added.as_ref()?.parse().ok()
+                })
+                .or(node.created)
+        } else {
+            outcome.unmet_since
+        },
+        why,
+        remarks,
+        conditions,
+    }
+}
+
+/// What is amiss with whoever carries it out.
+fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
+    let leader = snapshot.leader.as_ref()?;
+    match leader.health(snapshot.at) {
+        Health::Alive => None,
+        Health::Nobody => Some("no controller leads: nothing is put on or lifted".into()),
+        Health::Silent => Some(format!(
+            "the controller {} has not renewed its lease{}: nothing may be put on or lifted",
+            leader.pod(),
+            leader
+                .renewed
+                .map_or_else(String::new, |at| format!(" since {}", clock(at)))
+        )),
+    }
+}
+
+/// What to do next: about what is furthest down of what holds the node, then about what else keeps pods away.
+fn next(
+    snapshot: &Snapshot,
+    verdict: NodeVerdict,
+    rules: &[RuleOnNode],
+    obstacles: &[Obstacle],
+) -> Option<Next> {
+    let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
+    let controllers = |leader: &crate::cli::snapshot::Leader| {
+        Next::new(
+            "see how the controller does",
+            format!("kubectl -n {} get pods", leader.namespace),
+        )
+    };
+    let leader = snapshot.leader.as_ref();
+    let ailing = leader.filter(|leader| leader.health(snapshot.at) != Health::Alive);
+    match verdict {
+        NodeVerdict::Deleting | NodeVerdict::NotSelected | NodeVerdict::Open => None,
+        NodeVerdict::LeftAlone => Some(Next::new(
+            "mend the object that cannot be understood",
+            format!(
+                "kubectl nodegate explain node/{} -o yaml",
+                rules.first()?.rule
+            ),
+        )),
+        NodeVerdict::Opening => ailing.map(controllers),
+        NodeVerdict::Obstructed => of_obstacles(),
+        NodeVerdict::Held => {
+            let suspended = rules
+                .iter()
+                .find(|it| it.tainted && it.state == State::Suspended);
+            let deepest = rules
+                .iter()
+                .filter(|rule| rule.state.holds())
+                .flat_map(|rule| &rule.conditions)
+                .filter(|condition| !condition.met)
+                .flat_map(|condition| &condition.causes)
+                .find_map(deepest);
+            deepest
+                .or_else(|| suspended.map(|rule| go_on(leader, &rule.rule)))
+                .or_else(of_obstacles)
+        }
+    }
+}
+
+/// How a suspended rule goes on.
+fn go_on(leader: Option<&crate::cli::snapshot::Leader>, rule: &str) -> Next {
+    match leader.filter(|leader| leader.suspends_all) {
+        Some(leader) => Next::new(
+            "let all rules go on",
+            format!(
+                "kubectl -n {} annotate lease {} {}-",
+                leader.namespace,
+                crate::api::names::LEASE,
+                crate::api::names::SUSPEND_ALL
+            ),
+        ),
+        None => Next::new(
+            "let the rule go on",
+            format!(
+                "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
+            ),
+        ),
+    }
+}
+
+fn deepest(cause: &Cause) -> Option<Next> {
+    let below = cause.causes.iter().find_map(deepest);
+    below.or_else(|| cause.next.clone())
+}

@@ -1,0 +1,130 @@
+//! What the controller does about a node for a rule, in a word and in a sentence.
+
+use serde::Serialize;
+
+use crate::api::TaintPolicy;
+use crate::plan::{Decision, Outcome, Standing, WaitReason};
+
+/// What a rule does to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    /// Its taint is on the node, and stays.
+    Held,
+    /// Its taint is missing, and is about to be put on.
+    Closing,
+    /// Its taint is on the node, and is about to be lifted.
+    Opening,
+    /// Its conditions are not met, and the node stays open for now.
+    Spared,
+    /// The node is open to its pods.
+    Open,
+    /// It is a dry run, and would hold the node.
+    WouldHold,
+    /// It is a dry run, and would leave the node open.
+    WouldOpen,
+    /// An earlier rule governs the same taint.
+    Conflicted,
+    /// It is suspended: the node stays as it is.
+    Suspended,
+}
+
+impl State {
+    /// What is made of an outcome.
+    #[must_use]
+    pub fn of(outcome: &Outcome<'_>) -> Self {
+        if outcome.rule.is_suspended() {
+            return Self::Suspended;
+        }
+        match outcome.standing {
+            Standing::Conflicted { .. } => Self::Conflicted,
+            Standing::DryRun(Decision::Hold | Decision::Gate | Decision::Wait(_)) => {
+                Self::WouldHold
+            }
+            Standing::DryRun(_) => Self::WouldOpen,
+            Standing::Governs(decision) => match decision {
+                Decision::Hold => Self::Held,
+                Decision::Gate => Self::Closing,
+                Decision::Release { .. } | Decision::GiveUp => Self::Opening,
+                Decision::Wait(_) => Self::Spared,
+                Decision::Open { .. } => Self::Open,
+            },
+        }
+    }
+
+    /// Whether the rule keeps the node closed, as the controller means it: its taint is there and stays, or comes at once.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        matches!(self, Self::Held | Self::Closing)
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Closing => "closing",
+            Self::Opening => "opening",
+            Self::Spared => "spared",
+            Self::Open => "open",
+            Self::WouldHold => "would hold",
+            Self::WouldOpen => "would open",
+            Self::Conflicted => "conflicted",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+/// What more there is to say of why the rule does what it does, beside its conditions.
+#[must_use]
+pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
+    let rule = outcome.rule;
+    if outcome.rule.is_suspended() {
+        return Some("the rule is suspended: nothing is changed on this node".into());
+    }
+    let (Standing::Governs(decision) | Standing::DryRun(decision)) = outcome.standing else {
+        let Standing::Conflicted { with } = outcome.standing else {
+            return None;
+        };
+        return Some(format!(
+            "rule '{}' was there first and governs the same taint",
+            with.name
+        ));
+    };
+    Some(match decision {
+        Decision::Wait(WaitReason::Grace { until }) => format!(
+            "its grace period ends at {}, as far as the times on the node tell",
+            clock(until)
+        ),
+        Decision::Wait(WaitReason::Disruption) => {
+            "its disruption guard decides when the node is closed: the rule's condition DisruptionLimited says how it does".into()
+        }
+        Decision::Wait(WaitReason::Doubt) => "it is looked at once more first".into(),
+        Decision::GiveUp => "its time is up: it is opened though it is not ready".into(),
+        Decision::Release { .. } => {
+            "its conditions are met: the controller is about to lift the taint".into()
+        }
+        Decision::Gate => "the controller is about to put the taint on".into(),
+        Decision::Open { .. } if outcome.evaluation.met => return None,
+        Decision::Open { .. } => {
+            let spec = rule.spec.as_ref().ok()?;
+            if spec.taint_policy == TaintPolicy::RemoveOnly {
+                "the rule only lifts its taint, and never puts it on".into()
+            } else {
+                "its bootstrap is on record, or the node is older than the rule, which leaves it alone".into()
+            }
+        }
+        Decision::Hold if outcome.evaluation.met => {
+            "its conditions are met, and another rule about the same taint goes first".into()
+        }
+        Decision::Hold => return None,
+    })
+}
+
+/// The time of the day, with the day: in UTC, to the second.
+#[must_use]
+pub fn clock(time: jiff::Timestamp) -> String {
+    jiff::Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
+}

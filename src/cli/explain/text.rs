@@ -1,0 +1,146 @@
+//! Explanations for people.
+
+use super::finding::{Cause, ConditionOnNode};
+use super::next::Next;
+use super::node::{NodeExplanation, NodeVerdict, RuleOnNode};
+use super::obstacles::Obstacle;
+use super::standing::State;
+use crate::cli::answer::Answer;
+use crate::cli::page::{Branch, Line, Look, Page};
+
+impl Answer for NodeExplanation {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        page.tree(&mut out, &tree(self, page));
+        end(&mut out, page, self.next.as_ref(), &self.notes);
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![format!("node/{}", self.node)]
+    }
+}
+
+fn tree(node: &NodeExplanation, page: &Page) -> Branch {
+    let head = Line::new()
+        .with(Look::Strong, format!("node/{}", node.node))
+        .plain("  ");
+    let held = || node.rules.iter().filter(|rule| rule.state.holds());
+    let age = node
+        .since
+        .map_or_else(String::new, |since| format!(" for {}", page.age(since)));
+    let head = match node.verdict {
+        NodeVerdict::Held => {
+            let count = match (held().count(), node.rules.len()) {
+                (0, _) => String::new(),
+                (1, 1) => " by its rule".into(),
+                (holding, all) => format!(" by {holding} of {all} rules"),
+            };
+            head.with(Look::Bad, "held").plain(format!("{age}{count}"))
+        }
+        NodeVerdict::Opening => head.with(Look::Good, "opening"),
+        NodeVerdict::Open => head.with(Look::Good, "open"),
+        NodeVerdict::Obstructed => head
+            .with(Look::Poor, "not held")
+            .plain(" by any rule; something else keeps pods away"),
+        NodeVerdict::NotSelected => head.with(Look::Good, "open").plain("; no rule selects it"),
+        NodeVerdict::LeftAlone => head.with(Look::Bad, "left as it is"),
+        NodeVerdict::Deleting => head.with(Look::Poor, "being deleted"),
+    };
+    let rules = node.rules.iter().map(|rule| of_rule(rule, page));
+    let obstacles = node.obstacles.iter().map(of_obstacle);
+    Branch::new(head).over(rules).over(obstacles)
+}
+
+fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
+    let look = match rule.state {
+        State::Held | State::Closing => Look::Bad,
+        State::Spared | State::Suspended | State::Conflicted | State::WouldHold => Look::Poor,
+        State::Opening | State::Open | State::WouldOpen => Look::Good,
+    };
+    let mut line = Line::new()
+        .with(Look::Strong, format!("rule/{}", rule.rule))
+        .plain("  ")
+        .with(look, rule.state.word());
+    if let Some(since) = rule.since.filter(|_| rule.state != State::Open) {
+        line = line.plain(format!(" for {}", page.age(since)));
+    }
+    line = line.with(Look::Faint, format!("  {} {}", rule.taint, rule.mode));
+    let is_good = matches!(rule.state, State::Open | State::WouldOpen);
+    let remarks = rule
+        .remarks
+        .iter()
+        .map(|remark| Branch::new(Line::new().with(Look::Faint, remark)));
+    let conditions = rule
+        .conditions
+        .iter()
+        .filter(|condition| page.wide || !is_good || !condition.met)
+        .map(|condition| of_condition(condition, page));
+    Branch::new(line).over(remarks).over(conditions)
+}
+
+fn of_condition(condition: &ConditionOnNode, page: &Page) -> Branch {
+    let (mark, look) = if condition.met {
+        ("✓ ", Look::Good)
+    } else {
+        ("✗ ", Look::Bad)
+    };
+    let mut line = Line::new().with(look, mark).plain(format!(
+        "{} is {}",
+        condition.kind,
+        condition.status.as_str()
+    ));
+    let says_all = condition.message.starts_with(&*condition.kind);
+    if says_all {
+        line = Line::new().with(look, mark).plain(&condition.message);
+    } else if !condition.message.is_empty() {
+        line = line.plain(format!(": {}", condition.message));
+    }
+    if let Some(since) = condition.since {
+        line = line.with(Look::Faint, format!(" ({})", page.age(since)));
+    }
+    let unknown = condition
+        .unknown
+        .iter()
+        .map(|gap| Branch::new(Line::new().with(Look::Poor, gap)));
+    Branch::new(line)
+        .over(unknown)
+        .over(condition.causes.iter().map(|cause| of_cause(cause, page)))
+}
+
+fn of_cause(cause: &Cause, page: &Page) -> Branch {
+    let mut line = Line::new().with(Look::Strong, &cause.object);
+    if !cause.namespace.is_empty() && !cause.object.starts_with("event/") {
+        line = line.with(Look::Faint, format!(" -n {}", cause.namespace));
+    }
+    line = line.plain(format!("  {}", cause.message));
+    if let Some(since) = cause.since {
+        line = line.with(Look::Faint, format!(" ({})", page.age(since)));
+    }
+    Branch::new(line).over(cause.causes.iter().map(|cause| of_cause(cause, page)))
+}
+
+fn of_obstacle(obstacle: &Obstacle) -> Branch {
+    let line = Line::new().with(Look::Poor, "also: ");
+    let line = if obstacle.taint.is_empty() {
+        line.plain(&obstacle.message)
+    } else {
+        line.plain(format!("taint {}: {}", obstacle.taint, obstacle.message))
+    };
+    Branch::new(line)
+}
+
+/// What comes last: what the answer goes without, and what to do next.
+pub(super) fn end(out: &mut String, page: &Page, next: Option<&Next>, notes: &[String]) {
+    for note in notes {
+        let line = Line::new().with(Look::Poor, "note: ").plain(note);
+        page.line(out, line);
+    }
+    if let Some(next) = next {
+        let line = Line::new()
+            .with(Look::Strong, "next: ")
+            .plain(format!("{}: ", next.say))
+            .with(Look::Strong, &next.command);
+        page.line(out, line);
+    }
+}

@@ -1,0 +1,121 @@
+//! Why a question could not be answered, and what to do about it.
+
+use std::path::PathBuf;
+
+use crate::{client, config};
+
+/// Why a question could not be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// There is no cluster to ask.
+    #[error(transparent)]
+    Cluster(#[from] client::Error),
+    /// The configuration file cannot be used.
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
+    /// A list could not be had without which there is nothing to say.
+    #[error("cannot list {kind}: {why}")]
+    List {
+        /// What was listed.
+        kind: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// Nothing may be said without this list, and it is forbidden.
+    #[error(
+        "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
+         bind it with a ClusterRoleBinding)"
+    )]
+    Forbidden {
+        /// What was listed.
+        kind: &'static str,
+        /// What the API server says.
+        why: String,
+    },
+    /// The cluster does not know what a rule is.
+    #[error(
+        "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
+         (`kubectl nodegate check` says what is missing)"
+    )]
+    NoRules,
+    /// There is no object of this name.
+    #[error("there is no {kind} {name}{}", offer(.near))]
+    Unknown {
+        /// What was asked for.
+        kind: &'static str,
+        /// Under which name.
+        name: String,
+        /// Names like it.
+        near: Vec<String>,
+    },
+    /// The dump cannot be read.
+    #[error("cannot read {path}: {why}")]
+    Dump {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Something is not as a command needs it.
+    #[error("{0}")]
+    Input(String),
+}
+
+fn offer(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(", ")),
+    }
+}
+
+/// The names most like this one, nearest first: those that contain it, and those that it takes few changes to come to.
+pub fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut near: Vec<(usize, &str)> = names
+        .filter_map(|other| {
+            let changes = distance(name, other);
+            let is_part = name.len() >= 3 && (other.contains(name) || name.contains(other));
+            let is_near = changes <= name.len() / 3 + 1;
+            (is_part || is_near).then_some((if is_part { changes.min(1) } else { changes }, other))
+        })
+        .collect();
+    near.sort_unstable();
+    let shown = near.into_iter().take(SHOWN);
+    shown.map(|(_, name)| name.to_owned()).collect()
+}
+
+/// How many letters have to be put in, taken out or exchanged to make one text of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in to.iter().enumerate() {
+            let exchanged = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_offered_nearest_first() {
+        let names = ["worker-1", "worker-2", "worker-11", "control-plane"];
+        let near = |name| near_names(name, names.into_iter());
+        assert_eq!(near("worker1"), ["worker-1", "worker-11", "worker-2"]);
+        assert_eq!(near("control"), ["control-plane"]);
+        assert!(near("zzz").is_empty());
+    }
+
+    #[test]
+    fn a_distance_counts_changes() {
+        for (from, to, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
+            assert_eq!(distance(from, to), expected, "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! How an answer is laid out for people: in colour or not, as wide as the terminal or as long as it gets, in trees and tables.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+/// What an answer is written on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// How wide it is, in characters; `None` where lines may be as long as they get.
+    pub width: Option<usize>,
+    /// Whether there are colours.
+    pub colour: bool,
+    /// Whether everything is to be shown (`-o wide`).
+    pub wide: bool,
+    /// The time for which it is written.
+    pub now: Timestamp,
+}
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Look {
+    /// As it is.
+    #[default]
+    Plain,
+    /// What it is about.
+    Strong,
+    /// Beside the point.
+    Faint,
+    /// As it should be.
+    Good,
+    /// Not there yet.
+    Poor,
+    /// Not as it should be.
+    Bad,
+}
+
+/// A line of pieces, each with its look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line(Vec<(Look, String)>);
+
+/// A line with lines below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Branch {
+    line: Line,
+    below: Vec<Branch>,
+}
+
+impl Line {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The line with another piece at its end.
+    #[must_use]
+    pub fn with(mut self, look: Look, text: impl Into<String>) -> Self {
+        self.0.push((look, text.into()));
+        self
+    }
+
+    /// The line with plain text at its end.
+    #[must_use]
+    pub fn plain(self, text: impl Into<String>) -> Self {
+        self.with(Look::Plain, text)
+    }
+
+    /// How many characters it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
+    /// Whether there is nothing on it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+impl Branch {
+    /// A line with nothing below it.
+    pub fn new(line: impl Into<Line>) -> Self {
+        Self {
+            line: line.into(),
+            below: Vec::new(),
+        }
+    }
+
+    /// Adds a line below.
+    pub fn push(&mut self, below: Self) {
+        self.below.push(below);
+    }
+
+    /// The branch with these lines below it.
+    #[must_use]
+    pub fn over(mut self, below: impl IntoIterator<Item = Self>) -> Self {
+        self.below.extend(below);
+        self
+    }
+}
+
+impl Page {
+    /// A page for a file: no colour, no width.
+    #[must_use]
+    pub fn plain(now: Timestamp) -> Self {
+        Self {
+            width: None,
+            colour: false,
+            wide: false,
+            now,
+        }
+    }
+
+    /// Writes a line.
+    pub fn line(&self, out: &mut String, line: impl Into<Line>) {
+        self.wrapped(out, "", "", &line.into());
+    }
+
+    /// Writes a tree.
+    pub fn tree(&self, out: &mut String, root: &Branch) {
+        self.wrapped(out, "", "", &root.line);
+        self.branches(out, "", &root.below);
+    }
+
+    fn branches(&self, out: &mut String, before: &str, branches: &[Branch]) {
+        for (index, branch) in branches.iter().enumerate() {
+            let is_last = index + 1 == branches.len();
+            let (own, below) = if is_last {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            // What is wrapped stands below the text, and the line to what is below goes on beside it.
+            let beside = if branch.below.is_empty() { "" } else { "│  " };
+            let next = format!("{before}{below}");
+            self.wrapped(
+                out,
+                &format!("{before}{own}"),
+                &format!("{next}{beside}"),
+                &branch.line,
+            );
+            self.branches(out, &next, &branch.below);
+        }
+    }
+
+    /// Writes a line, over as many as it takes, `first` before the first and `then` before the others.
+    fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
+        out.push_str(first);
+        let mut column = first.chars().count();
+        let mut is_fresh = true;
+        for (look, text) in &line.0 {
+            let mut piece = String::new();
+            for word in text.split_inclusive(' ') {
+                let length = word.trim_end().chars().count();
+                let is_full = self.width.is_some_and(|width| column + length > width);
+                if is_full && !is_fresh {
+                    self.styled(out, *look, piece.trim_end());
+                    piece.clear();
+                    while out.ends_with(' ') {
+                        out.pop();
+                    }
+                    out.push('\n');
+                    out.push_str(then);
+                    column = then.chars().count();
+                }
+                piece.push_str(word);
+                column += word.chars().count();
+                is_fresh = false;
+            }
+            self.styled(out, *look, &piece);
+        }
+        while out.ends_with(' ') {
+            out.pop();
+        }
+        out.push('\n');
+    }
+
+    /// Writes a table: columns as wide as what is in them, the last one as long as it gets.
+    pub fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
+        const GAP: usize = 3;
+        let head: Vec<Line> = heads
+            .iter()
+            .map(|head| Line::new().with(Look::Faint, *head))
+            .collect();
+        let rows = || std::iter::once(&head).chain(rows);
+        let widths: Vec<usize> = (0..heads.len())
+            .map(|column| {
+                rows()
+                    .filter_map(|row| row.get(column))
+                    .map(Line::len)
+                    .max()
+            })
+            .map(Option::unwrap_or_default)
+            .collect();
+        for row in rows() {
+            let mut line = Line::new();
+            for (column, cell) in row.iter().enumerate() {
+                let is_last = column + 1 == row.len();
+                line.0.extend(cell.0.iter().cloned());
+                if !is_last {
+                    let blank = widths[column] - cell.len() + GAP;
+                    line.0.push((Look::Plain, " ".repeat(blank)));
+                }
+            }
+            let before = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
+            self.wrapped(out, "", &" ".repeat(before), &line);
+        }
+    }
+
+    fn styled(&self, out: &mut String, look: Look, text: &str) {
+        let code = match look {
+            Look::Plain => "",
+            Look::Strong => "1",
+            Look::Faint => "2",
+            Look::Good => "32",
+            Look::Poor => "33",
+            Look::Bad => "31",
+        };
+        let _ = if text.is_empty() {
+            Ok(())
+        } else if self.colour && !code.is_empty() {
+            write!(out, "\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            out.write_str(text)
+        };
+    }
+
+    /// For how long something has been so, in words as short as kubectl's; what is to come has been so for no time.
+    #[must_use]
+    pub fn age(&self, since: Timestamp) -> String {
+        age(self.now, since)
+    }
+}
+
+/// How long it is from one time to another, in words as short as kubectl's.
+#[must_use]
+pub fn age(now: Timestamp, since: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let with = |large: i64, unit: char, small: i64, of: char| match small {
+        0 => format!("{large}{unit}"),
+        small => format!("{large}{unit}{small}{of}"),
+    };
+    match (days, hours, minutes) {
+        (0, 0, 0..2) => format!("{seconds}s"),
+        (0, 0, 2..10) => with(minutes, 'm', seconds % 60, 's'),
+        (0, 0..3, _) => format!("{minutes}m"),
+        (0, 3..8, _) => with(hours, 'h', minutes % 60, 'm'),
+        (0..2, _, _) => format!("{hours}h"),
+        (2..8, _, _) => with(days, 'd', hours % 24, 'h'),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn ages_are_as_kubectl_has_them() {
+        for (seconds, expected) in [
+            (0, "0s"),
+            (119, "119s"),
+            (125, "2m5s"),
+            (600, "10m"),
+            (7200, "120m"),
+            (4 * 3600, "4h"),
+            (4 * 3600 + 60, "4h1m"),
+            (30 * 3600, "30h"),
+            (3 * 86_400 + 3600, "3d1h"),
+            (30 * 86_400, "30d"),
+            (-5, "0s"),
+        ] {
+            assert_eq!(age(at(seconds), at(0)), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_tree_is_wrapped_below_its_text() {
+        let tree = Branch::new("root").over([
+            Branch::new("one two three").over([Branch::new("below")]),
+            Branch::new("last of all"),
+        ]);
+        let mut out = String::new();
+        let page = Page {
+            width: Some(10),
+            ..Page::plain(at(0))
+        };
+        page.tree(&mut out, &tree);
+        let expected = "root\n├─ one two\n│  │  three\n│  └─ below\n└─ last of\n   all\n";
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_what_is_in_it() {
+        let mut out = String::new();
+        let page = Page {
+            colour: true,
+            ..Page::plain(at(0))
+        };
+        let cell = |text: &str| Line::new().with(Look::Good, text);
+        page.table(&mut out, &["A", "B"], &[vec![cell("long"), cell("x")]]);
+        let expected = "\u{1b}[2mA\u{1b}[0m      \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mlong\u{1b}[0m   \u{1b}[32mx\u{1b}[0m\n";
+        assert_eq!(out, expected);
+    }
+}

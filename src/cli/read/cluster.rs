@@ -1,0 +1,104 @@
+//! Lists from the API server, page by page.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::api::{ListParams, Request};
+use kube::{Client, Error};
+use tokio::time::timeout;
+
+use super::page::{Page, Refusal};
+use crate::causes::with_causes;
+use crate::cli::failure::Failure;
+use crate::cli::snapshot::{Filter, Kind};
+use crate::client;
+
+/// How many objects a page may have.
+const PAGE: u32 = 500;
+/// How long a page may take.
+const PAGE_LIMIT: Duration = Duration::from_secs(30);
+/// How often a list is begun anew whose pages have expired on the way.
+const ATTEMPTS: usize = 3;
+
+/// The API server.
+pub struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    /// The one that the kubeconfig and the context name.
+    ///
+    /// # Errors
+    /// When nothing says where it is, or how to speak to it.
+    pub async fn connect(
+        kubeconfig: Option<&Path>,
+        context: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
+        let config = client::config(kubeconfig, context, agent).await?;
+        Ok(Self {
+            client: client::connect(config)?,
+        })
+    }
+
+    /// Shows each object of a list. Where the API server has dropped the state that the list was begun on, it goes on with
+    /// the present one, and may show an object twice.
+    pub async fn each(
+        &self,
+        kind: Kind,
+        filter: &Filter,
+        mut take: impl FnMut(&str),
+    ) -> Result<(), Refusal> {
+        let path = kind.path(filter.namespace.as_deref());
+        let mut token = None;
+        let mut attempts = 0;
+        loop {
+            let params = ListParams {
+                label_selector: filter.labels.as_ref().map(ToString::to_string),
+                field_selector: filter.fields(),
+                limit: Some(PAGE),
+                continue_token: token,
+                ..ListParams::default()
+            };
+            let request = Request::new(&path).list(&params);
+            let request = request.map_err(|error| Refusal::Failed(error.to_string()))?;
+            let answer = timeout(PAGE_LIMIT, self.client.request_text(request)).await;
+            let text = match answer {
+                Ok(Ok(text)) => text,
+                Ok(Err(Error::Api(status))) if status.code == 410 && attempts < ATTEMPTS => {
+                    attempts += 1;
+                    token = None;
+                    continue;
+                }
+                Ok(Err(error)) => return Err(refusal(error)),
+                Err(_) => {
+                    let seconds = PAGE_LIMIT.as_secs();
+                    let why = format!("the API server did not answer within {seconds} s");
+                    return Err(Refusal::Failed(why));
+                }
+            };
+            let page: Page = serde_json::from_str(&text).map_err(|error| {
+                Refusal::Failed(format!("the answer cannot be understood: {error}"))
+            })?;
+            for item in &page.items {
+                take(item.get());
+            }
+            token = page.metadata.token.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn refusal(error: Error) -> Refusal {
+    match error {
+        Error::Api(status) if status.code == 403 => Refusal::Forbidden(status.message),
+        Error::Api(status) if status.code == 404 => Refusal::NotInstalled,
+        Error::Api(status) => Refusal::Failed(status.message),
+        error => Refusal::Failed(format!(
+            "the API server cannot be reached: {}",
+            with_causes(&error)
+        )),
+    }
+}

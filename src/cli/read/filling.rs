@@ -1,0 +1,238 @@
+//! A view that is being filled: each list is decoded into it as it comes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use futures::future::{join_all, try_join_all};
+use k8s_openapi::api::core::v1::Event;
+use serde::de::DeserializeOwned;
+
+use super::page::{self, Refusal};
+use super::reader::Reader;
+use crate::cli::failure::Failure;
+use crate::cli::snapshot::{Filter, Kind, PodEvent, Story, Wanted};
+use crate::condition::CriticalComponentClass;
+use crate::engine::View;
+use crate::engine::io::Object;
+use crate::engine::kind::{Scope, Watch};
+use crate::object::{NodeClaimObject, NodePoolObject, ObjectKey};
+
+/// How many pods are asked what was warned of them.
+const EVENTS_OF: usize = 5;
+
+/// A view that is being filled.
+pub struct Filling<'a> {
+    pub reader: Reader<'a>,
+    pub view: RefCell<View>,
+    pub stories: RefCell<BTreeMap<ObjectKey, Story>>,
+    pub wanted: &'a Wanted,
+}
+
+impl Filling<'_> {
+    /// Takes in an object of a list.
+    pub fn put(&self, object: Object) {
+        self.view.borrow_mut().put(object);
+    }
+
+    /// Takes in that a list begins.
+    pub fn listing(&self, watch: Watch) {
+        self.view.borrow_mut().listing(watch);
+    }
+
+    /// Takes in that a list is complete, or will never be.
+    pub fn listed(&self, watch: Watch) {
+        self.view.borrow_mut().listed(watch);
+    }
+
+    /// Goes through a list whose objects the engine keeps.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        (kind, watch): (Kind, Watch),
+        filter: &Filter,
+        wrap: impl Fn(T) -> Object,
+    ) -> Option<Refusal> {
+        self.listing(watch);
+        let take = |json: &str| {
+            if let Ok(object) = serde_json::from_str(json) {
+                self.put(wrap(object));
+            }
+        };
+        let refusal = self.reader.each(kind, filter, take).await;
+        match &refusal {
+            Some(Refusal::NotInstalled) if kind.is_optional() => {
+                self.view.borrow_mut().not_installed(watch);
+            }
+            _ => self.listed(watch),
+        }
+        refusal
+    }
+
+    /// The object that is about the one node that is wanted, or all.
+    fn of_the_node(&self) -> Filter {
+        Filter {
+            name: self.wanted.node.clone(),
+            ..Filter::default()
+        }
+    }
+
+    /// The pods that matter: those that are bound, to the one node that is wanted or to any.
+    fn bound_pods(&self) -> Filter {
+        Filter {
+            node: self.wanted.node.clone(),
+            bound: true,
+            ..Filter::default()
+        }
+    }
+
+    /// The nodes. Without them there is nothing to say.
+    pub async fn nodes(&self) -> Result<(), Failure> {
+        let (kind, filter) = (Kind::Nodes, self.of_the_node());
+        let refusal = self.list((kind, Watch::Nodes), &filter, Object::Node).await;
+        match refusal {
+            Some(refusal) => Err(refusal.of(kind)),
+            None => Ok(()),
+        }
+    }
+
+    /// The `CSINode`s.
+    pub async fn csi_nodes(&self) -> Result<(), Failure> {
+        let filter = self.of_the_node();
+        let kind = (Kind::CsiNodes, Watch::CsiNodes);
+        self.list(kind, &filter, Object::CsiNode).await;
+        Ok(())
+    }
+
+    /// Karpenter's objects, where there are any.
+    pub async fn karpenter(&self) -> Result<(), Failure> {
+        let all = Filter::default();
+        let pools = (Kind::NodePools, Watch::NodePools);
+        let claims = (Kind::NodeClaims, Watch::NodeClaims);
+        futures::join!(
+            self.list::<NodePoolObject>(pools, &all, Object::NodePool),
+            self.list::<NodeClaimObject>(claims, &all, Object::NodeClaim),
+        );
+        Ok(())
+    }
+
+    /// What there is of a critical component class, if it is needed.
+    pub async fn class(
+        &self,
+        cohort: usize,
+        class: &CriticalComponentClass,
+        is_needed: bool,
+    ) -> Result<(), Failure> {
+        if !is_needed {
+            self.listed(Watch::Pods(cohort));
+            self.listed(Watch::DaemonSets(cohort));
+            return Ok(());
+        }
+        let labels = Some(class.selector.clone());
+        let daemon_sets = Filter {
+            labels: labels.clone(),
+            ..Filter::default()
+        };
+        let pods = Filter {
+            namespace: class.namespaces.single().map(str::to_owned),
+            labels,
+            ..self.bound_pods()
+        };
+        futures::try_join!(
+            self.daemon_sets(cohort, daemon_sets),
+            self.pods(cohort, pods)
+        )?;
+        Ok(())
+    }
+
+    async fn daemon_sets(&self, cohort: usize, filter: Filter) -> Result<(), Failure> {
+        let kind = (Kind::DaemonSets, Watch::DaemonSets(cohort));
+        let wrap = |it| Object::DaemonSet(cohort, it);
+        self.list(kind, &filter, wrap).await;
+        Ok(())
+    }
+
+    /// Pods, and what those have to say for themselves that are not Ready.
+    async fn pods(&self, cohort: usize, filter: Filter) -> Result<(), Failure> {
+        self.listing(Watch::Pods(cohort));
+        let take = |json: &str| {
+            let Ok(object) = serde_json::from_str(json) else {
+                return;
+            };
+            self.put(Object::Pod(cohort, object));
+            if page::may_be_unready(json)
+                && let Some(story) = Story::read(json).filter(|it| !it.ready.0)
+            {
+                self.stories.borrow_mut().insert(story.key.clone(), story);
+            }
+        };
+        self.reader.each(Kind::Pods, &filter, take).await;
+        self.listed(Watch::Pods(cohort));
+        Ok(())
+    }
+
+    /// The `DaemonSet`s that rules name, and then their pods.
+    pub async fn named(&self) -> Result<(), Failure> {
+        loop {
+            let wanted = self.view.borrow_mut().wanted();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let lists = wanted
+                .into_iter()
+                .map(async |(watch, scope)| match (watch, scope) {
+                    (Watch::DaemonSets(cohort), Scope::DaemonSet(key)) => {
+                        let filter = Filter {
+                            namespace: Some(key.namespace.to_string()),
+                            ..Filter::named(&key.name)
+                        };
+                        self.daemon_sets(cohort, filter).await
+                    }
+                    (Watch::Pods(cohort), Scope::Pods(namespace, selector)) => {
+                        let filter = Filter {
+                            namespace: Some(namespace.to_string()),
+                            labels: Some(selector),
+                            ..self.bound_pods()
+                        };
+                        self.pods(cohort, filter).await
+                    }
+                    _ => Ok(()),
+                });
+            try_join_all(lists).await?;
+        }
+    }
+
+    /// What was warned of the pods of the one node that is wanted, where a container runs and is not ready: what its probe
+    /// answered is said nowhere else.
+    pub async fn events(&self) {
+        if self.wanted.node.is_none() {
+            return;
+        }
+        let keys: Vec<ObjectKey> = {
+            let stories = self.stories.borrow();
+            stories.keys().take(EVENTS_OF).cloned().collect()
+        };
+        let lists = keys.into_iter().map(async |key| {
+            let filter = Filter {
+                namespace: Some(key.namespace.to_string()),
+                about_pod: Some(key.name.to_string()),
+                ..Filter::default()
+            };
+            let events: Vec<Event> = self.reader.all(Kind::Events, &filter).await;
+            let mut events: Vec<PodEvent> = events.into_iter().map(pod_event).collect();
+            events.sort_by_key(|event| std::cmp::Reverse(event.at));
+            if let Some(story) = self.stories.borrow_mut().get_mut(&key) {
+                story.events = events;
+            }
+        });
+        join_all(lists).await;
+    }
+}
+
+fn pod_event(event: Event) -> PodEvent {
+    let series = event.series.and_then(|it| it.last_observed_time);
+    let at = series.or(event.event_time).map(|time| time.0);
+    PodEvent {
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        at: event.last_timestamp.map(|time| time.0).or(at),
+    }
+}

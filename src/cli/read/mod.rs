@@ -1,0 +1,156 @@
+//! Fills a snapshot, from the API server or from a dump. Rules come first, since they say what else matters: a cluster whose
+//! rules wait for no class costs four lists (rules, nodes, `CSINode`s, the Lease), and each class two more, each `DaemonSet`
+//! by name two. Pages are decoded as they come into what the engine keeps, so that no list is ever held as a whole.
+
+mod cluster;
+mod filling;
+mod folder;
+mod page;
+mod reader;
+mod source;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Instant;
+
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+
+use super::failure::{Failure, near_names};
+use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Wanted};
+use crate::api::names::LEASE;
+use crate::config::Config;
+use crate::engine::View;
+use crate::engine::io::{Now, Object};
+use crate::engine::kind::Watch;
+use crate::rule::{Rule, RuleSet};
+pub use cluster::Cluster;
+use filling::Filling;
+pub use folder::Folder;
+use reader::Reader;
+pub use source::Source;
+
+/// Reads what is wanted.
+///
+/// # Errors
+/// Where something is missing without which there is nothing to say.
+pub async fn snapshot(
+    source: &Source,
+    config: Option<&Path>,
+    wanted: &Wanted,
+) -> Result<Snapshot, Failure> {
+    let (at, is_dump) = match source {
+        Source::Cluster(_) => (Timestamp::now(), false),
+        Source::Folder(folder) => (folder.at(), true),
+    };
+    let gaps = RefCell::new(Vec::new());
+    let reader = Reader {
+        source,
+        gaps: &gaps,
+    };
+    let leader = async {
+        let lease = Filter::named(LEASE);
+        let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
+        Ok::<_, Failure>(leases.into_iter().next().map(Leader::of))
+    };
+    let (rules, leader) = futures::try_join!(reader.rules(), leader)?;
+    let (config, classes_from) = match config {
+        Some(path) => (Config::read(path)?, ClassesFrom::File),
+        None => reader.config(leader.as_ref()).await?,
+    };
+    let classes = config.classes()?;
+    let compiled = rules
+        .iter()
+        .chain(&wanted.rules)
+        .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &classes).into());
+    let set = RuleSet::new(compiled, Vec::new());
+    let now = Now {
+        wall: at,
+        monotonic: Instant::now(),
+    };
+    let is_needed = |class: usize| {
+        let rules = set.rules().iter();
+        wanted.all_classes
+            || rules
+                .flat_map(|rule| &rule.spec)
+                .any(|spec| spec.waits_for_class(class))
+    };
+    let needed: Vec<bool> = (0..classes.len()).map(is_needed).collect();
+    let view = View::new(classes.clone(), config.passing_taints, true, now);
+    let filling = Filling {
+        reader,
+        view: RefCell::new(view),
+        stories: RefCell::default(),
+        wanted,
+    };
+    filling.listing(Watch::Rules);
+    for rule in rules {
+        filling.put(Object::Rule(rule));
+    }
+    for rule in &wanted.rules {
+        filling.put(Object::Rule(rule.clone()));
+    }
+    filling.listed(Watch::Rules);
+    let of_classes = classes
+        .iter()
+        .enumerate()
+        .map(async |(class, it)| filling.class(class, it, needed[class]).await);
+    futures::try_join!(
+        filling.nodes(),
+        filling.csi_nodes(),
+        filling.karpenter(),
+        try_join_all(of_classes),
+    )?;
+    filling.named().await?;
+    filling.events().await;
+    let Filling { view, stories, .. } = filling;
+    let mut view = view.into_inner();
+    if leader.as_ref().is_some_and(|leader| leader.suspends_all) {
+        view.suspend_all();
+    }
+    view.settle();
+    let unreadable = view.unreadable();
+    Ok(Snapshot {
+        at,
+        is_dump,
+        view,
+        classes_from,
+        leader,
+        stories: stories.into_inner(),
+        gaps: gaps.into_inner(),
+        unreadable,
+    })
+}
+
+/// Names of the pods in a namespace, or of all nodes: for whoever has asked for one that is not there.
+pub async fn names(source: &Source, kind: Kind, namespace: Option<&str>) -> Vec<String> {
+    let mut names = Vec::new();
+    let filter = Filter {
+        namespace: namespace.map(str::to_owned),
+        ..Filter::default()
+    };
+    let take = |json: &str| {
+        names.extend(page::name(json));
+    };
+    // Whoever may not know them is offered none.
+    let _ = source.each(kind, &filter, take).await;
+    names
+}
+
+/// The failure where there is no object of this name, with names like it.
+pub async fn unknown(
+    source: &Source,
+    kind: Kind,
+    word: &'static str,
+    namespace: Option<&str>,
+    name: &str,
+) -> Failure {
+    let names = names(source, kind, namespace).await;
+    let shown = namespace.map_or_else(|| name.to_owned(), |ns| format!("{ns}/{name}"));
+    Failure::Unknown {
+        kind: word,
+        name: shown,
+        near: near_names(name, names.iter().map(String::as_str)),
+    }
+}

@@ -1,0 +1,93 @@
+//! Lists whose refusal is noted rather than fatal.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde::de::DeserializeOwned;
+
+use super::page::Refusal;
+use super::source::Source;
+use crate::api::names::{CONFIG_MAP, NAMESPACE};
+use crate::cli::failure::Failure;
+use crate::cli::snapshot::{ClassesFrom, Filter, Gap, Kind, Leader};
+use crate::config::Config;
+use crate::object::RuleObject;
+
+/// Reads lists, and notes which it may not.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// Where they are read from.
+    pub source: &'a Source,
+    /// What could not be read.
+    pub gaps: &'a RefCell<Vec<Gap>>,
+}
+
+impl Reader<'_> {
+    /// Goes through a list; one that cannot be had is noted.
+    pub async fn each(
+        &self,
+        kind: Kind,
+        filter: &Filter,
+        take: impl FnMut(&str),
+    ) -> Option<Refusal> {
+        let refusal = self.source.each(kind, filter, take).await.err()?;
+        let is_missing = matches!(refusal, Refusal::NotInstalled);
+        let mut gaps = self.gaps.borrow_mut();
+        if !is_missing && gaps.iter().all(|gap| gap.kind != kind) {
+            gaps.push(Gap {
+                kind,
+                forbidden: matches!(refusal, Refusal::Forbidden(_)),
+                why: refusal.to_string(),
+            });
+        }
+        Some(refusal)
+    }
+
+    /// All objects of a list that can be decoded.
+    pub async fn all<T: DeserializeOwned>(&self, kind: Kind, filter: &Filter) -> Vec<T> {
+        let mut all = Vec::new();
+        let take = |json: &str| all.extend(serde_json::from_str(json).ok());
+        self.each(kind, filter, take).await;
+        all
+    }
+
+    /// The rules. Without them there is nothing to say.
+    pub async fn rules(&self) -> Result<Vec<RuleObject>, Failure> {
+        let mut rules = Vec::new();
+        let take = |json: &str| rules.extend(serde_json::from_str(json).ok());
+        let listed = self
+            .source
+            .each(Kind::Rules, &Filter::default(), take)
+            .await;
+        listed.map_err(|refusal| match refusal {
+            Refusal::NotInstalled => Failure::NoRules,
+            refusal => refusal.of(Kind::Rules),
+        })?;
+        Ok(rules)
+    }
+
+    /// The controller's configuration, as the chart keeps it beside the controller.
+    pub async fn config(&self, leader: Option<&Leader>) -> Result<(Config, ClassesFrom), Failure> {
+        let (name, key) = CONFIG_MAP;
+        let namespace = leader.map_or(NAMESPACE, |leader| &leader.namespace);
+        let mut found: Option<ConfigMap> = None;
+        let take = |json: &str| found = serde_json::from_str(json).ok();
+        let one = Filter {
+            namespace: Some(namespace.into()),
+            ..Filter::named(name)
+        };
+        match self.source.each(Kind::ConfigMaps, &one, take).await {
+            Ok(()) | Err(Refusal::NotInstalled) => {}
+            Err(_) => return Ok((Config::default(), ClassesFrom::Assumed)),
+        }
+        let text = found.and_then(|map| map.data?.remove(key));
+        Ok(match text {
+            Some(text) => (
+                Config::parse(&text, Path::new(name))?,
+                ClassesFrom::ConfigMap,
+            ),
+            None => (Config::default(), ClassesFrom::Default),
+        })
+    }
+}

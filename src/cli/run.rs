@@ -1,0 +1,123 @@
+//! The shell: reads what a command wants, has it answer, and writes the answer out. Everything here is about this terminal and
+//! this process.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::termios::tcgetwinsize;
+use tokio::runtime;
+
+use super::answer::Answer;
+use super::command::{Colour, Command, Common, Output, Target};
+use super::explain::explain_node;
+use super::failure::Failure;
+use super::page::Page;
+use super::read::{Cluster, Folder, Source, snapshot, unknown};
+use super::snapshot::{Kind, Wanted};
+
+/// The exit code of an answer that is no.
+const NO: u8 = 2;
+/// How long something may take before somebody at a terminal is told that it goes on.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Answers a question, on standard output; the exit code says whether the answer is no.
+///
+/// # Errors
+/// Where it could not be answered, or not be written.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let answering = answer(command);
+        tokio::pin!(answering);
+        tokio::select! {
+            answered = &mut answering => return answered,
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        let shows = io::stderr().is_terminal();
+        if shows {
+            eprint!("reading the cluster...");
+        }
+        let answered = answering.await;
+        if shows {
+            eprint!("\r\u{1b}[K");
+        }
+        answered
+    })
+}
+
+async fn answer(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Explain { target, common } => {
+            let source = source(&common).await?;
+            let config = common.config.as_deref();
+            let Target::Node(name) = target;
+            let read = snapshot(&source, config, &Wanted::of_node(&name)).await?;
+            match explain_node(&read, &name) {
+                Some(answer) => say(&answer, &common, read.at),
+                None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
+                    .await
+                    .into()),
+            }
+        }
+    }
+}
+
+/// Where the command is to read.
+async fn source(common: &Common) -> Result<Source, Failure> {
+    if let Some(folder) = &common.from {
+        return Ok(Source::Folder(Folder::open(folder)?));
+    }
+    let kubeconfig = common.kubeconfig.as_deref();
+    let cluster = Cluster::connect(kubeconfig, common.context.as_deref()).await?;
+    Ok(Source::Cluster(cluster))
+}
+
+/// Writes an answer out.
+fn say<A: Answer>(answer: &A, common: &Common, at: Timestamp) -> anyhow::Result<ExitCode> {
+    let text = match common.output {
+        Output::Text | Output::Wide => answer.text(&page(common, at)),
+        Output::Json => serde_json::to_string_pretty(answer)? + "\n",
+        Output::Yaml => serde_saphyr::to_string(answer)?,
+        Output::Name => answer.names().join("\n") + "\n",
+    };
+    write(&text)?;
+    Ok(if answer.is_no() {
+        ExitCode::from(NO)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Writes to standard output. Whoever has closed it has seen enough.
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// What standard output is to people.
+fn page(common: &Common, now: Timestamp) -> Page {
+    let out = io::stdout();
+    let is_terminal = out.is_terminal();
+    let width = is_terminal.then(|| tcgetwinsize(&out).ok()).flatten();
+    let width = width
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width >= 40);
+    let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Page {
+        width,
+        colour: match common.color {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => is_terminal && may_colour,
+        },
+        wide: common.output == Output::Wide,
+        now,
+    }
+}

@@ -1,0 +1,99 @@
+//! Who leads, as the controller's Lease tells: all that can be known from outside of a process that does.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use serde::Serialize;
+
+use crate::api::names::SUSPEND_ALL;
+
+/// How long after its lease has run out a holder is given, for clocks that differ.
+const LENIENCE: SignedDuration = SignedDuration::from_secs(15);
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leader {
+    /// The namespace of the Lease, which is the controller's.
+    pub namespace: String,
+    /// The identity of the holder; empty for nobody.
+    pub holder: String,
+    /// When it was renewed, by the holder's clock.
+    pub renewed: Option<Timestamp>,
+    /// How long it is good for, in seconds.
+    pub duration_seconds: i32,
+    /// Whether all rules are suspended.
+    pub suspends_all: bool,
+}
+
+/// How the leader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Health {
+    /// It renews its lease.
+    Alive,
+    /// It has not renewed it for longer than it is good for: nothing is decided.
+    Silent,
+    /// Nobody leads.
+    Nobody,
+}
+
+impl Leader {
+    /// What the Lease says.
+    #[must_use]
+    pub fn of(lease: Lease) -> Self {
+        let spec = lease.spec.unwrap_or_default();
+        let mut annotations = lease.metadata.annotations.iter().flatten();
+        Self {
+            namespace: lease.metadata.namespace.unwrap_or_default(),
+            holder: spec.holder_identity.unwrap_or_default(),
+            renewed: spec.renew_time.map(|time| time.0),
+            duration_seconds: spec.lease_duration_seconds.unwrap_or(15),
+            suspends_all: annotations.any(|(key, value)| key == SUSPEND_ALL && value == "true"),
+        }
+    }
+
+    /// How it is at this time.
+    #[must_use]
+    pub fn health(&self, now: Timestamp) -> Health {
+        if self.holder.is_empty() {
+            return Health::Nobody;
+        }
+        let good_for = SignedDuration::from_secs(self.duration_seconds.into()) + LENIENCE;
+        match self.renewed {
+            Some(renewed) if now.duration_since(renewed) <= good_for => Health::Alive,
+            _ => Health::Silent,
+        }
+    }
+
+    /// The name of the pod that holds it: the identity goes on with what tells processes of one pod apart.
+    #[must_use]
+    pub fn pod(&self) -> &str {
+        let parts = self.holder.split_once('_');
+        parts.map_or(self.holder.as_str(), |(pod, _)| pod)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+    use serde_json::json;
+
+    #[test]
+    fn a_leader_is_alive_while_it_renews_its_lease() {
+        let lease = |holder: &str| {
+            let lease = json!({
+                "metadata": {"namespace": "nrr-system", "annotations": {SUSPEND_ALL: "true"}},
+                "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "1970-01-01T00:00:00.000000Z"},
+            });
+            Leader::of(serde_json::from_value(lease).unwrap())
+        };
+        let renewed = Timestamp::UNIX_EPOCH;
+        let after = |seconds| renewed + SignedDuration::from_secs(seconds);
+        assert_eq!(lease("pod-1_a-b").health(after(20)), Health::Alive);
+        assert_eq!(lease("pod-1_a-b").health(after(40)), Health::Silent);
+        assert_eq!(lease("").health(at(0)), Health::Nobody);
+        assert_eq!(lease("pod-1_a-b").pod(), "pod-1");
+        assert!(lease("pod-1_a-b").suspends_all);
+    }
+}

@@ -1,0 +1,92 @@
+//! What was read, at one time: the engine's own view of the cluster, and what people want to know beside it. Filled from the API
+//! server or from a dump, and asked by the commands; no reading is done here.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `kind` | the kinds of objects that are read, and which of them |
+//! | `story` | what a pod's containers say of why it is not Ready |
+//! | `leader` | who leads, by the Lease |
+//! | `gap` | what could not be read |
+//! | `wanted` | what a command wants read |
+
+mod gap;
+mod kind;
+mod leader;
+mod story;
+mod wanted;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::condition::CriticalComponentClass;
+use crate::engine::View;
+use crate::object::ObjectKey;
+pub use gap::Gap;
+pub use kind::{Facts, Filter, Kind};
+pub use leader::{Health, Leader};
+pub use story::{Container, ContainerState, PodEvent, Story};
+pub use wanted::Wanted;
+
+/// What was read.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// When.
+    pub at: Timestamp,
+    /// Whether this is from a dump, and not from a cluster just now.
+    pub is_dump: bool,
+    /// The controller's own view of it.
+    pub view: View,
+    /// Where the critical component classes are from.
+    pub classes_from: ClassesFrom,
+    /// Who leads, as far as the Lease tells.
+    pub leader: Option<Leader>,
+    /// What pods have to say for themselves that are not Ready, or were asked about.
+    pub stories: BTreeMap<ObjectKey, Story>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+    /// Objects that cannot be understood, in words.
+    pub unreadable: Vec<String>,
+}
+
+/// Where the critical component classes are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassesFrom {
+    /// The file that `--config` names.
+    File,
+    /// The `ConfigMap` beside the controller.
+    ConfigMap,
+    /// There is no such `ConfigMap`: they are the default ones.
+    Default,
+    /// Nobody knows: they are taken to be the default ones.
+    Assumed,
+}
+
+impl Snapshot {
+    /// The critical component classes.
+    #[must_use]
+    pub fn classes(&self) -> &[CriticalComponentClass] {
+        self.view.cluster().classes
+    }
+
+    /// What could not be read of this kind, if anything.
+    #[must_use]
+    pub fn gap(&self, kind: Kind) -> Option<&Gap> {
+        self.gaps.iter().find(|gap| gap.kind == kind)
+    }
+
+    /// What an answer has to say besides: what it goes without, in words.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.gaps.iter().map(ToString::to_string).collect();
+        if self.classes_from == ClassesFrom::Assumed {
+            notes.push(
+                "the controller's configuration could not be read: its critical component classes are taken to be the \
+                 default ones; --config FILE names others"
+                    .into(),
+            );
+        }
+        notes.extend(self.unreadable.iter().cloned());
+        notes
+    }
+}

@@ -1,0 +1,29 @@
+//! What a command wants read. Everything that decides about a node is always read; the less of the rest, the fewer requests.
+
+/// What a command wants read.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Of all nodes only this one, with the pods on it.
+    pub node: Option<String>,
+    /// The `DaemonSet`s and pods of all critical component classes, whether or not a rule waits for them.
+    pub all_classes: bool,
+    /// Rules that are not in the cluster, whose `DaemonSet`s by name are read, too.
+    pub rules: Vec<crate::object::RuleObject>,
+}
+
+impl Wanted {
+    /// What there is of one node.
+    #[must_use]
+    pub fn of_node(name: &str) -> Self {
+        Self {
+            node: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// What there is of all nodes.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::default()
+    }
+}
