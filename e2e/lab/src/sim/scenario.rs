@@ -17,6 +17,8 @@ pub struct Scenario {
     pub instances: usize,
     /// What they are set to.
     pub settings: fn() -> Settings,
+    /// From when until when all rules are suspended at once, if they ever are.
+    pub brake: Option<(Time, Time)>,
     /// How long what it is about takes. Faults come in this time.
     pub lasts: Time,
     /// How long things take to settle after it and after the last fault, until everything has to be as it should be. The
@@ -24,4 +26,12 @@ pub struct Scenario {
     pub settles: Time,
     /// Fills the cluster with what is there before anything begins, at time zero, and gives those who act in it.
     pub build: fn(&mut Cluster, &mut Rng) -> Vec<Box<dyn Actor>>,
+}
+
+impl Scenario {
+    /// Whether all rules are suspended at this time.
+    #[must_use]
+    pub fn suspends_all(&self, at: Time) -> bool {
+        self.brake.is_some_and(|(on, off)| (on..off).contains(&at))
+    }
 }

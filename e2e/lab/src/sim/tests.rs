@@ -155,6 +155,7 @@ const ALONE: Scenario = Scenario {
     about: "One instance labels four nodes.",
     instances: 1,
     settings: Settings::default,
+    brake: None,
     lasts: s(30),
     settles: s(30),
     build,

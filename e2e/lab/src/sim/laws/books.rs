@@ -15,6 +15,7 @@ use super::truth::Facts;
 use crate::sim::cluster::{Change, State, Who};
 use crate::sim::fault::Fault;
 use crate::sim::law::Moment;
+use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
@@ -210,6 +211,7 @@ impl Books {
             pods: &pods,
             daemon_sets: &daemon_sets,
             rules: &self.rules(glances.rules),
+            suspends_all: suspends_all(moment, at),
             classes: &moment.settings.classes,
             passing: &moment.settings.passing_taints,
             eyes_open: eyes_open(moment),
@@ -277,6 +279,12 @@ impl Books {
         }
         false
     }
+}
+
+/// Whether all rules are suspended, and have been for longer than a write is under way.
+fn suspends_all(moment: &Moment<'_>, at: Time) -> bool {
+    let scenario = moment.scenario;
+    scenario.suspends_all(at) && scenario.suspends_all(at.saturating_sub(LONGEST_FLIGHT))
 }
 
 /// An object as it was at this revision.

@@ -106,7 +106,7 @@ fn judge(
 fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
         let is_completed = rule.is_bootstrap() && rule.is_completed_on(facts.node);
-        rule.adds() && !is_completed && facts.met(rule) != Answer::Yes
+        rule.adds() && !is_completed && !facts.suspends(rule) && facts.met(rule) != Answer::Yes
     };
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }
@@ -241,6 +241,18 @@ mod tests {
                 "{name}: {:?}",
                 judge(&story)
             );
+        }
+    }
+
+    #[test]
+    fn a_suspended_rule_justifies_no_closing() {
+        for (suspend, justified) in [(true, false), (false, true)] {
+            let mut story = Story::default();
+            story.create(rule(&json!({ "suspend": suspend })));
+            story.create(node("n"));
+            story.at(100);
+            close(&mut story);
+            assert_eq!(judge(&story).is_ok(), justified);
         }
     }
 

@@ -179,7 +179,7 @@ fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
     judged.unwrap_or(Ok(()))
 }
 
-/// A taint that a rule governs is there, or not, as the rule's conditions say.
+/// A taint that a rule governs is there, or not, as the rule's conditions say; under one that is suspended, as it was.
 fn governed(
     books: &Books,
     moment: &Moment<'_>,
@@ -187,6 +187,9 @@ fn governed(
     rule: &Rule,
     taint: &TaintId,
 ) -> Result<(), String> {
+    if facts.suspends(rule) {
+        return Ok(());
+    }
     let name = facts.node["metadata"]["name"].as_str().unwrap_or_default();
     let tell = |what: &str| {
         let why = facts.why(rule);

@@ -92,9 +92,9 @@ impl Lifts {
     }
 }
 
-/// Whether the rule's conditions are met on the node, or its time is up.
+/// Whether the rule's conditions are met on the node, or its time is up, and it is not suspended.
 fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
-    facts.met(rule) != Answer::No || is_given_up(moment, facts, rule)
+    !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
 /// Whether the node's time is up under a rule that releases such nodes, by the clock that is farthest ahead.
@@ -193,6 +193,24 @@ mod tests {
             story.at(101);
             lift(&mut story);
             assert_eq!(judge(&story).is_ok(), justified, "{patch}");
+        }
+    }
+
+    #[test]
+    fn a_suspended_rule_justifies_nothing_once_that_has_been_seen() {
+        for (suspended_at, justified) in [(10, false), (95, true)] {
+            let mut story = Story::default();
+            story.create(rule(&json!({})));
+            story.create(gated(node("n")));
+            story.at(suspended_at);
+            story.patch_rule("r", &json!({ "spec": { "suspend": true } }));
+            if suspended_at < 20 {
+                story.at(20);
+            }
+            story.report("n", "Net", "True");
+            story.at(100);
+            lift(&mut story);
+            assert_eq!(judge(&story).is_ok(), justified, "{suspended_at}");
         }
     }
 

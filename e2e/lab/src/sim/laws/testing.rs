@@ -313,6 +313,7 @@ static SCENARIO: Scenario = Scenario {
     about: "What a test tells.",
     instances: 1,
     settings: Settings::default,
+    brake: None,
     lasts: s(60),
     settles: s(60),
     build: nothing,

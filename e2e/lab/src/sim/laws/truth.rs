@@ -88,6 +88,8 @@ pub struct Facts<'a> {
     pub daemon_sets: &'a [Arc<Value>],
     /// All rules that can be used.
     pub rules: &'a [Arc<Rule>],
+    /// Whether all of them are suspended.
+    pub suspends_all: bool,
     /// The classes of critical components.
     pub classes: &'a [Class],
     /// The configured keys of taints that will go by themselves.
@@ -104,6 +106,12 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// Whether nothing is to be changed for the rule.
+    #[must_use]
+    pub fn suspends(&self, rule: &Rule) -> bool {
+        self.suspends_all || rule.spec.suspend
+    }
+
     /// Whether the rule's conditions are met on the node.
     #[must_use]
     pub fn met(&self, rule: &Rule) -> Answer {

@@ -25,6 +25,7 @@ use super::fault::Fault;
 use super::law::Report;
 use super::machine::{Machine, Start};
 use super::rng::Rng;
+use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
 use super::watches::Feed;
@@ -48,6 +49,10 @@ pub struct Process<'a> {
     /// Its watches: those that there are always, and after them those that its machine has had begun in any of its lives.
     feeds: Vec<Feed>,
     standing_feeds: usize,
+    /// From when until when all rules are suspended.
+    brake: Option<(Time, Time)>,
+    /// Whether its machine has been told so.
+    is_braked: bool,
     /// Which events of watches are not to be seen.
     unobserved: Vec<(Watch, usize)>,
     /// The confirmation that is wanted of all watches.
@@ -89,6 +94,7 @@ impl<'a> Process<'a> {
     pub fn new(
         instance: usize,
         start: Start<'a>,
+        scenario: &Scenario,
         settings: &Settings,
         faults: &[Fault],
         base: Instant,
@@ -119,6 +125,8 @@ impl<'a> Process<'a> {
             clocks: Clocks::new(base),
             standing_feeds: feeds.len(),
             feeds,
+            brake: scenario.brake,
+            is_braked: false,
             unobserved,
             confirmation: 0,
             flights: Vec::new(),
@@ -182,7 +190,10 @@ impl<'a> Process<'a> {
                 // Who is about to end takes no part in the election any more.
                 let term = self.standing.term.as_ref().filter(|_| stop.is_none());
                 let term = term.map(|term| self.clocks.when(term.ends()));
-                let others = [feeds, wake, input, term, stop, Some(self.attempt_at)];
+                let brake = self
+                    .brake
+                    .map(|(on, off)| if self.is_braked { off } else { on });
+                let others = [feeds, wake, input, term, stop, brake, Some(self.attempt_at)];
                 others.into_iter().flatten().min()
             }
         };
@@ -267,11 +278,14 @@ impl<'a> Process<'a> {
             }
         }
         self.confirmation = 0;
+        self.is_braked = false;
         self.report.runs_since = Some(now);
         world.note(self.id(), || "starts".into());
         self.asked_at = now;
         self.idle_turns = 0;
         self.attempt_at = now + self.rng.between(ms(0), RETRY_PERIOD);
+        // It is known before anything is written.
+        self.look_at_brake(now);
         if world.instances == 1 {
             self.attempt_at = Time::MAX;
             self.inputs.push(Input::Leads);
@@ -280,9 +294,20 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    fn look_at_brake(&mut self, now: Time) {
+        let Some((on, off)) = self.brake else { return };
+        let is_braked = (on..off).contains(&now);
+        if std::mem::replace(&mut self.is_braked, is_braked) != is_braked {
+            self.inputs.push(Input::SuspendAll(is_braked));
+        }
+        // It is never on again.
+        self.brake = self.brake.filter(|_| now < off);
+    }
+
     /// Gathers what the machine is to be told.
     fn gather(&mut self, world: &World<'_>) {
         let now = world.cluster.now();
+        self.look_at_brake(now);
         let mut seen = Vec::new();
         for feed in &mut self.feeds {
             feed.poll(&world.cluster, &mut seen);

@@ -83,6 +83,7 @@ impl Base {
                 about,
                 instances: 1,
                 settings: Settings::default,
+                brake: None,
                 lasts,
                 settles: s(60),
                 build,
@@ -100,6 +101,12 @@ impl Base {
     /// With these settings.
     const fn settings(mut self, settings: fn() -> Settings) -> Self {
         self.scenario.settings = settings;
+        self
+    }
+
+    /// With all rules suspended from one time to another.
+    const fn braked(mut self, on: Time, off: Time) -> Self {
+        self.scenario.brake = Some((on, off));
         self
     }
 

@@ -11,6 +11,18 @@ use crate::sim::time::s;
 
 const SECOND: &str = "example.com/StorageReady";
 
+const OTHER_GATE: &str = "readiness.k8s.io/storage";
+
+/// Two nodes are bad from the start; later one of them turns good, and another one bad.
+fn turning() -> Box<Reporter> {
+    let reporter = Reporter::new(READY)
+        .ails("n-1")
+        .ails("n-2")
+        .then(s(65), Which::Node("n-1"), Order::SayGood)
+        .then(s(65), Which::Node("n-0"), Order::Say("False"));
+    Box::new(reporter)
+}
+
 pub(super) const ALL: &[Base] = &[
     Base::new(
         "existing-fleet",
@@ -56,6 +68,45 @@ pub(super) const ALL: &[Base] = &[
             closed(cluster, GATE, &["n-2"])
         },
     ),
+    Base::new(
+        "rule-suspended",
+        "a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
+        s(110),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let storage = rule("storage").continuous().taint(OTHER_GATE, "NoSchedule");
+            place(cluster, storage.object());
+            let suspend = |on: bool| json!({"spec": {"suspend": on}});
+            let operator = Operator::default()
+                .edits(s(25), rule_key("network"), suspend(true))
+                .edits(s(25), rule_key("storage"), suspend(true))
+                .edits(s(90), rule_key("network"), suspend(false));
+            with(joining(4), [Box::new(operator), turning()])
+        },
+        |cluster| {
+            closed(cluster, GATE, &["n-0", "n-2"])?;
+            closed(cluster, OTHER_GATE, &["n-1", "n-2"])
+        },
+    ),
+    Base::new(
+        "all-suspended",
+        "all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
+        s(110),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let storage = rule("storage").continuous().taint(OTHER_GATE, "NoSchedule");
+            place(cluster, storage.object());
+            let operator = Operator::default().deletes(s(75), rule_key("storage"));
+            with(joining(4), [Box::new(operator), turning()])
+        },
+        |cluster| {
+            closed(cluster, GATE, &["n-0", "n-2"])?;
+            closed(cluster, OTHER_GATE, &[])?;
+            gone(cluster, &rule_key("storage"))
+        },
+    )
+    .braked(s(25), s(90))
+    .instances(2),
     Base::new(
         "rule-deleted",
         "a rule is deleted while it keeps nodes closed",
