@@ -47,6 +47,16 @@ impl Selector {
         Ok(Self(requirements))
     }
 
+    /// Selects what has this label.
+    #[must_use]
+    pub fn of_label(key: &str, value: &str) -> Self {
+        let operator = Operator::In([value.to_owned()].into());
+        Self(vec![Requirement {
+            key: key.to_owned(),
+            operator,
+        }])
+    }
+
     /// The requirements, all of which labels must fulfil.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {

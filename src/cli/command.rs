@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::api::Duration;
+
 const EXIT_CODES: &str = "Exit codes: 0, it is as it should be; 1, the question could not be answered; 2, the answer is no \
     (a preview that closes open nodes, a wait that ran out).";
 
@@ -29,6 +31,39 @@ pub enum Command {
         /// What to explain: node/NAME
         #[arg(value_name = "KIND/NAME")]
         target: Target,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show the cluster on one screen: rules, the nodes that they hold, what these lack, and how the controller does
+    #[command(after_help = EXIT_CODES)]
+    Status {
+        /// Wait until no node is held
+        #[arg(long, conflicts_with = "from")]
+        wait: bool,
+        /// How long to wait at most, for example 90s or 10m
+        #[arg(
+            long,
+            value_name = "DURATION",
+            requires = "wait",
+            default_value = "10m"
+        )]
+        timeout: Duration,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Write a folder with everything that the other commands need, for them to be asked elsewhere with --from
+    ///
+    /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept.
+    #[command(after_help = EXIT_CODES)]
+    Dump {
+        /// The folder; it must be empty, or not there yet
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Replace the names of nodes and pods by others, the same ones throughout the dump
+        #[arg(long)]
+        hash_names: bool,
         /// What every command takes.
         #[command(flatten)]
         common: Common,

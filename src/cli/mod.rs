@@ -14,6 +14,8 @@
 //! | [`snapshot`] | what was read: the engine's view, what containers say, who leads, and the gaps |
 //! | [`page`] | how an answer is laid out: width, colour, trees and tables |
 //! | [`answer`] | what each command's answer can do |
+//! | [`standing`] | the controller's decision about a node, in words |
+//! | [`fleet`] | what every rule makes of every node |
 //! | `explain`, ... | one folder for each command |
 //!
 //! # A new command
@@ -31,12 +33,16 @@
 
 pub mod answer;
 pub mod command;
+mod dump;
 pub mod explain;
 pub mod failure;
+pub mod fleet;
 pub mod page;
 mod read;
 mod run;
 pub mod snapshot;
+pub mod standing;
+pub mod status;
 
 pub use command::{Command, Plugin};
 pub use run::run;

@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rustix::termios::tcgetwinsize;
@@ -11,16 +11,20 @@ use tokio::runtime;
 
 use super::answer::Answer;
 use super::command::{Colour, Command, Common, Output, Target};
+use super::dump::dump;
 use super::explain::explain_node;
 use super::failure::Failure;
 use super::page::Page;
 use super::read::{Cluster, Folder, Source, snapshot, unknown};
-use super::snapshot::{Kind, Wanted};
+use super::snapshot::{Kind, Snapshot, Wanted};
+use super::status::status;
 
 /// The exit code of an answer that is no.
 const NO: u8 = 2;
 /// How long something may take before somebody at a terminal is told that it goes on.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait before the cluster is read again.
+const BETWEEN: Duration = Duration::from_secs(3);
 
 /// Answers a question, on standard output; the exit code says whether the answer is no.
 ///
@@ -51,19 +55,73 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Explain { target, common } => {
+        Command::Explain { target, common } => explain(target, &common).await,
+        Command::Status {
+            wait: false,
+            common,
+            ..
+        } => {
+            let read = read(&source(&common).await?, &common, &of_all()).await?;
+            say(&status(&read), &common, read.at)
+        }
+        Command::Status {
+            timeout, common, ..
+        } => wait(timeout.as_std(), &common).await,
+        Command::Dump {
+            folder,
+            hash_names,
+            common,
+        } => {
             let source = source(&common).await?;
-            let config = common.config.as_deref();
-            let Target::Node(name) = target;
-            let read = snapshot(&source, config, &Wanted::of_node(&name)).await?;
-            match explain_node(&read, &name) {
-                Some(answer) => say(&answer, &common, read.at),
-                None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
-                    .await
-                    .into()),
-            }
+            let read = read(&source, &common, &Wanted::everything()).await?;
+            let dumped = dump(&source, &read, &folder, hash_names).await?;
+            say(&dumped, &common, read.at)
         }
     }
+}
+
+async fn explain(target: Target, common: &Common) -> anyhow::Result<ExitCode> {
+    let source = source(common).await?;
+    let Target::Node(name) = target;
+    let read = read(&source, common, &Wanted::of_node(&name)).await?;
+    match explain_node(&read, &name) {
+        Some(answer) => say(&answer, common, read.at),
+        None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
+            .await
+            .into()),
+    }
+}
+
+/// Asks again and again how the cluster does until nothing is held, or the time is up.
+async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
+    let source = source(common).await?;
+    let end = Instant::now() + timeout;
+    let mut held = None;
+    loop {
+        let read = read(&source, common, &of_all()).await?;
+        let mut status = status(&read);
+        let now_held = status.nodes.held + status.nodes.opening;
+        status.is_too_late = now_held > 0;
+        if now_held == 0 || Instant::now() + BETWEEN > end {
+            return say(&status, common, read.at);
+        }
+        if held.replace(now_held) != Some(now_held) && io::stderr().is_terminal() {
+            eprintln!("\r\u{1b}[K{now_held} nodes are held");
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+}
+
+/// What `status` wants read.
+fn of_all() -> Wanted {
+    Wanted {
+        controllers: true,
+        ..Wanted::everything()
+    }
+}
+
+async fn read(source: &Source, common: &Common, wanted: &Wanted) -> Result<Snapshot, Failure> {
+    snapshot(source, common.config.as_deref(), wanted).await
 }
 
 /// Where the command is to read.

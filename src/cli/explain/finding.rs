@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::next::Next;
 use crate::api::ConditionStatus;
-use crate::cli::snapshot::{Gap, Kind, Snapshot, Story};
+use crate::cli::snapshot::{Gap, Snapshot, Story};
+use crate::cli::standing::gap;
 use crate::condition::{Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
@@ -131,17 +132,6 @@ fn word(source: &Source) -> &'static str {
         Source::DaemonSet(_) => "daemonSet",
         Source::Nobody => "nobody",
     }
-}
-
-/// What could not be read of what a condition is made from, if anything.
-pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
-    let kinds: &[Kind] = match source {
-        Source::Class { .. } => &[Kind::DaemonSets, Kind::Pods, Kind::CsiNodes],
-        Source::DaemonSet(_) => &[Kind::DaemonSets, Kind::Pods],
-        Source::CsiDriver(_) => &[Kind::CsiNodes],
-        Source::Resource(_) | Source::Node | Source::Nobody => &[],
-    };
-    kinds.iter().find_map(|kind| snapshot.gap(*kind))
 }
 
 fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `node` | explains a node, rule by rule |
 //! | `finding` | explains a condition, down to the container |
-//! | `standing` | the controller's decision in words |
 //! | `obstacles` | what else keeps pods off a node |
 //! | `next` | what to do about it |
 //! | `text` | all of it for people |
@@ -13,11 +12,9 @@ mod finding;
 mod next;
 mod node;
 mod obstacles;
-mod standing;
 mod text;
 
 pub use finding::{Cause, ConditionOnNode};
 pub use next::Next;
 pub use node::{NodeExplanation, NodeVerdict, RuleOnNode, explain_node};
 pub use obstacles::Obstacle;
-pub use standing::State;

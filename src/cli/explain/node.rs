@@ -5,14 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::finding::{Cause, ConditionOnNode, gap};
+use super::finding::{Cause, ConditionOnNode};
 use super::next::Next;
 use super::obstacles::{Obstacle, obstacles};
-use super::standing::{State, clock, remark};
 use crate::api::EnforcementMode;
-use crate::cli::snapshot::{Health, Snapshot};
+use crate::cli::snapshot::{Health, Leader, Snapshot};
+use crate::cli::standing::{State, clock, is_unknown, remark, since};
 use crate::object::Node;
-use crate::plan::{Outcome, Standing};
+use crate::plan::Outcome;
 use crate::repair::Deadline;
 
 /// Why a node is as it is.
@@ -147,25 +147,14 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     let rule = outcome.rule;
     let spec = rule.spec.as_ref().ok();
     let taint = spec.map(|spec| (spec.taint.key.as_str(), spec.effect));
+    let is_unknown = is_unknown(outcome, snapshot);
     let results = outcome.evaluation.results.iter();
-    let is_unknown = results
-        .clone()
-        .any(|finding| gap(&finding.requirement.source, snapshot).is_some());
     let mut conditions: Vec<ConditionOnNode> = results
         .map(|finding| ConditionOnNode::of(finding, node, snapshot))
         .collect();
     conditions.sort_by_key(|condition| condition.met);
-    let mut state = State::of(outcome);
     let mut remarks: Vec<String> = remark(outcome).into_iter().collect();
     if is_unknown && !rule.is_suspended() {
-        // What is missing may be what decides: the taint tells what the controller has decided.
-        if let Standing::Governs(_) = outcome.standing {
-            state = if outcome.tainted {
-                State::Held
-            } else {
-                State::Open
-            };
-        }
         remarks = vec![
             "not all that it depends on may be read: this is what the node itself says".into(),
         ];
@@ -193,19 +182,11 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     };
     RuleOnNode {
         rule: rule.name.clone(),
-        state,
+        state: State::of(outcome, snapshot),
         taint: taint.map_or_else(String::new, |(key, effect)| format!("{key}:{effect}")),
         mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
         tainted: outcome.tainted,
-        since: if outcome.tainted {
-            taint
-                .and_then(|(key, effect)| {
-                    node.taint(key, effect)?.time_added.as_ref()?.parse().ok()
-                })
-                .or(node.created)
-        } else {
-            outcome.unmet_since
-        },
+        since: since(outcome, node),
         why,
         remarks,
         conditions,
@@ -236,7 +217,7 @@ fn next(
     obstacles: &[Obstacle],
 ) -> Option<Next> {
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
-    let controllers = |leader: &crate::cli::snapshot::Leader| {
+    let controllers = |leader: &Leader| {
         Next::new(
             "see how the controller does",
             format!("kubectl -n {} get pods", leader.namespace),
@@ -274,7 +255,7 @@ fn next(
 }
 
 /// How a suspended rule goes on.
-fn go_on(leader: Option<&crate::cli::snapshot::Leader>, rule: &str) -> Next {
+fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
     match leader.filter(|leader| leader.suspends_all) {
         Some(leader) => Next::new(
             "let all rules go on",

@@ -4,9 +4,9 @@ use super::finding::{Cause, ConditionOnNode};
 use super::next::Next;
 use super::node::{NodeExplanation, NodeVerdict, RuleOnNode};
 use super::obstacles::Obstacle;
-use super::standing::State;
 use crate::cli::answer::Answer;
 use crate::cli::page::{Branch, Line, Look, Page};
+use crate::cli::standing::State;
 
 impl Answer for NodeExplanation {
     fn text(&self, page: &Page) -> String {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::page::{self, Refusal};
 use super::reader::Reader;
 use crate::cli::failure::Failure;
-use crate::cli::snapshot::{Filter, Kind, PodEvent, Story, Wanted};
+use crate::cli::snapshot::{About, Binding, Filter, Kind, PodEvent, Story, Wanted};
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
 use crate::engine::io::Object;
@@ -77,9 +77,9 @@ impl Filling<'_> {
 
     /// The pods that matter: those that are bound, to the one node that is wanted or to any.
     fn bound_pods(&self) -> Filter {
+        let node = self.wanted.node.clone();
         Filter {
-            node: self.wanted.node.clone(),
-            bound: true,
+            binding: node.map_or(Binding::Bound, Binding::To),
             ..Filter::default()
         }
     }
@@ -213,7 +213,7 @@ impl Filling<'_> {
         let lists = keys.into_iter().map(async |key| {
             let filter = Filter {
                 namespace: Some(key.namespace.to_string()),
-                about_pod: Some(key.name.to_string()),
+                about: About::Pod(key.name.to_string()),
                 ..Filter::default()
             };
             let events: Vec<Event> = self.reader.all(Kind::Events, &filter).await;

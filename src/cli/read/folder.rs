@@ -17,7 +17,7 @@ pub const FORM: u32 = 1;
 /// What a dump says about itself.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct About {
+pub struct AboutDump {
     /// The version of its form.
     pub form: u32,
     /// The version of the binary that has written it.
@@ -44,7 +44,7 @@ pub struct Missing {
 /// A dump.
 pub struct Folder {
     path: PathBuf,
-    about: About,
+    about: AboutDump,
 }
 
 impl Folder {
@@ -63,7 +63,7 @@ impl Folder {
                 "{error} (`kubectl nodegate dump DIR` writes a dump)"
             ))
         })?;
-        let about: About = serde_json::from_str(&text)
+        let about: AboutDump = serde_json::from_str(&text)
             .map_err(|error| unreadable(format!("this is no dump: {error}")))?;
         if about.form != FORM {
             return Err(unreadable(format!(

@@ -27,7 +27,8 @@ use crate::engine::kind::Watch;
 use crate::rule::{Rule, RuleSet};
 pub use cluster::Cluster;
 use filling::Filling;
-pub use folder::Folder;
+pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
+pub use page::Refusal;
 use reader::Reader;
 pub use source::Source;
 
@@ -106,6 +107,10 @@ pub async fn snapshot(
     filling.events().await;
     let Filling { view, stories, .. } = filling;
     let mut view = view.into_inner();
+    let controllers = match &leader {
+        Some(leader) if wanted.controllers => reader.controllers(leader).await,
+        _ => Vec::new(),
+    };
     if leader.as_ref().is_some_and(|leader| leader.suspends_all) {
         view.suspend_all();
     }
@@ -117,6 +122,7 @@ pub async fn snapshot(
         view,
         classes_from,
         leader,
+        controllers,
         stories: stories.into_inner(),
         gaps: gaps.into_inner(),
         unreadable,

@@ -125,6 +125,7 @@ pub fn is_meant(json: &str, is_meant: impl FnOnce(&Facts<'_>) -> bool) -> bool {
         node: &outline.spec.node_name,
         phase: &outline.status.phase,
         about_pod: about.filter(|it| it.kind == "Pod").map(|it| &*it.name),
+        about_a_node: about.is_some_and(|it| it.kind == "Node"),
         event_type: outline.kind.as_deref().unwrap_or_default(),
     })
 }

@@ -10,9 +10,12 @@ use super::page::Refusal;
 use super::source::Source;
 use crate::api::names::{CONFIG_MAP, NAMESPACE};
 use crate::cli::failure::Failure;
-use crate::cli::snapshot::{ClassesFrom, Filter, Gap, Kind, Leader};
+use crate::cli::snapshot::{
+    CONTROLLER_LABEL, ClassesFrom, Controller, Filter, Gap, Kind, Leader, Story,
+};
 use crate::config::Config;
 use crate::object::RuleObject;
+use crate::selector::Selector;
 
 /// Reads lists, and notes which it may not.
 #[derive(Clone, Copy)]
@@ -65,6 +68,24 @@ impl Reader<'_> {
             refusal => refusal.of(Kind::Rules),
         })?;
         Ok(rules)
+    }
+
+    /// The instances of the controller in the namespace of its Lease. Nobody's decision depends on them.
+    pub async fn controllers(&self, leader: &Leader) -> Vec<Controller> {
+        let (key, value) = CONTROLLER_LABEL;
+        let filter = Filter {
+            namespace: Some(leader.namespace.clone()),
+            labels: Some(Selector::of_label(key, value)),
+            ..Filter::default()
+        };
+        let mut all = Vec::new();
+        let take = |json: &str| {
+            let is_ready = Story::read(json).is_some_and(|it| it.ready.0);
+            all.extend(Controller::read(json, is_ready));
+        };
+        // Whoever may not know them goes without.
+        let _ = self.source.each(Kind::Pods, &filter, take).await;
+        all
     }
 
     /// The controller's configuration, as the chart keeps it beside the controller.

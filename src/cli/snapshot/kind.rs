@@ -126,14 +126,38 @@ pub struct Filter {
     pub name: Option<String>,
     /// With labels that this selects.
     pub labels: Option<Selector>,
-    /// A pod that is bound to this node.
-    pub node: Option<String>,
-    /// A pod that is bound to any node and has not ended.
-    pub bound: bool,
-    /// An event about the pod of this name.
-    pub about_pod: Option<String>,
-    /// An event that warns of a pod.
-    pub warns_of_pods: bool,
+    /// A pod that is bound like this.
+    pub binding: Binding,
+    /// An event about this.
+    pub about: About,
+}
+
+/// Where a pod is bound to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Binding {
+    /// It does not matter.
+    #[default]
+    Any,
+    /// To a node, and it has not ended.
+    Bound,
+    /// To this node, and it has not ended.
+    To(String),
+    /// To none yet.
+    Unbound,
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum About {
+    /// It does not matter.
+    #[default]
+    Anything,
+    /// The pod of this name, and it warns.
+    Pod(String),
+    /// A pod, and it warns.
+    Pods,
+    /// A node.
+    Nodes,
 }
 
 /// What of an object tells whether a filter lets it through.
@@ -151,6 +175,8 @@ pub struct Facts<'a> {
     pub phase: &'a str,
     /// The pod that an event is about.
     pub about_pod: Option<&'a str>,
+    /// Whether an event is about a node.
+    pub about_a_node: bool,
     /// An event's type.
     pub event_type: &'a str,
 }
@@ -168,24 +194,23 @@ impl Filter {
     /// As the API server takes it in the query for a list.
     #[must_use]
     pub fn fields(&self) -> Option<String> {
-        let is = |field: &str, value: &Option<String>| {
-            let value = value.as_ref();
-            value.map(|value| format!("{field}={value}"))
-        };
+        const RUNS: &str = "status.phase!=Succeeded,status.phase!=Failed";
+        const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
+        let name = self.name.as_ref();
         let parts: Vec<String> = [
-            is("metadata.name", &self.name),
-            is("spec.nodeName", &self.node),
-            self.bound.then(|| {
-                let any = if self.node.is_none() {
-                    "spec.nodeName!=,"
-                } else {
-                    ""
-                };
-                format!("{any}status.phase!=Succeeded,status.phase!=Failed")
-            }),
-            is("involvedObject.name", &self.about_pod),
-            (self.about_pod.is_some() || self.warns_of_pods)
-                .then(|| "involvedObject.kind=Pod,type=Warning".into()),
+            name.map(|name| format!("metadata.name={name}")),
+            match &self.binding {
+                Binding::Any => None,
+                Binding::Bound => Some(format!("spec.nodeName!=,{RUNS}")),
+                Binding::To(node) => Some(format!("spec.nodeName={node},{RUNS}")),
+                Binding::Unbound => Some("spec.nodeName=".into()),
+            },
+            match &self.about {
+                About::Anything => None,
+                About::Pod(name) => Some(format!("involvedObject.name={name},{WARNS}")),
+                About::Pods => Some(WARNS.into()),
+                About::Nodes => Some("involvedObject.kind=Node".into()),
+            },
         ]
         .into_iter()
         .flatten()
@@ -199,15 +224,23 @@ impl Filter {
         let is = |wanted: &Option<String>, there: &str| {
             wanted.as_ref().is_none_or(|wanted| *wanted == *there)
         };
-        let has_ended = ["Succeeded", "Failed"].contains(&object.phase);
+        let runs = !["Succeeded", "Failed"].contains(&object.phase);
+        let warns = object.about_pod.is_some() && object.event_type == "Warning";
         is(&self.namespace, object.namespace)
             && is(&self.name, object.name)
-            && is(&self.node, object.node)
-            && (!self.bound || (!object.node.is_empty() && !has_ended))
             && (self.labels.as_ref()).is_none_or(|selector| selector.matches(object.labels))
-            && (self.about_pod.as_deref()).is_none_or(|pod| object.about_pod == Some(pod))
-            && (!self.warns_of_pods
-                || (object.about_pod.is_some() && object.event_type == "Warning"))
+            && match &self.binding {
+                Binding::Any => true,
+                Binding::Bound => !object.node.is_empty() && runs,
+                Binding::To(node) => *object.node == **node && runs,
+                Binding::Unbound => object.node.is_empty(),
+            }
+            && match &self.about {
+                About::Anything => true,
+                About::Pod(name) => warns && object.about_pod == Some(name),
+                About::Pods => warns,
+                About::Nodes => object.about_a_node,
+            }
     }
 }
 
@@ -218,8 +251,7 @@ mod tests {
     #[test]
     fn a_filter_reads_as_the_api_server_takes_it() {
         let filter = Filter {
-            node: Some("n".into()),
-            bound: true,
+            binding: Binding::To("n".into()),
             ..Filter::default()
         };
         assert_eq!(
@@ -237,7 +269,7 @@ mod tests {
     fn a_pod_that_has_ended_is_not_bound() {
         let (bound, labels) = (
             Filter {
-                bound: true,
+                binding: Binding::Bound,
                 ..Filter::default()
             },
             BTreeMap::new(),
@@ -254,6 +286,7 @@ mod tests {
                 node,
                 phase,
                 about_pod: None,
+                about_a_node: false,
                 event_type: "",
             };
             assert_eq!(bound.lets_through(&facts), expected, "{node} {phase}");

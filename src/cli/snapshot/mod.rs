@@ -6,9 +6,11 @@
 //! | `kind` | the kinds of objects that are read, and which of them |
 //! | `story` | what a pod's containers say of why it is not Ready |
 //! | `leader` | who leads, by the Lease |
+//! | `controller` | the controller's instances |
 //! | `gap` | what could not be read |
 //! | `wanted` | what a command wants read |
 
+mod controller;
 mod gap;
 mod kind;
 mod leader;
@@ -22,8 +24,9 @@ use jiff::Timestamp;
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
 use crate::object::ObjectKey;
+pub use controller::{Controller, LABEL as CONTROLLER_LABEL};
 pub use gap::Gap;
-pub use kind::{Facts, Filter, Kind};
+pub use kind::{About, Binding, Facts, Filter, Kind};
 pub use leader::{Health, Leader};
 pub use story::{Container, ContainerState, PodEvent, Story};
 pub use wanted::Wanted;
@@ -41,6 +44,8 @@ pub struct Snapshot {
     pub classes_from: ClassesFrom,
     /// Who leads, as far as the Lease tells.
     pub leader: Option<Leader>,
+    /// The controller's instances, where they were asked for.
+    pub controllers: Vec<Controller>,
     /// What pods have to say for themselves that are not Ready, or were asked about.
     pub stories: BTreeMap<ObjectKey, Story>,
     /// What could not be read.

@@ -7,6 +7,8 @@ pub struct Wanted {
     pub node: Option<String>,
     /// The `DaemonSet`s and pods of all critical component classes, whether or not a rule waits for them.
     pub all_classes: bool,
+    /// The controller's instances.
+    pub controllers: bool,
     /// Rules that are not in the cluster, whose `DaemonSet`s by name are read, too.
     pub rules: Vec<crate::object::RuleObject>,
 }

@@ -1,8 +1,12 @@
 //! What the controller does about a node for a rule, in a word and in a sentence.
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::TaintPolicy;
+use crate::cli::snapshot::{Gap, Kind, Snapshot};
+use crate::condition::Source;
+use crate::object::Node;
 use crate::plan::{Decision, Outcome, Standing, WaitReason};
 
 /// What a rule does to a node.
@@ -30,9 +34,27 @@ pub enum State {
 }
 
 impl State {
+    /// What the controller makes of a node, going by what could be read. Where something could not that decides, the taint
+    /// tells what the controller has decided.
+    #[must_use]
+    pub fn of(outcome: &Outcome<'_>, snapshot: &Snapshot) -> Self {
+        let governs = matches!(outcome.standing, Standing::Governs(_));
+        match Self::decided(outcome) {
+            Self::Suspended => Self::Suspended,
+            _ if governs && is_unknown(outcome, snapshot) => {
+                if outcome.tainted {
+                    Self::Held
+                } else {
+                    Self::Open
+                }
+            }
+            state => state,
+        }
+    }
+
     /// What is made of an outcome.
     #[must_use]
-    pub fn of(outcome: &Outcome<'_>) -> Self {
+    pub fn decided(outcome: &Outcome<'_>) -> Self {
         if outcome.rule.is_suspended() {
             return Self::Suspended;
         }
@@ -58,6 +80,12 @@ impl State {
         matches!(self, Self::Held | Self::Closing)
     }
 
+    /// Whether the conditions are not met, and something follows from that or would.
+    #[must_use]
+    pub fn is_unmet(self) -> bool {
+        self.holds() || matches!(self, Self::Spared | Self::WouldHold | Self::Suspended)
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -75,11 +103,43 @@ impl State {
     }
 }
 
+/// What could not be read of what a condition is made from, if anything.
+#[must_use]
+pub fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+    let kinds: &[Kind] = match source {
+        Source::Class { .. } => &[Kind::DaemonSets, Kind::Pods, Kind::CsiNodes],
+        Source::DaemonSet(_) => &[Kind::DaemonSets, Kind::Pods],
+        Source::CsiDriver(_) => &[Kind::CsiNodes],
+        Source::Resource(_) | Source::Node | Source::Nobody => &[],
+    };
+    kinds.iter().find_map(|kind| snapshot.gap(*kind))
+}
+
+/// Whether something could not be read that an outcome depends on.
+#[must_use]
+pub fn is_unknown(outcome: &Outcome<'_>, snapshot: &Snapshot) -> bool {
+    let mut results = outcome.evaluation.results.iter();
+    results.any(|finding| gap(&finding.requirement.source, snapshot).is_some())
+}
+
+/// Since when a rule does to a node what it does, as the taint or the conditions tell.
+#[must_use]
+pub fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
+    if !outcome.tainted {
+        return outcome.unmet_since;
+    }
+    let spec = outcome.rule.spec.as_ref().ok()?;
+    let taint = node.taint(&spec.taint.key, spec.effect)?;
+    let added = taint.time_added.as_ref();
+    // A taint without a time is one that the node came with.
+    added.map_or(node.created, |added| added.parse().ok())
+}
+
 /// What more there is to say of why the rule does what it does, beside its conditions.
 #[must_use]
 pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
     let rule = outcome.rule;
-    if outcome.rule.is_suspended() {
+    if rule.is_suspended() {
         return Some("the rule is suspended: nothing is changed on this node".into());
     }
     let (Standing::Governs(decision) | Standing::DryRun(decision)) = outcome.standing else {
@@ -123,8 +183,8 @@ pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
 
 /// The time of the day, with the day: in UTC, to the second.
 #[must_use]
-pub fn clock(time: jiff::Timestamp) -> String {
-    jiff::Timestamp::from_second(time.as_second())
+pub fn clock(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
         .unwrap_or(time)
         .to_string()
 }

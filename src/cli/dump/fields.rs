@@ -1,0 +1,218 @@
+//! What of each object a dump keeps: the fields that are read, and nothing else. No Secret is ever read, and no environment,
+//! argument or volume of a pod kept.
+
+use serde_json::{Map, Value};
+
+use crate::cli::snapshot::Kind;
+
+/// What is kept of anything's metadata, beside some annotations.
+const META: [&str; 9] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "finalizers",
+];
+
+/// What the keys of annotations that are kept begin with, beside those that name CSI drivers to wait for.
+const ANNOTATIONS: [&str; 5] = [
+    "readiness.k8s.io/",
+    "nodegate.dev/",
+    "karpenter.sh/",
+    "node.gardener.cloud/",
+    "cluster-autoscaler.kubernetes.io/",
+];
+
+/// What is kept of each kind: the last part of a path with all below it, within each element of a list on the way.
+fn paths(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Rules => &["spec", "status"],
+        Kind::Nodes => &[
+            "spec.taints",
+            "spec.unschedulable",
+            "spec.providerID",
+            "status.conditions",
+            "status.allocatable",
+            "status.nodeInfo.bootID",
+            "status.nodeInfo.kubeletVersion",
+        ],
+        Kind::CsiNodes => &["spec.drivers"],
+        Kind::DaemonSets => &[
+            "spec.selector",
+            "spec.template.metadata.labels",
+            "spec.template.spec.nodeName",
+            "spec.template.spec.nodeSelector",
+            "spec.template.spec.affinity",
+            "spec.template.spec.tolerations",
+            "spec.template.spec.hostNetwork",
+            "spec.template.spec.priorityClassName",
+            "spec.template.spec.containers.name",
+            "spec.template.spec.containers.image",
+            "spec.updateStrategy.type",
+        ],
+        Kind::Pods => &[
+            "spec.nodeName",
+            "spec.nodeSelector",
+            "spec.affinity",
+            "spec.tolerations",
+            "spec.priorityClassName",
+            "spec.schedulerName",
+            "spec.initContainers.name",
+            "spec.initContainers.image",
+            "spec.containers.name",
+            "spec.containers.image",
+            "status.phase",
+            "status.reason",
+            "status.message",
+            "status.conditions",
+            "status.initContainerStatuses",
+            "status.containerStatuses",
+        ],
+        Kind::Leases => &["spec"],
+        Kind::Events => &[
+            "involvedObject",
+            "reason",
+            "message",
+            "type",
+            "count",
+            "series",
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "source.component",
+        ],
+        Kind::ConfigMaps => &["data"],
+        Kind::NodeClaims => &[
+            "spec.nodeClassRef",
+            "spec.requirements",
+            "spec.startupTaints",
+            "spec.taints",
+            "status.conditions",
+            "status.nodeName",
+            "status.providerID",
+        ],
+        Kind::NodePools => &["spec.template", "spec.disruption", "status"],
+    }
+}
+
+/// What is kept of an object. `csi_prefixes` are what annotations begin with that name CSI drivers to wait for.
+#[must_use]
+pub fn kept(kind: Kind, object: &Value, csi_prefixes: &[String]) -> Value {
+    let mut kept = Map::new();
+    for field in ["apiVersion", "kind"] {
+        keep(&mut kept, object, field);
+    }
+    if let Some(meta) = object.get("metadata") {
+        kept.insert("metadata".into(), metadata(meta, csi_prefixes));
+    }
+    let mut kept = Value::Object(kept);
+    for path in paths(kind) {
+        let names: Vec<&str> = path.split('.').collect();
+        if let Some(part) = part(object, &names) {
+            merge(&mut kept, part);
+        }
+    }
+    kept
+}
+
+fn metadata(meta: &Value, csi_prefixes: &[String]) -> Value {
+    let mut kept = Map::new();
+    for field in META {
+        keep(&mut kept, meta, field);
+    }
+    let is_kept = |key: &str| {
+        let ours = ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix));
+        ours || csi_prefixes.iter().any(|prefix| key.starts_with(prefix))
+    };
+    let annotations = meta.get("annotations").and_then(Value::as_object);
+    let annotations: Map<String, Value> = annotations
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| is_kept(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !annotations.is_empty() {
+        kept.insert("annotations".into(), annotations.into());
+    }
+    keep(&mut kept, meta, "ownerReferences");
+    kept.into()
+}
+
+fn keep(kept: &mut Map<String, Value>, from: &Value, field: &str) {
+    if let Some(value) = from.get(field) {
+        kept.insert(field.into(), value.clone());
+    }
+}
+
+/// What there is at a path, within what is around it.
+fn part(value: &Value, path: &[&str]) -> Option<Value> {
+    let Some((first, rest)) = path.split_first() else {
+        return Some(value.clone());
+    };
+    if let Value::Array(elements) = value {
+        let parts = elements.iter();
+        let parts = parts.map(|element| part(element, path).unwrap_or(Value::Null));
+        return Some(parts.collect());
+    }
+    let below = part(value.get(first)?, rest)?;
+    Some(Value::Object(Map::from_iter([((*first).into(), below)])))
+}
+
+/// Adds a part of an object to other parts of it.
+fn merge(into: &mut Value, part: Value) {
+    match (into, part) {
+        (Value::Object(into), Value::Object(part)) => {
+            for (key, value) in part {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(part)) if into.len() == part.len() => {
+            for (into, part) in into.iter_mut().zip(part) {
+                merge(into, part);
+            }
+        }
+        (_, Value::Null) => {}
+        (into, part) => *into = part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_is_kept_without_its_environment() {
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "p",
+                "managedFields": [{}],
+                "annotations": {"a.io/csi-x": "driver", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+            },
+            "spec": {
+                "nodeName": "n",
+                "containers": [
+                    {"name": "a", "image": "i", "env": [{"name": "PASSWORD", "value": "x"}]},
+                    {"name": "b"},
+                ],
+                "volumes": [{"secret": {"secretName": "s"}}],
+            },
+            "status": {"phase": "Running", "podIP": "10.0.0.1"},
+        });
+        let expected = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "annotations": {"a.io/csi-x": "driver"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "a", "image": "i"}, {"name": "b"}]},
+            "status": {"phase": "Running"},
+        });
+        assert_eq!(kept(Kind::Pods, &pod, &["a.io/csi-".into()]), expected);
+    }
+}

@@ -1,0 +1,374 @@
+//! `status`: the cluster on one screen. What is held is worked out here, as the controller does; what only a running controller
+//! knows (failed writes, its guards) is what it has published in the rules' statuses.
+
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::fleet::{OnNode, fleet};
+use super::snapshot::{Controller, Health, Leader, Snapshot};
+use super::standing::State;
+use crate::api::EnforcementMode;
+use crate::engine::CachedRule;
+use crate::rule::Rule;
+
+/// How many of the nodes that are held are named.
+const NAMED: usize = 10;
+
+/// The cluster on one screen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// Which versions there are.
+    pub versions: Versions,
+    /// Who leads; none where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<LeaderStatus>,
+    /// How many nodes there are, and what becomes of them.
+    pub nodes: NodeCounts,
+    /// The rules, by name.
+    pub rules: Vec<RuleStatus>,
+    /// The nodes that are held, longest first: some of them where there are many.
+    pub held: Vec<HeldNode>,
+    /// What this answer goes without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Whether somebody has waited in vain for nothing to be held.
+    #[serde(skip)]
+    pub is_too_late: bool,
+}
+
+/// Which versions there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// This binary's.
+    pub client: &'static str,
+    /// The images of the controller's instances, where they run as pods that may be listed.
+    pub controllers: BTreeSet<String>,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderStatus {
+    /// What the Lease says.
+    #[serde(flatten)]
+    pub lease: Leader,
+    /// How it is.
+    pub health: Health,
+    /// How many instances of the controller there are, and how many of them are Ready.
+    pub instances: (usize, usize),
+}
+
+/// How many nodes there are, and what becomes of them. One that several rules are about counts once, for the worst.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeCounts {
+    /// All.
+    pub total: usize,
+    /// Those that a rule keeps closed.
+    pub held: usize,
+    /// Those whose last taint is about to go.
+    pub opening: usize,
+    /// Those that are not met and stay open for now.
+    pub spared: usize,
+    /// Those that rules select and leave open.
+    pub open: usize,
+    /// Those that no rule selects.
+    pub not_selected: usize,
+    /// Those that are left as they are, since something about them cannot be understood.
+    pub left_alone: usize,
+}
+
+/// How a rule does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleStatus {
+    /// Its name.
+    pub rule: Arc<str>,
+    /// How it is.
+    pub state: RuleState,
+    /// Its mode, unless it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<EnforcementMode>,
+    /// Its taint, as `key:effect`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub taint: String,
+    /// How many nodes it selects.
+    pub matched: usize,
+    /// How many of them it keeps closed, or would.
+    pub held: usize,
+    /// How many it leaves open, or would.
+    pub open: usize,
+    /// How many of those are not met, and stay open for now: within their grace period, or held back by the guard.
+    pub spared: usize,
+    /// On how many the controller could not carry it out, as it has published.
+    pub failing: i32,
+    /// Since when the node has been held that has been so longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_held: Option<Timestamp>,
+    /// What its nodes lack: condition, reason, and on how many, most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Lacking>,
+    /// What the controller has published of it that somebody should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+}
+
+/// What nodes lack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lacking {
+    /// The condition's type.
+    pub condition: Arc<str>,
+    /// Why in one word.
+    pub reason: String,
+    /// On how many nodes.
+    pub nodes: usize,
+}
+
+/// A condition of a rule, as the controller has published it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Published {
+    /// The condition's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// How a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RuleState {
+    /// It is carried out.
+    InForce,
+    /// It only counts what it would do.
+    DryRun,
+    /// Nothing is changed for it.
+    Suspended,
+    /// It cannot be used.
+    Invalid,
+    /// The controller has not taken it on: its finalizer is missing.
+    NotTakenOn,
+    /// It is being deleted, and its nodes are cleaned.
+    Deleting,
+}
+
+/// A node that is held.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldNode {
+    /// The node.
+    pub node: Arc<str>,
+    /// The rule that has held it longest.
+    pub rule: Arc<str>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Why, as the controller says it.
+    pub why: String,
+}
+
+/// The cluster on one screen.
+#[must_use]
+pub fn status(snapshot: &Snapshot) -> ClusterStatus {
+    let all = fleet(snapshot);
+    let cached = snapshot.view.cached_rules();
+    let mut rules: Vec<RuleStatus> = cached
+        .values()
+        .map(|cached| RuleStatus::of(cached, all.iter().filter(|it| it.rule == cached.rule.name)))
+        .collect();
+    rules.sort_by(|a, b| a.rule.cmp(&b.rule));
+    let images = snapshot.controllers.iter().map(|it| it.image.clone());
+    ClusterStatus {
+        versions: Versions {
+            client: env!("CARGO_PKG_VERSION"),
+            controllers: images.collect(),
+        },
+        leader: snapshot
+            .leader
+            .as_ref()
+            .map(|lease| LeaderStatus::of(lease, snapshot)),
+        nodes: counts(snapshot, &all),
+        rules,
+        held: held(&all),
+        notes: snapshot.notes(),
+        is_too_late: false,
+    }
+}
+
+impl LeaderStatus {
+    fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
+        let controllers = || snapshot.controllers.iter();
+        let is_ready = |it: &&Controller| it.ready;
+        Self {
+            lease: lease.clone(),
+            health: lease.health(snapshot.at),
+            instances: (
+                controllers().count(),
+                controllers().filter(is_ready).count(),
+            ),
+        }
+    }
+}
+
+impl RuleStatus {
+    /// What is to be said of a rule that makes this of its nodes.
+    pub fn of<'a>(cached: &CachedRule, nodes: impl Iterator<Item = &'a OnNode>) -> Self {
+        let rule = &*cached.rule;
+        let spec = rule.spec.as_ref().ok();
+        let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
+        let (mut matched, mut held, mut open, mut spared) = (0, 0, 0, 0);
+        let mut longest_held = None;
+        for it in nodes {
+            matched += 1;
+            match it.state {
+                State::Held | State::Closing | State::WouldHold => held += 1,
+                State::Suspended if it.tainted => held += 1,
+                State::Spared => spared += 1,
+                _ => {}
+            }
+            if !it.tainted {
+                open += 1;
+            }
+            if it.state.holds() {
+                longest_held = [longest_held, it.since].into_iter().flatten().min();
+            }
+            if it.state.is_unmet() {
+                for lack in &it.lacks {
+                    *lacks.entry((&lack.kind, &lack.reason)).or_default() += 1;
+                }
+            }
+        }
+        let mut lacks: Vec<Lacking> = lacks
+            .into_iter()
+            .map(|((condition, reason), nodes)| Lacking {
+                condition: condition.clone(),
+                reason: reason.to_owned(),
+                nodes,
+            })
+            .collect();
+        lacks.sort_by_key(|lack| std::cmp::Reverse(lack.nodes));
+        Self {
+            rule: rule.name.clone(),
+            state: RuleState::of(rule),
+            mode: spec.map(|spec| spec.mode),
+            taint: spec.map_or_else(String::new, |spec| {
+                format!("{}:{}", spec.taint.key, spec.effect)
+            }),
+            matched,
+            held,
+            open,
+            spared,
+            failing: cached.status.failed_node_count.unwrap_or_default(),
+            longest_held,
+            lacks,
+            published: published(cached),
+        }
+    }
+}
+
+/// What the controller has published of a rule that is not as it should be.
+fn published(cached: &CachedRule) -> Vec<Published> {
+    let conditions = cached.status.conditions.iter();
+    let is_news = |kind: &str, status: &str| match kind {
+        "Accepted" => status == "False",
+        "Suspended" => false,
+        _ => status == "True",
+    };
+    conditions
+        .filter(|it| is_news(&it.type_, &it.status))
+        .map(|it| Published {
+            kind: it.type_.clone(),
+            message: it.message.clone(),
+        })
+        .collect()
+}
+
+impl RuleState {
+    fn of(rule: &Rule) -> Self {
+        match &rule.spec {
+            _ if rule.deleting => Self::Deleting,
+            Err(_) => Self::Invalid,
+            Ok(_) if rule.is_suspended() => Self::Suspended,
+            Ok(_) if !rule.finalizer => Self::NotTakenOn,
+            Ok(spec) if spec.dry_run => Self::DryRun,
+            Ok(_) => Self::InForce,
+        }
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::InForce => "in force",
+            Self::DryRun => "dry run",
+            Self::Suspended => "suspended",
+            Self::Invalid => "invalid",
+            Self::NotTakenOn => "not taken on",
+            Self::Deleting => "being deleted",
+        }
+    }
+}
+
+/// What becomes of the nodes.
+fn counts(snapshot: &Snapshot, all: &[OnNode]) -> NodeCounts {
+    let mut counts = NodeCounts::default();
+    let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
+    for it in all {
+        let badness = match it.state {
+            State::Suspended if it.tainted => 4,
+            state if state.holds() => 4,
+            State::Opening => 3,
+            State::Spared => 2,
+            _ => 1,
+        };
+        let known = worst.entry(&it.node).or_default();
+        *known = badness.max(*known);
+    }
+    for node in snapshot.view.nodes() {
+        counts.total += 1;
+        let count = if snapshot.view.left_alone(&node.name).is_some() {
+            &mut counts.left_alone
+        } else {
+            match worst.get(&*node.name) {
+                Some(4) => &mut counts.held,
+                Some(3) => &mut counts.opening,
+                Some(2) => &mut counts.spared,
+                Some(_) => &mut counts.open,
+                None => &mut counts.not_selected,
+            }
+        };
+        *count += 1;
+    }
+    counts
+}
+
+/// The nodes that are held, each once, longest first.
+fn held(all: &[OnNode]) -> Vec<HeldNode> {
+    let mut longest: BTreeMap<&str, &OnNode> = BTreeMap::new();
+    for it in all.iter().filter(|it| it.state.holds()) {
+        let known = longest.entry(&it.node).or_insert(it);
+        if it.since.is_some() && it.since < known.since {
+            *known = it;
+        }
+    }
+    let mut held: Vec<_> = longest.into_values().collect();
+    held.sort_by_key(|it| (it.since, it.node.clone()));
+    let named = held.into_iter().take(NAMED);
+    named
+        .map(|it| HeldNode {
+            node: it.node.clone(),
+            rule: it.rule.clone(),
+            since: it.since,
+            why: it.why.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,198 @@
+//! The cluster on one screen, for people.
+
+use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleState, RuleStatus};
+use crate::cli::answer::Answer;
+use crate::cli::page::{Line, Look, Page};
+use crate::cli::snapshot::Health;
+
+/// How many of the conditions that nodes lack a rule's line names.
+const LACKS: usize = 2;
+
+impl Answer for ClusterStatus {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        page.line(&mut out, leader(self.leader.as_ref(), page));
+        page.line(&mut out, versions(self));
+        page.line(&mut out, nodes(&self.nodes));
+        out.push('\n');
+        if self.rules.is_empty() {
+            page.line(&mut out, "there are no rules");
+        } else {
+            rules(&mut out, page, &self.rules);
+        }
+        for rule in &self.rules {
+            for published in &rule.published {
+                let line = Line::new()
+                    .with(
+                        Look::Poor,
+                        format!("rule/{} {}: ", rule.rule, published.kind),
+                    )
+                    .plain(&published.message);
+                page.line(&mut out, line);
+            }
+        }
+        if !self.held.is_empty() {
+            out.push('\n');
+            held(&mut out, page, self);
+        }
+        for note in &self.notes {
+            page.line(&mut out, Line::new().with(Look::Poor, "note: ").plain(note));
+        }
+        if let Some(first) = self.held.first() {
+            let command = format!("kubectl nodegate explain node/{}", first.node);
+            let line = Line::new()
+                .with(Look::Strong, "next: ")
+                .plain("see why, and what to do: ")
+                .with(Look::Strong, command);
+            page.line(&mut out, line);
+        }
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        let rules = self.rules.iter();
+        rules
+            .map(|rule| format!("nodereadinessrule/{}", rule.rule))
+            .collect()
+    }
+
+    fn is_no(&self) -> bool {
+        self.is_too_late
+    }
+}
+
+fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
+    let line = Line::new().with(Look::Faint, "controller  ");
+    let Some(LeaderStatus {
+        lease,
+        health,
+        instances,
+    }) = leader
+    else {
+        return line.plain("there is no Lease: it does not run, or without leader election");
+    };
+    let renewed = lease
+        .renewed
+        .map_or_else(String::new, |at| format!(" {} ago", page.age(at)));
+    let line = match health {
+        Health::Alive => line
+            .with(Look::Good, "leading")
+            .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
+        Health::Silent => line.with(Look::Bad, "silent").plain(format!(
+            "  {} renewed its lease{renewed}: nothing may be put on or lifted",
+            lease.pod()
+        )),
+        Health::Nobody => line.with(Look::Bad, "nobody leads"),
+    };
+    let line = match instances {
+        (0, _) => line,
+        (all, ready) => line.plain(format!(", {ready} of {all} instances ready")),
+    };
+    if lease.suspends_all {
+        line.with(Look::Bad, "  all rules are suspended")
+    } else {
+        line
+    }
+}
+
+fn versions(status: &ClusterStatus) -> Line {
+    let images = status.versions.controllers.iter();
+    let images = images.cloned().collect::<Vec<_>>().join(", ");
+    let line = Line::new()
+        .with(Look::Faint, "versions    ")
+        .plain(format!("kubectl nodegate {}", status.versions.client));
+    if images.is_empty() {
+        line
+    } else {
+        line.plain(format!(", controller {images}"))
+    }
+}
+
+fn nodes(nodes: &NodeCounts) -> Line {
+    let mut line = Line::new()
+        .with(Look::Faint, "nodes       ")
+        .plain(nodes.total.to_string());
+    for (count, look, word) in [
+        (nodes.held, Look::Bad, "held"),
+        (nodes.opening, Look::Good, "opening"),
+        (nodes.spared, Look::Poor, "not met and still open"),
+        (nodes.open, Look::Good, "open"),
+        (nodes.not_selected, Look::Plain, "of no rule"),
+        (nodes.left_alone, Look::Bad, "left as they are"),
+    ] {
+        if count > 0 {
+            line = line.plain(", ").with(look, format!("{count} {word}"));
+        }
+    }
+    line
+}
+
+fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
+    let cell = |look, text: String| Line::new().with(look, text);
+    let count = |look, count: usize| {
+        cell(
+            if count > 0 { look } else { Look::Faint },
+            count.to_string(),
+        )
+    };
+    let rows: Vec<Vec<Line>> = rules
+        .iter()
+        .map(|rule| {
+            let look = match rule.state {
+                RuleState::InForce => Look::Good,
+                RuleState::Invalid => Look::Bad,
+                _ => Look::Poor,
+            };
+            let mode = rule.mode.map_or("", |mode| mode.as_str());
+            let failing = usize::try_from(rule.failing).unwrap_or_default();
+            let longest = rule
+                .longest_held
+                .map_or_else(|| "-".into(), |at| page.age(at));
+            let lacks = rule
+                .lacks
+                .iter()
+                .take(if page.wide { usize::MAX } else { LACKS });
+            let lacks = lacks.map(|it| format!("{}: {} ({})", it.condition, it.reason, it.nodes));
+            vec![
+                cell(Look::Strong, rule.rule.to_string()),
+                cell(look, rule.state.word().into()),
+                mode.into(),
+                count(Look::Plain, rule.matched),
+                count(Look::Bad, rule.held),
+                count(Look::Poor, rule.spared),
+                count(Look::Plain, rule.open),
+                count(Look::Bad, failing),
+                longest.into(),
+                lacks.collect::<Vec<_>>().join(", ").into(),
+            ]
+        })
+        .collect();
+    let heads = [
+        "RULE", "STATE", "MODE", "NODES", "HELD", "SPARED", "OPEN", "FAILING", "LONGEST", "LACKING",
+    ];
+    page.table(out, &heads, &rows);
+}
+
+fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
+    let rows: Vec<Vec<Line>> = status
+        .held
+        .iter()
+        .map(|it| {
+            let age = it.since.map_or_else(|| "?".into(), |at| page.age(at));
+            vec![
+                Line::new().with(Look::Strong, &*it.node),
+                age.into(),
+                (&*it.rule).into(),
+                it.why.clone().into(),
+            ]
+        })
+        .collect();
+    page.table(out, &["HELD NODE", "FOR", "BY", "WHY"], &rows);
+    let more = status.nodes.held.saturating_sub(status.held.len());
+    if more > 0 {
+        page.line(
+            out,
+            Line::new().with(Look::Faint, format!("and {more} more")),
+        );
+    }
+}
