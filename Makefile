@@ -4,6 +4,7 @@ CARGO ?= cargo
 # Always the whole workspace: what its packages depend on is then built with the same features, and so once.
 DEBUG = $(or $(CARGO_TARGET_DIR),target)/debug
 CLUSTER = $(CARGO) build --quiet --workspace --bin cluster && $(DEBUG)/cluster
+REALNODE = $(CARGO) build --quiet --workspace --bin realnode && $(DEBUG)/realnode
 TEST = $(CARGO) test --workspace
 # The tests in the files and folders of a folder.
 tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsubst %/main.rs,%,$(wildcard $(1)/*/main.rs)))))
@@ -22,8 +23,8 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+.PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
+	test-safety test-install test-node lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image docs book lint clean
 
 help: ## List the targets
@@ -37,6 +38,10 @@ prometheus: ## Build Prometheus and promtool for tests (minutes the first time, 
 
 helm: ## Build Helm for tests (minutes the first time, then cached)
 	$(CLUSTER) build --helm
+
+realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
+	$(REALNODE) build
+	$(REALNODE) check
 
 build: ## Build everything
 	$(CARGO) build --workspace
@@ -71,6 +76,10 @@ test-safety: controlplane build ## Run the tests of grace periods, silent report
 
 test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
+
+# Each test has a control plane and a node of its own, which take as much as several of the others.
+test-node: controlplane realnode build ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
+	RUST_TEST_THREADS=2 $(TEST) --test node
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)

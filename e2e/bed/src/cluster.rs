@@ -26,6 +26,9 @@ use crate::{ports, tool};
 const STARTUP: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(25);
 
+/// The port of the API server's Service, and of the API server where nothing stands between the two.
+const HTTPS: u16 = 443;
+
 /// How often a start is tried again when another process took one of its ports.
 const ATTEMPTS: usize = 3;
 
@@ -66,13 +69,17 @@ impl Cluster {
     async fn try_start(options: Options, binaries: Binaries) -> Result<Self> {
         let folder = Folder::create()?;
         let credentials = Credentials::create(folder.path())?;
+        let api_port = match options.pods_reach {
+            Some(_) => HTTPS,
+            None => ports::free()?,
+        };
         let launcher = Launcher {
             options,
             binaries,
             credentials,
             folder: folder.path().to_owned(),
             etcd_port: ports::free()?,
-            api_port: ports::free()?,
+            api_port,
         };
         let server = Server {
             url: format!("https://127.0.0.1:{}", launcher.api_port),
@@ -233,6 +240,12 @@ impl Cluster {
     #[must_use]
     pub fn ca(&self) -> &str {
         &self.server.ca
+    }
+
+    /// The token of `system:masters`.
+    #[must_use]
+    pub fn admin_token(&self) -> &str {
+        &self.launcher.credentials.admin_token
     }
 
     /// Where the store serves its clients, in plain text; it speaks gRPC, with the health protocol.

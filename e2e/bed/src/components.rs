@@ -57,7 +57,7 @@ impl Launcher {
                 "--etcd-servers=http://127.0.0.1:{}",
                 self.etcd_port
             ))
-            .args(["--bind-address=127.0.0.1", "--allow-privileged=true"])
+            .arg("--allow-privileged=true")
             .arg(format!("--secure-port={}", self.api_port))
             .arg(flag("--cert-dir", &self.folder.join("certs")))
             .arg(flag("--tls-cert-file", &credentials.serving_certificate))
@@ -74,8 +74,15 @@ impl Launcher {
             ))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
             .arg("--authorization-mode=Node,RBAC")
-            .arg("--disable-admission-plugins=ServiceAccount")
             .arg("--profiling=false");
+        match self.options.pods_reach {
+            Some(address) => command
+                .arg("--bind-address=0.0.0.0")
+                .arg(format!("--advertise-address={address}")),
+            None => command
+                .arg("--bind-address=127.0.0.1")
+                .arg("--disable-admission-plugins=ServiceAccount"),
+        };
         if self.options.audit {
             let policy = self.folder.join("audit-policy.json");
             std::fs::write(&policy, self.audit_policy()).context("writing the audit policy")?;
@@ -119,6 +126,12 @@ impl Launcher {
                 &self.credentials.token_key,
             ))
             .arg(format!("--controllers={controllers}"));
+        if self.options.pods_reach.is_some() {
+            command.arg(flag("--root-ca-file", &self.credentials.ca_certificate));
+        }
+        if let Some(period) = self.options.grace_period {
+            command.arg(format!("--node-monitor-grace-period={}s", period.as_secs()));
+        }
         Ok((self.start(Component::ControllerManager, command)?, port))
     }
 

@@ -14,6 +14,8 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 pub struct Credentials {
     /// The CA's certificate, as PEM.
     pub ca: String,
+    /// The same, as a file.
+    pub ca_certificate: PathBuf,
     /// The API server's certificate.
     pub serving_certificate: PathBuf,
     /// Its key.
@@ -29,25 +31,31 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes them, for an API server on the loopback interface.
+    /// Makes them, for an API server on the loopback interface, and at its Service's address.
     ///
     /// # Errors
     ///
     /// When a file cannot be written.
     pub fn create(folder: &Path) -> Result<Self> {
         let ca_key = KeyPair::generate().context("making the CA's key")?;
-        let mut ca = CertificateParams::default();
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        ca.distinguished_name
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        authority
+            .distinguished_name
             .push(DnType::CommonName, "kube-testbed");
-        let ca_certificate = ca.self_signed(&ca_key).context("signing the CA")?;
+        let ca_certificate = authority.self_signed(&ca_key).context("signing the CA")?;
 
         let serving_key = KeyPair::generate().context("making the API server's key")?;
-        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
+        let names = [
+            "127.0.0.1",
+            "localhost",
+            "kubernetes.default.svc",
+            "10.0.0.1",
+        ];
         let serving_certificate = CertificateParams::new(names.map(str::to_owned))
             .context("naming the API server")?
-            .signed_by(&serving_key, &Issuer::new(ca, ca_key))
+            .signed_by(&serving_key, &Issuer::new(authority, ca_key))
             .context("signing the API server's certificate")?;
         let token_key = KeyPair::generate().context("making the token key")?;
         let admin_token = random_token();
@@ -57,8 +65,10 @@ impl Credentials {
             fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
             anyhow::Ok(path)
         };
+        let ca = ca_certificate.pem();
         Ok(Self {
-            ca: ca_certificate.pem(),
+            ca_certificate: write("ca.crt", ca.clone())?,
+            ca,
             serving_certificate: write("apiserver.crt", serving_certificate.pem())?,
             serving_key: write("apiserver.key", serving_key.serialize_pem())?,
             token_key: write("token.key", token_key.serialize_pem())?,

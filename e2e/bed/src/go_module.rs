@@ -1,5 +1,5 @@
-//! The Go modules beside this crate (the control plane, Prometheus, Helm): their versions, their place in the cache, and how
-//! they are built.
+//! The Go modules beside this crate (the control plane, Prometheus, Helm), and those of others: their versions, their place in
+//! the cache, and how they are built.
 //!
 //! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
 //! flag is another folder, and nothing is ever rebuilt in place.
@@ -23,32 +23,40 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// What is built from a module, and how.
 #[derive(Debug)]
-struct Recipe {
-    /// The module's folder, here and in the cache.
-    folder: &'static str,
+pub struct Recipe {
+    /// The module's folder: beside this crate's sources, or by its whole path.
+    pub source: &'static str,
+    /// The folder in the cache.
+    pub folder: &'static str,
     /// What it is called in messages.
-    name: &'static str,
+    pub name: &'static str,
     /// The module that it pins, whose version is the one that counts.
-    pins: &'static str,
-    /// What `go build` is to build: a package, or `tool` for the tools of `go.mod`.
-    packages: &'static str,
+    pub pins: &'static str,
+    /// What `go build` is to build: packages, or `tool` for the tools of `go.mod`. Those that begin with a dot have their
+    /// sources in the module's folder.
+    pub packages: &'static [&'static str],
     /// Build tags.
-    tags: &'static str,
+    pub tags: &'static str,
+    /// Whether parts are written in C.
+    pub c: bool,
     /// The binaries that come out.
-    binaries: &'static [&'static str],
+    pub binaries: &'static [&'static str],
     /// Other names of the first binary.
-    links: fn() -> Vec<&'static str>,
-    linker_flags: fn(version: &str) -> String,
+    pub links: fn() -> Vec<&'static str>,
+    /// What the linker is told, by the version.
+    pub linker_flags: fn(version: &str) -> String,
     /// How long that takes on two cores.
-    takes: &'static str,
+    pub takes: &'static str,
 }
 
 const CONTROL_PLANE: Recipe = Recipe {
+    source: "controlplane",
     folder: "controlplane",
     name: "the Kubernetes control plane",
     pins: "k8s.io/kubernetes",
-    packages: ".",
+    packages: &["."],
     tags: "",
+    c: false,
     binaries: &["controlplane"],
     links: || Component::ALL.map(Component::name).to_vec(),
     linker_flags: kubernetes_linker_flags,
@@ -56,12 +64,14 @@ const CONTROL_PLANE: Recipe = Recipe {
 };
 
 const PROMETHEUS: Recipe = Recipe {
+    source: "prometheus",
     folder: "prometheus",
     name: "Prometheus",
     pins: "github.com/prometheus/prometheus",
-    packages: "tool",
+    packages: &["tool"],
     // Targets are given in a file: no cloud has to be asked for them.
     tags: "remove_all_sd",
+    c: false,
     binaries: &["prometheus", "promtool"],
     links: Vec::new,
     linker_flags: |_| "-s -w".into(),
@@ -69,11 +79,13 @@ const PROMETHEUS: Recipe = Recipe {
 };
 
 const HELM: Recipe = Recipe {
+    source: "helm",
     folder: "helm",
     name: "Helm",
     pins: "helm.sh/helm/v4",
-    packages: "tool",
+    packages: &["tool"],
     tags: "",
+    c: false,
     binaries: &["helm"],
     links: Vec::new,
     linker_flags: |_| "-s -w".into(),
@@ -120,18 +132,23 @@ impl GoModule {
         Self::read(&HELM)
     }
 
-    fn read(recipe: &'static Recipe) -> Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(recipe.folder);
+    /// What this recipe builds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::control_plane`].
+    pub fn read(recipe: &'static Recipe) -> Result<Self> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(recipe.source);
         let read = |name: &str| {
             let path = source.join(name);
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
         };
         let module = read("go.mod")?;
         let version = pinned_version(&module, recipe.pins)
-            .with_context(|| format!("{}/go.mod requires no {}", recipe.folder, recipe.pins))?;
+            .with_context(|| format!("{}/go.mod requires no {}", source.display(), recipe.pins))?;
         let mut parts = vec![module, read("go.sum")?];
-        if recipe.packages == "." {
-            parts.push(read("main.go")?);
+        for package in recipe.packages.iter().filter(|name| name.starts_with('.')) {
+            parts.extend(go_files(&source.join(package))?);
         }
         parts.push(go_version(&source)?);
         parts.push((recipe.linker_flags)(&version));
@@ -180,6 +197,9 @@ impl GoModule {
             self.folder.display(),
             self.recipe.takes
         );
+        if self.recipe.c {
+            self.look_for_c_compiler()?;
+        }
         let started = Instant::now();
         let unfinished = self.folder.join("unfinished");
         self.compile(&unfinished)?;
@@ -200,6 +220,21 @@ impl GoModule {
         Ok(&self.folder)
     }
 
+    fn look_for_c_compiler(&self) -> Result<()> {
+        let compiler = env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
+        let found = Command::new(&compiler)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        ensure!(
+            found,
+            "{} is written in C in parts, and there is no {compiler}: install a C compiler (Debian: gcc and libc6-dev), or set CC",
+            self.recipe.name
+        );
+        Ok(())
+    }
+
     fn compile(&self, output: &Path) -> Result<()> {
         fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
         let mut go = Command::new("go")
@@ -207,9 +242,9 @@ impl GoModule {
             .arg((self.recipe.linker_flags)(&self.version))
             .arg("-o")
             .arg(output)
-            .arg(self.recipe.packages)
+            .args(self.recipe.packages)
             .current_dir(&self.source)
-            .env("CGO_ENABLED", "0")
+            .env("CGO_ENABLED", if self.recipe.c { "1" } else { "0" })
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -264,7 +299,8 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
 }
 
 /// The version is stamped in: without it the API server calls itself v0.0.0 and refuses some features.
-fn kubernetes_linker_flags(version: &str) -> String {
+#[must_use]
+pub fn kubernetes_linker_flags(version: &str) -> String {
     let package = "k8s.io/component-base/version";
     let mut numbers = version.trim_start_matches('v').split('.');
     let major = numbers.next().unwrap_or_default();
@@ -273,6 +309,21 @@ fn kubernetes_linker_flags(version: &str) -> String {
         "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor} \
          -X {package}.gitTreeState=clean"
     )
+}
+
+/// What is in the Go files of a package, in the order of their names.
+fn go_files(folder: &Path) -> Result<Vec<String>> {
+    let listed = || {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            paths.push(entry?.path());
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "go"));
+        paths.sort();
+        paths.into_iter().map(fs::read_to_string).collect()
+    };
+    let files: std::io::Result<_> = listed();
+    files.with_context(|| format!("reading {}", folder.display()))
 }
 
 /// The version at which a `go.mod` requires a module.

@@ -1,5 +1,6 @@
 //! What a cluster consists of.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use crate::kwok;
@@ -18,6 +19,12 @@ pub struct Options {
     pub audit: bool,
     /// The user whose requests alone are in that log; without one it is everybody's, which slows the API server down.
     pub audited_user: Option<&'static str>,
+    /// The address of the node that pods really run on, where they do. The API server is to be reached from there then, at its
+    /// Service's address as in any cluster, and pods get tokens of their service accounts. It takes a machine, or namespaces,
+    /// that nothing else runs in: the port is 443.
+    pub pods_reach: Option<Ipv4Addr>,
+    /// After how long without a sign of life a node is given up on, in place of Kubernetes' own 50 s.
+    pub grace_period: Option<Duration>,
     /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be asked for. Such a cluster is not killed when its owner is.
     pub detachable: bool,
 }
@@ -44,6 +51,8 @@ impl Options {
             kwok: None,
             audit: false,
             audited_user: None,
+            pods_reach: None,
+            grace_period: None,
             detachable: false,
         }
     }
@@ -57,6 +66,8 @@ impl Options {
             kwok: Some(kwok::HEARTBEAT),
             audit: false,
             audited_user: None,
+            pods_reach: None,
+            grace_period: None,
             detachable: false,
         }
     }

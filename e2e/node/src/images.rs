@@ -1,0 +1,119 @@
+//! What containers are made of: images made on the spot, and given to containerd as archives.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use kube_testbed::tool;
+
+use crate::programs::Programs;
+use crate::settings::SOCKET;
+
+/// The image that every pod of the tests runs: one program, which plays all parts.
+pub const POD: &str = "realnode.test/pod:1";
+
+const PLUGINS: [&str; 3] = ["bridge", "host-local", "loopback"];
+
+/// An image that a program alone is in, with the libraries that it is linked with.
+#[derive(Debug, Clone)]
+pub struct Image {
+    name: String,
+    entrypoint: String,
+    files: Vec<OsString>,
+}
+
+impl Image {
+    /// An image that runs this program, which is in it as `/NAME`.
+    ///
+    /// # Errors
+    ///
+    /// When nothing tells what the program is linked with.
+    pub fn of(name: &str, program: &Path) -> Result<Self> {
+        let in_image = program.file_name().context("a program without a name")?;
+        let in_image = format!("/{}", in_image.to_string_lossy());
+        let mut image = Self {
+            name: name.to_owned(),
+            entrypoint: in_image.clone(),
+            files: Vec::new(),
+        };
+        image.add(&in_image, program);
+        for library in libraries(program)? {
+            image.add(&library, Path::new(&library));
+        }
+        Ok(image)
+    }
+
+    /// The same, with the program that plays all parts in it, as `/pod`.
+    ///
+    /// # Errors
+    ///
+    /// When it has not been built.
+    pub fn with_pod(mut self) -> Result<Self> {
+        self.add("/pod", &Programs::locate()?.path("pod")?);
+        Ok(self)
+    }
+
+    /// The image of the tests' pods.
+    pub(crate) fn of_pods(programs: &Programs) -> Result<Self> {
+        let mut image = Self::of(POD, &programs.path("pod")?)?;
+        for plugin in PLUGINS {
+            image.add(&format!("/plugins/{plugin}"), &programs.path(plugin)?);
+        }
+        Ok(image)
+    }
+
+    fn add(&mut self, in_image: &str, file: &Path) {
+        let mut pair = OsString::from(format!("{in_image}="));
+        pair.push(file);
+        self.files.push(pair);
+    }
+
+    /// Makes it, and gives it to containerd.
+    pub(crate) async fn import(&self, programs: &Programs, folder: &Path) -> Result<()> {
+        let archive = folder.join("image.tar");
+        let mut make = Command::new(programs.path("image")?);
+        make.arg(&archive)
+            .args([&self.name, &self.entrypoint])
+            .args(&self.files);
+        tool::run(make, "").await?;
+        let mut import = Command::new(programs.path("ctr")?);
+        import
+            .args(["--address", SOCKET, "--namespace", "k8s.io"])
+            .args(["images", "import", "--local"])
+            .arg(&archive);
+        tool::run(import, "").await?;
+        std::fs::remove_file(archive).context("removing an image's archive")
+    }
+}
+
+/// The shared libraries of a program, as the system's linker finds them: none for a static one.
+fn libraries(program: &Path) -> Result<Vec<String>> {
+    let output = Command::new("ldd")
+        .arg(program)
+        .env("PATH", env::var_os("PATH").unwrap_or_default())
+        .output()
+        .context("asking ldd for libraries")?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(paths(&said))
+}
+
+/// The paths in what `ldd` says: `libc.so.6 => /lib/libc.so.6 (0x7f)`, `/lib64/ld-linux.so.2 (0x7f)`.
+fn paths(said: &str) -> Vec<String> {
+    let words = said.split_whitespace();
+    let paths = words.filter(|word| word.starts_with('/') && !word.ends_with(':'));
+    paths.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_those_that_the_linker_has_found() {
+        let said = "\tlinux-vdso.so.1 (0x7ff)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\t/lib64/ld-linux.so.2 (0x7f)\n";
+        assert_eq!(paths(said), ["/lib/libc.so.6", "/lib64/ld-linux.so.2"]);
+        assert!(paths("\tstatically linked\n").is_empty());
+    }
+}

@@ -1,0 +1,65 @@
+//! A test, or a command, in namespaces of its own: a machine that has nothing but a node on it.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use nix::unistd::getuid;
+use tokio::runtime::Builder;
+
+use crate::programs::Programs;
+
+/// Set by the program that enters namespaces, for what it runs there.
+const VARIABLE: (&str, &str) = ("KUBE_REALNODE", "inside");
+
+/// Whether this process is in namespaces of its own.
+#[must_use]
+pub fn is_inside() -> bool {
+    env::var(VARIABLE.0).is_ok_and(|value| value == VARIABLE.1)
+}
+
+/// This command, to be run in namespaces of its own. Without arguments it tells whether the machine allows them.
+///
+/// # Errors
+///
+/// When the programs have not been built.
+pub fn command(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(Programs::locate()?.path("namespaces")?);
+    command.args(arguments);
+    // Folders of clusters are swept by those who see whose owners are gone: in there, nobody sees the others'.
+    let folder = env::temp_dir().join(format!("kube-realnode-{}", getuid()));
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    command.env("TMPDIR", folder);
+    Ok(command)
+}
+
+/// Runs the test that calls this in namespaces of its own: the test binary runs once more there, for this test alone. What it
+/// prints is shown once it has ended.
+///
+/// # Errors
+///
+/// When the machine refuses the namespaces, or the test fails.
+pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    if is_inside() {
+        let runtime = Builder::new_multi_thread().enable_all().build();
+        return runtime.context("starting a runtime")?.block_on(test());
+    }
+    let current = thread::current();
+    let name = current
+        .name()
+        .filter(|name| *name != "main")
+        .context("a test runs in a thread that has its name")?;
+    let binary = env::current_exe().context("asking for this executable's path")?;
+    let output = command(&[&binary.to_string_lossy(), name, "--exact", "--nocapture"])?
+        .output()
+        .context("entering namespaces")?;
+    // Past what captures the output of tests that pass: it has the times.
+    let mut shown = io::stdout().lock();
+    shown.write_all(&output.stdout)?;
+    shown.write_all(&output.stderr)?;
+    ensure!(output.status.success(), "{name}, in namespaces of its own");
+    Ok(())
+}

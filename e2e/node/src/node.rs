@@ -1,0 +1,308 @@
+//! The node: a kubelet and its containerd, on the machine that this process is alone on, and what befalls them.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube_testbed::process::{Lifetime, Process};
+use kube_testbed::{Cluster, ControllerManager, Options, eventually};
+use serde_json::{Value, json};
+
+use crate::images::Image;
+use crate::programs::Programs;
+use crate::settings::{self, SOCKET, STATIC_PODS};
+use crate::{inside, leftovers};
+
+/// Its name, which is the machine's.
+pub const NAME: &str = "node-1";
+
+/// Its address, which the machine has on a bridge.
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+
+/// Where a network's configuration is put.
+pub const NETWORKS: &str = "/etc/cni/net.d";
+
+/// What says which boot this is. It covers the kernel's own.
+const BOOT_ID: &str = "/run/kernel/kernel/random/boot_id";
+
+/// Where its settings are.
+const FOLDER: &str = "/run/node";
+
+/// How long containerd may take to come up.
+const STARTUP: Duration = Duration::from_secs(60);
+
+/// What a node is to be.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// The taints that it registers with, as key and effect.
+    pub taints: Vec<(String, String)>,
+    /// Its labels, beside those that a kubelet puts on.
+    pub labels: Vec<(String, String)>,
+    /// Images that there are on it, beside the one that plays all parts.
+    pub images: Vec<Image>,
+}
+
+impl Setup {
+    /// Registers with this taint, too.
+    #[must_use]
+    pub fn taint(mut self, key: &str, effect: &str) -> Self {
+        self.taints.push((key.to_owned(), effect.to_owned()));
+        self
+    }
+
+    /// Has this label, too.
+    #[must_use]
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Has this image, too.
+    #[must_use]
+    pub fn image(mut self, image: Image) -> Self {
+        self.images.push(image);
+        self
+    }
+}
+
+/// The control plane that a real node belongs to: with every controller, and without simulated kubelets.
+#[must_use]
+pub const fn options() -> Options {
+    Options {
+        controller_manager: ControllerManager::Complete,
+        kwok: None,
+        pods_reach: Some(ADDRESS),
+        ..Options::full()
+    }
+}
+
+/// A running node. Dropping it ends everything that ran on it.
+#[derive(Debug)]
+pub struct RealNode {
+    programs: Programs,
+    setup: Setup,
+    /// Where logs are.
+    folder: PathBuf,
+    kubelet: Option<Process>,
+    containerd: Option<Process>,
+    boots: u32,
+}
+
+impl RealNode {
+    /// Starts containerd and makes the images, but no kubelet yet: nothing is registered.
+    ///
+    /// # Errors
+    ///
+    /// When this process is not alone on its machine, or containerd does not come up.
+    pub async fn prepare(cluster: &Cluster, setup: Setup) -> Result<Self> {
+        ensure!(
+            inside::is_inside(),
+            "a real node runs in namespaces of its own"
+        );
+        let mut node = Self {
+            programs: Programs::locate()?,
+            setup,
+            folder: cluster.folder().to_owned(),
+            kubelet: None,
+            containerd: None,
+            boots: 1,
+        };
+        node.write_settings(cluster)?;
+        node.start_containerd().await?;
+        let mut images = vec![Image::of_pods(&node.programs)?];
+        images.extend(node.setup.images.iter().cloned());
+        for image in images {
+            image.import(&node.programs, &node.folder).await?;
+        }
+        Ok(node)
+    }
+
+    /// As [`Self::prepare`], with the kubelet started.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn start(cluster: &Cluster, setup: Setup) -> Result<Self> {
+        let mut node = Self::prepare(cluster, setup).await?;
+        node.start_kubelet()?;
+        Ok(node)
+    }
+
+    fn write_settings(&self, cluster: &Cluster) -> Result<()> {
+        fs::create_dir_all(STATIC_PODS).context("making the folder of static pods")?;
+        let runc = self.programs.path("runcwrap")?;
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "kubelet",
+            "clusters": [{"name": "e2e", "cluster": {
+                "server": cluster.url(),
+                "certificate-authority": cluster.folder().join("ca.crt"),
+            }}],
+            // As the node, with all that the API server allows nodes and nothing else.
+            "users": [{"name": "kubelet", "user": {
+                "token": cluster.admin_token(),
+                "as": format!("system:node:{NAME}"),
+                "as-groups": ["system:nodes", "system:authenticated"],
+            }}],
+            "contexts": [{"name": "kubelet", "context": {"cluster": "e2e", "user": "kubelet"}}],
+        });
+        let kubelet = settings::kubelet(&self.setup).to_string();
+        for (name, content) in [
+            ("kubeconfig", kubeconfig.to_string()),
+            ("kubelet.yaml", kubelet),
+            (
+                "containerd.toml",
+                settings::containerd(&runc.to_string_lossy()),
+            ),
+        ] {
+            fs::write(setting(name), content).with_context(|| format!("writing {name}"))?;
+        }
+        Ok(())
+    }
+
+    async fn start_containerd(&mut self) -> Result<()> {
+        let mut command = self.program("containerd")?;
+        command.arg("--config").arg(setting("containerd.toml"));
+        let log = self.folder.join("containerd.log");
+        let mut containerd = Process::start("containerd", command, log, Lifetime::Owner)?;
+        eventually("containerd answers", STARTUP, async || {
+            containerd.ensure_running()?;
+            Ok(UnixStream::connect(SOCKET).is_ok())
+        })
+        .await?;
+        self.containerd = Some(containerd);
+        Ok(())
+    }
+
+    /// Starts the kubelet, which registers the node or finds it registered.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start_kubelet(&mut self) -> Result<()> {
+        let labels: Vec<String> = self
+            .setup
+            .labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let mut command = self.program("kubelet")?;
+        command
+            .arg("--config")
+            .arg(setting("kubelet.yaml"))
+            .arg("--kubeconfig")
+            .arg(setting("kubeconfig"))
+            .arg(format!("--hostname-override={NAME}"))
+            .arg(format!("--node-ip={ADDRESS}"))
+            .arg(format!("--node-labels={}", labels.join(",")));
+        let log = self.folder.join("kubelet.log");
+        self.kubelet = Some(Process::start("kubelet", command, log, Lifetime::Owner)?);
+        Ok(())
+    }
+
+    /// Kills the kubelet. Its pods go on.
+    pub fn stop_kubelet(&mut self) {
+        self.kubelet = None;
+    }
+
+    /// The kubelet as a process: to be paused and resumed, and for its log.
+    ///
+    /// # Errors
+    ///
+    /// When it has been stopped.
+    pub fn kubelet(&self) -> Result<&Process> {
+        self.kubelet
+            .as_ref()
+            .context("the kubelet has been stopped")
+    }
+
+    /// Kills the process that plays this part in a pod, named by its arguments.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or several.
+    pub fn kill(&self, part: &[&str]) -> Result<()> {
+        let arguments: Vec<&str> = ["/pod"].iter().chain(part).copied().collect();
+        let killed = leftovers::kill_in_containers(&arguments)?;
+        ensure!(killed == 1, "{killed} processes are {arguments:?}");
+        Ok(())
+    }
+
+    /// Takes the network's configuration away, as an uninstalled CNI does.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn remove_network(&self) -> Result<()> {
+        let mut removed = 0;
+        for entry in fs::read_dir(NETWORKS).context("listing networks")? {
+            fs::remove_file(entry?.path()).context("removing a network's configuration")?;
+            removed += 1;
+        }
+        ensure!(removed > 0, "no network was configured");
+        Ok(())
+    }
+
+    /// Puts a static pod on the node.
+    ///
+    /// # Errors
+    ///
+    /// When its file cannot be written.
+    pub fn add_static_pod(&self, name: &str, pod: &Value) -> Result<()> {
+        let path = Path::new(STATIC_PODS).join(format!("{name}.json"));
+        fs::write(path, pod.to_string()).with_context(|| format!("writing static pod {name}"))
+    }
+
+    /// Cuts the power: kubelet, containerd and all that runs in pods are gone, and what is in memory is.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be ended.
+    pub fn go_down(&mut self) -> Result<()> {
+        self.kubelet = None;
+        self.containerd = None;
+        leftovers::clear()
+    }
+
+    /// Starts it after that, as another boot of the same machine.
+    ///
+    /// # Errors
+    ///
+    /// When containerd does not come up.
+    pub async fn come_up(&mut self) -> Result<()> {
+        self.boots += 1;
+        let id = format!("00000000-0000-4000-8000-{:012}\n", self.boots);
+        fs::write(BOOT_ID, id).context("writing another boot ID")?;
+        self.start_containerd().await?;
+        self.start_kubelet()
+    }
+
+    /// A program with the others on its path.
+    fn program(&self, name: &str) -> Result<Command> {
+        let mut path: Vec<PathBuf> = self.programs.folders().to_vec();
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        path.extend(std::env::split_paths(&inherited));
+        let mut command = Command::new(self.programs.path(name)?);
+        command
+            .env("PATH", std::env::join_paths(path)?)
+            .current_dir(&self.folder);
+        Ok(command)
+    }
+}
+
+impl Drop for RealNode {
+    fn drop(&mut self) {
+        if let Err(error) = self.go_down() {
+            eprintln!("ending a real node: {error:#}");
+        }
+    }
+}
+
+fn setting(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}

@@ -1,0 +1,130 @@
+//! What a node is made of: programs built from Go modules, once, into the cache that the control plane is in, too.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kube_testbed::go_module::{GoModule, Recipe, kubernetes_linker_flags};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime");
+
+const KUBELET: Recipe = Recipe {
+    // What it is built from is there already, with the control plane.
+    source: "controlplane",
+    folder: "kubelet",
+    name: "the kubelet",
+    pins: "k8s.io/kubernetes",
+    packages: &["./kubelet"],
+    tags: "",
+    c: false,
+    binaries: &["kubelet"],
+    links: Vec::new,
+    linker_flags: kubernetes_linker_flags,
+    takes: "a minute or two after the control plane",
+};
+
+const RUNTIME: Recipe = Recipe {
+    source: SOURCE,
+    folder: "containerd",
+    name: "containerd, CNI plugins and what tests run",
+    pins: "github.com/containerd/containerd/v2",
+    packages: &[
+        "./image",
+        "./namespaces",
+        "./pod",
+        "./runcwrap",
+        "github.com/containerd/containerd/v2/cmd/containerd",
+        "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        "github.com/containerd/containerd/v2/cmd/ctr",
+        "github.com/containernetworking/plugins/plugins/ipam/host-local",
+        "github.com/containernetworking/plugins/plugins/main/bridge",
+        "github.com/containernetworking/plugins/plugins/main/loopback",
+    ],
+    // Snapshots are overlays alone.
+    tags: "no_btrfs,no_devmapper,no_zfs,no_aufs,no_tracing",
+    c: false,
+    binaries: &[
+        "bridge",
+        "containerd",
+        "containerd-shim-runc-v2",
+        "ctr",
+        "host-local",
+        "image",
+        "loopback",
+        "namespaces",
+        "pod",
+        "runcwrap",
+    ],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".to_owned(),
+    takes: "about 4 minutes",
+};
+
+const RUNC: Recipe = Recipe {
+    source: SOURCE,
+    folder: "runc",
+    name: "runc",
+    pins: "github.com/opencontainers/runc",
+    packages: &["github.com/opencontainers/runc"],
+    tags: "netgo,osusergo",
+    c: true,
+    binaries: &["runc"],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".to_owned(),
+    takes: "about a minute",
+};
+
+/// The programs, built.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    folders: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// Builds those that are not in the cache.
+    ///
+    /// # Errors
+    ///
+    /// When there is no Go or no C compiler, or a build fails.
+    pub fn build() -> Result<Self> {
+        // The smallest needs most: what it lacks is said first.
+        Self::from(|module| module.build().map(Path::to_owned))
+    }
+
+    /// Finds them in the cache.
+    ///
+    /// # Errors
+    ///
+    /// When they have not been built; the message says what to type.
+    pub fn locate() -> Result<Self> {
+        Self::from(|module| {
+            let built = module.built().map(Path::to_owned);
+            built.context("the real node has not been built yet; type: make realnode")
+        })
+    }
+
+    fn from(folder: impl Fn(&GoModule) -> Result<PathBuf>) -> Result<Self> {
+        let recipes = [&RUNC, &KUBELET, &RUNTIME].into_iter();
+        let folders = recipes.map(|recipe| folder(&GoModule::read(recipe)?));
+        Ok(Self {
+            folders: folders.collect::<Result<_>>()?,
+        })
+    }
+
+    /// The path of one.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this name.
+    pub fn path(&self, name: &str) -> Result<PathBuf> {
+        let mut paths = self.folders.iter().map(|folder| folder.join(name));
+        paths
+            .find(|path| path.is_file())
+            .with_context(|| format!("no program {name} has been built"))
+    }
+
+    /// The folders that they are in, for a `PATH`.
+    #[must_use]
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+}

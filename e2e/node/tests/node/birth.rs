@@ -1,0 +1,234 @@
+//! A node joins: closed from its registration on, until what it needs is there.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube_realnode::components::{self, create_workload, set_ready};
+use kube_realnode::images::POD;
+use kube_realnode::inside::alone;
+use kube_realnode::node::{NAME, Setup, options};
+use kube_realnode::{RealNode, Times};
+use nodegate_suite::A_WHILE;
+use nodegate_testbed::changes::delete_node;
+use nodegate_testbed::fixtures::daemon_set;
+use nodegate_testbed::install::config;
+use nodegate_testbed::sights::{count_taints, is_ready, node, pods_on};
+use nodegate_testbed::{Witness, eventually, never};
+use serde_json::json;
+
+use crate::scene::{Scene, TAINT, closed, critical_rule};
+
+const WORKLOAD: &str = "shop";
+
+/// The workload's pods that are Ready.
+async fn running(scene: &Scene) -> Result<usize> {
+    let pods = pods_on(&scene.client, NAME).await?;
+    let is_workload = |pod: &&Pod| pod.name_any().starts_with(WORKLOAD);
+    let mut pods: Vec<&Pod> = pods.iter().filter(is_workload).collect();
+    pods.retain(|pod| is_ready(pod));
+    Ok(pods.len())
+}
+
+/// From its first state on the node was closed, until it was opened, once.
+fn was_closed_from_the_start(history: &[Node]) -> Result<()> {
+    let closed = history.iter().map(|node| count_taints(node, TAINT) == 1);
+    let mut closed: Vec<bool> = closed.collect();
+    closed.dedup();
+    ensure!(closed == [true, false], "closed: {closed:?}");
+    Ok(())
+}
+
+/// What happens on the node from the kubelet's start to the workload.
+async fn joins(scene: &Scene, setup: Setup) -> Result<RealNode> {
+    let client = &scene.client;
+    create_workload(client, WORKLOAD, 2).await?;
+    let mut real = RealNode::prepare(&scene.cluster, setup).await?;
+    let witness = Witness::of_nodes(client).await?;
+    let times = Times::since("the kubelet is started");
+    real.start_kubelet()?;
+    times
+        .until("it has registered, closed, without a network", async || {
+            let node = node(client, NAME).await?;
+            let conditions = node.status.context("no status")?.conditions;
+            let mut conditions = conditions.into_iter().flatten();
+            let ready = conditions.find(|condition| condition.type_ == "Ready");
+            let message = ready.and_then(|ready| ready.message).unwrap_or_default();
+            Ok(message.contains("NetworkPluginNotReady"))
+        })
+        .await?;
+    scene.pod_turns(&times, "cni", true).await?;
+    scene.node_turns(&times, "True").await?;
+    scene.pod_turns(&times, "csi", true).await?;
+    times
+        .until("the driver is in the CSINode", async || {
+            scene.has_driver().await
+        })
+        .await?;
+    scene.opens(&times, TAINT).await?;
+    times
+        .until("the workload runs", async || Ok(running(scene).await? == 2))
+        .await?;
+    was_closed_from_the_start(&scene.history(&witness).await?)?;
+    Ok(real)
+}
+
+#[test]
+fn a_node_that_registers_with_the_taint_is_closed_until_its_driver_is_registered() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
+        joins(&scene, closed()).await.map(drop)
+    })
+}
+
+#[test]
+fn a_node_that_registers_without_a_taint_is_closed_by_the_api_server() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
+        for folder in ["birth", "policy"] {
+            scene.cluster.apply_path(&config(folder)).await?;
+        }
+        eventually_known(&scene).await?;
+        joins(&scene, Setup::default()).await.map(drop)
+    })
+}
+
+/// The policy knows the rule a moment after both are there.
+async fn eventually_known(scene: &Scene) -> Result<()> {
+    let times = Times::since("the policy is applied");
+    let tried = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "tried", "labels": {"kubernetes.io/os": "linux"}},
+    });
+    let file = scene.cluster.folder().join("tried.json");
+    std::fs::write(&file, tried.to_string()).context("writing a node")?;
+    times
+        .until("it closes nodes", async || {
+            closes_what_is_tried(scene, &file).await
+        })
+        .await
+}
+
+async fn closes_what_is_tried(scene: &Scene, file: &Path) -> Result<bool> {
+    let file = file.to_string_lossy();
+    let arguments = ["create", "--dry-run=server", "-o", "json", "-f", &file];
+    let made = scene.cluster.kubectl(&arguments).await?;
+    Ok(made.contains(TAINT))
+}
+
+#[test]
+fn a_node_that_is_deleted_and_registers_again_is_closed_again() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
+        let mut real = scene.open_node().await?;
+        let first = node(&scene.client, NAME).await?.uid();
+        real.stop_kubelet();
+        delete_node(&scene.client, NAME).await?;
+        eventually("it is gone", nodegate_suite::SOON, async || {
+            Ok(node(&scene.client, NAME).await.is_err())
+        })
+        .await?;
+        let witness = Witness::of_nodes(&scene.client).await?;
+        let times = Times::since("the kubelet is started again");
+        real.start_kubelet()?;
+        times
+            .until("it has registered", async || {
+                Ok(node(&scene.client, NAME).await?.uid() != first)
+            })
+            .await?;
+        times
+            .until("the driver is in the CSINode", async || {
+                scene.has_driver().await
+            })
+            .await?;
+        scene.opens(&times, TAINT).await?;
+        was_closed_from_the_start(&scene.history(&witness).await?)
+    })
+}
+
+#[test]
+fn a_static_pod_that_is_critical_is_waited_for() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
+        let mut real = RealNode::prepare(&scene.cluster, closed()).await?;
+        let folder = components::agent_folder("proxy");
+        real.add_static_pod(
+            "proxy",
+            &json!({
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": "proxy",
+                    "namespace": "kube-system",
+                    "labels": {"node.gardener.cloud/critical-component": "true"},
+                },
+                "spec": {
+                    "hostNetwork": true,
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{
+                        "name": "main",
+                        "image": POD,
+                        "imagePullPolicy": "Never",
+                        "command": ["/pod", "serve", folder.join("ready")],
+                        "readinessProbe": {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1},
+                        "volumeMounts": [{"name": "state", "mountPath": folder}],
+                    }],
+                    "volumes": [{"name": "state", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}],
+                },
+            }),
+        )?;
+        let times = Times::since("the kubelet is started");
+        real.start_kubelet()?;
+        scene.node_turns(&times, "True").await?;
+        times
+            .until("the driver is in the CSINode", async || {
+                scene.has_driver().await
+            })
+            .await?;
+        scene.pod_turns(&times, "csi", true).await?;
+        never("it opens without the static pod", 3 * A_WHILE, async || {
+            Ok(!scene.is_closed(TAINT).await?)
+        })
+        .await?;
+        set_ready("proxy", true)?;
+        let times = Times::since("the static pod is ready");
+        scene.pod_turns(&times, "proxy", true).await?;
+        scene.opens(&times, TAINT).await
+    })
+}
+
+#[test]
+fn an_agent_that_is_slow_keeps_the_node_closed_and_pods_away() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
+        let agent = daemon_set("kube-system/agent").critical();
+        let agent = agent.tolerate_everything().build();
+        components::create(&scene.client, &components::agent(agent)?).await?;
+        create_workload(&scene.client, WORKLOAD, 1).await?;
+        let _real = RealNode::start(&scene.cluster, closed()).await?;
+        let times = Times::since("the kubelet is started");
+        scene.node_turns(&times, "True").await?;
+        times
+            .until("the driver is in the CSINode", async || {
+                scene.has_driver().await
+            })
+            .await?;
+        never("a pod is bound", 3 * A_WHILE, async || {
+            let pods = pods_on(&scene.client, NAME).await?;
+            Ok(pods.iter().any(|pod| pod.name_any().starts_with(WORKLOAD)))
+        })
+        .await?;
+        set_ready("agent", true)?;
+        let times = Times::since("the agent is ready");
+        scene.pod_turns(&times, "agent", true).await?;
+        scene.opens(&times, TAINT).await?;
+        times
+            .until(
+                "the workload runs",
+                async || Ok(running(&scene).await? == 1),
+            )
+            .await
+    })
+}

@@ -1,0 +1,8 @@
+//! Nodegate with a real node: a kubelet, its containers, its network and its CSI drivers. Each test is on a machine of its own,
+//! in namespaces, and prints what was seen when.
+
+mod birth;
+mod reboot;
+mod reporter;
+mod running;
+mod scene;

@@ -1,0 +1,68 @@
+//! A node reboots: its pods are there, and nothing runs in them.
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube_realnode::Times;
+use kube_realnode::inside::alone;
+use kube_realnode::node::{NAME, options};
+use nodegate_testbed::Witness;
+use nodegate_testbed::fixtures::rule;
+use nodegate_testbed::sights::{events_on, node};
+use serde_json::json;
+
+use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
+
+/// The key of the taint of a rule that closes nodes that reboot.
+const AGAIN: &str = "readiness.k8s.io/again";
+
+async fn boot_id(scene: &Scene) -> Result<String> {
+    let status = node(&scene.client, NAME).await?.status;
+    let info = status.and_then(|status| status.node_info);
+    Ok(info.context("nothing is known of the node")?.boot_id)
+}
+
+#[test]
+fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()> {
+    alone(async || {
+        let again = rule("again", AGAIN)
+            .waits_for(CRITICAL)
+            .bootstrap_only()
+            .spec("regateOnReboot", json!(true));
+        let once = critical_rule().bootstrap_only();
+        let scene = Scene::start(options(), vec![again, once]).await?;
+        let mut real = scene.open_node().await?;
+        let times = Times::since("open for the other rule");
+        scene.opens(&times, AGAIN).await?;
+        times
+            .until("both rules are through with it", async || {
+                let node = node(&scene.client, NAME).await?;
+                let keys = node.annotations().keys();
+                let completed = |key: &&String| key.contains("bootstrap-completed-");
+                Ok(keys.filter(completed).count() == 2)
+            })
+            .await?;
+        let before = boot_id(&scene).await?;
+        let witness = Witness::of_nodes(&scene.client).await?;
+
+        real.go_down()?;
+        let times = Times::since("it boots again");
+        real.come_up().await?;
+        times
+            .until("the kubelet says that it has rebooted", async || {
+                Ok(boot_id(&scene).await? != before)
+            })
+            .await?;
+        scene.closes(&times, AGAIN).await?;
+        scene.opens(&times, AGAIN).await?;
+        scene.pod_turns(&times, "cni", true).await?;
+        scene.pod_turns(&times, "csi", true).await?;
+        scene.node_turns(&times, "True").await?;
+        let history = scene.history(&witness).await?;
+        ensure!(closings(&history, AGAIN) == 1);
+        ensure!(closings(&history, TAINT) == 0);
+        let events = events_on(&scene.client, NAME).await?;
+        let rebooted = |reason: &Option<String>| reason.as_deref() == Some("Rebooted");
+        ensure!(events.iter().any(|event| rebooted(&event.reason)));
+        Ok(())
+    })
+}

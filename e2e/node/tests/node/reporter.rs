@@ -1,0 +1,110 @@
+//! Reporters as sidecars of a real process, one for each kind of check.
+
+use anyhow::Result;
+use kube_realnode::components::{self, agent, agent_folder, set_ready};
+use kube_realnode::images::Image;
+use kube_realnode::inside::alone;
+use kube_realnode::node::{NAME, options};
+use kube_realnode::{RealNode, Times};
+use nodegate_testbed::controller::binary;
+use nodegate_testbed::fixtures::{daemon_set, rule};
+use nodegate_testbed::install::config;
+use nodegate_testbed::sights::node_condition;
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, closed};
+
+const IMAGE: &str = "realnode.test/nodegate:1";
+const NAMESPACED: &str = "default/checked";
+const TAINT: &str = "readiness.k8s.io/checked";
+
+/// The kinds of checks, what they ask, and what they find of a process that is not ready.
+fn checks(folder: &str) -> [(&'static str, String, &'static str); 6] {
+    let of = |endpoint: &str| endpoint.replace("FOLDER", folder);
+    [
+        ("Http", of("http://localhost:8080/"), "False"),
+        ("Grpc", of("grpc://localhost:8081"), "False"),
+        ("Tcp", of("tcp://localhost:8080"), "True"),
+        ("Unix", of("unix://FOLDER/http.sock"), "True"),
+        ("UnixHttp", of("unix://FOLDER/http.sock:/"), "False"),
+        ("Exec", of("exec:/pod check FOLDER/ready"), "False"),
+    ]
+}
+
+fn condition(check: &str) -> String {
+    format!("checked.example.com/{check}")
+}
+
+/// A sidecar that makes this check.
+fn sidecar(check: &str, endpoint: &str, folder: &str) -> Value {
+    json!({
+        "name": format!("reporter-{}", check.to_lowercase()),
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "args": ["reporter"],
+        "env": [
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "CHECK_ENDPOINT", "value": endpoint},
+            {"name": "CONDITION_TYPE", "value": condition(check)},
+            {"name": "CHECK_INTERVAL", "value": "250ms"},
+            {"name": "METRICS_BIND_ADDRESS", "value": "0"},
+        ],
+        "volumeMounts": [{"name": "folder-0", "mountPath": folder}],
+    })
+}
+
+#[test]
+fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
+    alone(async || {
+        let folder = agent_folder("checked").to_string_lossy().into_owned();
+        let checks = checks(&folder);
+        let mut checked = rule("checked", TAINT);
+        for (check, ..) in &checks {
+            checked = checked.waits_for(&condition(check));
+        }
+        let scene = Scene::start(options(), vec![checked]).await?;
+        scene.cluster.apply_path(&config("reporter")).await?;
+        scene
+            .cluster
+            .account("checked", "nrr-reporter-role")
+            .await?;
+
+        let set = daemon_set(NAMESPACED).tolerate_everything().build();
+        let mut set = serde_json::to_value(agent(set)?)?;
+        let pod = &mut set["spec"]["template"]["spec"];
+        pod["serviceAccountName"] = json!("checked");
+        if let Some(containers) = pod["containers"].as_array_mut() {
+            let sidecars = checks.iter();
+            let sidecars = sidecars.map(|(check, endpoint, _)| sidecar(check, endpoint, &folder));
+            containers.extend(sidecars);
+        }
+        components::create(&scene.client, &serde_json::from_value(set)?).await?;
+
+        let image = Image::of(IMAGE, &binary()?)?.with_pod()?;
+        let setup = closed().taint(TAINT, "NoSchedule").image(image);
+        let _real = RealNode::start(&scene.cluster, setup).await?;
+        let times = Times::since("the kubelet is started");
+        for (check, _, of_unready) in &checks {
+            reports(&scene, &times, check, of_unready).await?;
+        }
+        set_ready("checked", true)?;
+        let times = Times::since("the process is ready");
+        for (check, ..) in &checks {
+            reports(&scene, &times, check, "True").await?;
+        }
+        scene.opens(&times, TAINT).await?;
+        set_ready("checked", false)?;
+        let times = Times::since("the process is not ready any more");
+        scene.closes(&times, TAINT).await
+    })
+}
+
+async fn reports(scene: &Scene, times: &Times, check: &str, status: &str) -> Result<()> {
+    let what = format!("{check} is {status}");
+    times
+        .until(&what, async || {
+            let found = node_condition(&scene.client, NAME, &condition(check)).await?;
+            Ok(found.is_some_and(|found| found.status == status))
+        })
+        .await
+}

@@ -1,0 +1,131 @@
+//! What befalls a node that is open, under continuous rules.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube_realnode::Times;
+use kube_realnode::components::NETWORK;
+use kube_realnode::inside::alone;
+use kube_realnode::node::{NAME, options};
+use nodegate_testbed::fixtures::{RuleBuilder, rule};
+use nodegate_testbed::sights::{is_ready, node_condition, pods_on};
+use nodegate_testbed::{Options, Witness};
+use serde_json::json;
+
+use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
+
+/// The key of the taint of a rule that is not in a hurry.
+const PATIENT: &str = "readiness.k8s.io/patient";
+
+/// A node that is not heard of is given up on sooner than by default.
+const GRACE_PERIOD: Duration = Duration::from_secs(12);
+
+fn patient() -> RuleBuilder {
+    rule("patient", PATIENT)
+        .waits_for(CRITICAL)
+        .spec("gracePeriod", json!("1m"))
+}
+
+/// How often containers of a pod were started again.
+fn restarts(pod: &Pod) -> i32 {
+    let containers = pod.status.iter();
+    let containers = containers.flat_map(|status| status.container_statuses.iter().flatten());
+    containers.map(|container| container.restart_count).sum()
+}
+
+#[test]
+fn a_network_that_dies_closes_the_node_until_it_is_back() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule(), patient()]).await?;
+        let node = scene.open_node().await?;
+        // The first time a kubelet starts a container again at once, and that may be too quick for its pod to turn.
+        let times = Times::since("the network's process is killed");
+        node.kill(NETWORK)?;
+        times
+            .until("it has been started again", async || {
+                let pods = pods_on(&scene.client, NAME).await?;
+                Ok(pods.iter().any(|pod| is_ready(pod) && restarts(pod) == 1))
+            })
+            .await?;
+        let times = Times::since("it is killed again");
+        node.kill(NETWORK)?;
+        scene.pod_turns(&times, "cni", false).await?;
+        scene.closes(&times, TAINT).await?;
+        scene.pod_turns(&times, "cni", true).await?;
+        scene.opens(&times, TAINT).await?;
+        ensure!(!scene.is_closed(PATIENT).await?);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_network_that_is_taken_away_turns_the_node_not_ready_and_closes_it() -> Result<()> {
+    alone(async || {
+        let ready = rule("ready", "readiness.k8s.io/ready").waits_for("Ready");
+        let scene = Scene::start(options(), vec![critical_rule(), ready]).await?;
+        let node = scene.open_node().await?;
+        let times = Times::since("the network's configuration is removed");
+        node.remove_network()?;
+        scene.node_turns(&times, "False").await?;
+        scene.closes(&times, "readiness.k8s.io/ready").await?;
+        // It is installed by a pod's start.
+        node.kill(NETWORK)?;
+        let times = Times::since("the network's pod is killed");
+        scene.node_turns(&times, "True").await?;
+        scene.opens(&times, "readiness.k8s.io/ready").await
+    })
+}
+
+#[test]
+fn a_kubelet_that_restarts_closes_the_node_for_a_moment_at_most() -> Result<()> {
+    alone(async || {
+        let scene = Scene::start(options(), vec![critical_rule(), patient()]).await?;
+        let mut node = scene.open_node().await?;
+        let witness = Witness::of_nodes(&scene.client).await?;
+        let beat = async || {
+            let ready = node_condition(&scene.client, NAME, "Ready").await?;
+            anyhow::Ok(ready.and_then(|ready| ready.last_heartbeat_time))
+        };
+        for _ in 0..2 {
+            let before = beat().await?;
+            node.stop_kubelet();
+            let times = Times::since("the kubelet is started again");
+            node.start_kubelet()?;
+            times
+                .until("the node beats", async || Ok(beat().await? > before))
+                .await?;
+            // Probes run a moment after that.
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            scene.opens(&times, TAINT).await?;
+        }
+        let history = scene.history(&witness).await?;
+        println!(
+            "          closed {} times by the rule without a grace period",
+            closings(&history, TAINT)
+        );
+        let closed = closings(&history, PATIENT);
+        ensure!(closed == 0, "closed {closed} times by the patient rule");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_kubelet_that_freezes_closes_the_node_until_it_thaws() -> Result<()> {
+    alone(async || {
+        let options = Options {
+            grace_period: Some(GRACE_PERIOD),
+            ..options()
+        };
+        let scene = Scene::start(options, vec![critical_rule()]).await?;
+        let node = scene.open_node().await?;
+        let times = Times::since("the kubelet is frozen");
+        node.kubelet()?.pause()?;
+        scene.node_turns(&times, "Unknown").await?;
+        scene.closes(&times, TAINT).await?;
+        let times = Times::since("it thaws");
+        node.kubelet()?.resume()?;
+        scene.node_turns(&times, "True").await?;
+        scene.opens(&times, TAINT).await
+    })
+}

@@ -1,0 +1,134 @@
+//! What the tests have in common: a control plane with Nodegate in it, and a node that a network and a CSI driver are critical for.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::storage::v1::CSINode;
+use kube::{Api, Client};
+use kube_realnode::components::{create, driver, network};
+use kube_realnode::node::{NAME, Setup};
+use kube_realnode::{RealNode, Times};
+use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, rule};
+use nodegate_testbed::sights::{has_taint, is_ready, node_condition, pods_on};
+use nodegate_testbed::{Cluster, Controller, Options, Witness};
+
+/// The key of the taint of most rules here.
+pub const TAINT: &str = "readiness.k8s.io/critical";
+
+/// What those rules wait for.
+pub const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+
+/// The driver that the node has to have.
+pub const DRIVER: &str = "csi.example.com";
+
+/// A rule that waits for the critical components.
+pub fn critical_rule() -> RuleBuilder {
+    rule("critical", TAINT).waits_for(CRITICAL)
+}
+
+/// A control plane with the controller, rules and critical `DaemonSet`s in it. What ends first stands first.
+pub struct Scene {
+    pub client: Client,
+    _controller: Controller,
+    pub cluster: Cluster,
+}
+
+impl Scene {
+    pub async fn start(options: Options, rules: Vec<RuleBuilder>) -> Result<Self> {
+        let cluster = Cluster::start(options).await?;
+        let client = cluster.client().await?;
+        let controller = Controller::start(&cluster, &[]).await?;
+        for rule in rules {
+            rule.create(&client).await?;
+        }
+        let critical = |name: &str| daemon_set(name).critical().tolerate_everything();
+        create(&client, &network(critical("kube-system/cni").build())?).await?;
+        let csi = critical("kube-system/csi").wait_for_csi_driver("test", DRIVER);
+        create(&client, &driver(csi.build(), DRIVER)?).await?;
+        Ok(Self {
+            client,
+            _controller: controller,
+            cluster,
+        })
+    }
+
+    /// A node that registers with the taint of the rules, once it is open.
+    pub async fn open_node(&self) -> Result<RealNode> {
+        let node = RealNode::start(&self.cluster, closed()).await?;
+        let times = Times::since("the kubelet is started");
+        times
+            .until("it has registered, closed", async || {
+                self.is_closed(TAINT).await
+            })
+            .await?;
+        self.opens(&times, TAINT).await?;
+        Ok(node)
+    }
+
+    pub async fn is_closed(&self, key: &str) -> Result<bool> {
+        has_taint(&self.client, NAME, key).await
+    }
+
+    pub async fn closes(&self, times: &Times, key: &str) -> Result<()> {
+        let what = format!("closed: {key}");
+        times.until(&what, async || self.is_closed(key).await).await
+    }
+
+    pub async fn opens(&self, times: &Times, key: &str) -> Result<()> {
+        let what = format!("open: {key}");
+        times
+            .until(&what, async || Ok(!self.is_closed(key).await?))
+            .await
+    }
+
+    /// Waits for what the kubelet, or who watches over it, says about the node.
+    pub async fn node_turns(&self, times: &Times, status: &str) -> Result<()> {
+        let what = format!("the node's Ready is {status}");
+        times
+            .until(&what, async || {
+                let ready = node_condition(&self.client, NAME, "Ready").await?;
+                Ok(ready.is_some_and(|ready| ready.status == status))
+            })
+            .await
+    }
+
+    /// Waits until a pod whose name begins so is Ready, or no such pod is.
+    pub async fn pod_turns(&self, times: &Times, start: &str, ready: bool) -> Result<()> {
+        let what = format!("pod {start} is {}Ready", if ready { "" } else { "not " });
+        times
+            .until(&what, async || {
+                let pods = pods_on(&self.client, NAME).await?;
+                let mut named = pods.iter().filter(|pod| {
+                    let name = pod.metadata.name.as_deref();
+                    name.is_some_and(|name| name.starts_with(start))
+                });
+                Ok(named.any(is_ready) == ready)
+            })
+            .await
+    }
+
+    pub async fn has_driver(&self) -> Result<bool> {
+        let nodes: Api<CSINode> = Api::all(self.client.clone());
+        let drivers = nodes.get_opt(NAME).await?.map(|node| node.spec.drivers);
+        Ok(drivers.is_some_and(|drivers| drivers.iter().any(|driver| driver.name == DRIVER)))
+    }
+
+    /// Every state that the node has been in under this name, oldest first.
+    pub async fn history(&self, witness: &Witness) -> Result<Vec<Node>> {
+        let mut nodes = witness.up_to(&self.client, NAME).await?;
+        nodes.remove(NAME).context("the node was not seen")
+    }
+}
+
+/// A node that registers with the taint of the rules.
+pub fn closed() -> Setup {
+    Setup::default().taint(TAINT, "NoSchedule")
+}
+
+/// How often a node went from open to closed.
+pub fn closings(history: &[Node], key: &str) -> usize {
+    let closed: Vec<bool> = history
+        .iter()
+        .map(|node| nodegate_testbed::sights::count_taints(node, key) > 0)
+        .collect();
+    closed.windows(2).filter(|two| !two[0] && two[1]).count()
+}
