@@ -28,9 +28,12 @@ pub enum Command {
     /// Explain why a node is closed or open: the rule, its conditions, the pod behind them, since when, and what to do next
     #[command(after_help = EXIT_CODES)]
     Explain {
-        /// What to explain: node/NAME
+        /// What to explain: node/NAME, rule/NAME or pod/NAME
         #[arg(value_name = "KIND/NAME")]
         target: Target,
+        /// The namespace of a pod; without it the context's
+        #[arg(short, long, value_name = "NAMESPACE")]
+        namespace: Option<String>,
         /// What every command takes.
         #[command(flatten)]
         common: Common,
@@ -130,6 +133,10 @@ pub enum Colour {
 pub enum Target {
     /// The node of this name.
     Node(String),
+    /// The rule of this name.
+    Rule(String),
+    /// The pod of this name.
+    Pod(String),
 }
 
 impl FromStr for Target {
@@ -142,7 +149,13 @@ impl FromStr for Target {
             .ok_or("write what it is and its name, such as node/worker-1")?;
         match kind {
             "node" | "nodes" | "no" => Ok(Self::Node(name.into())),
-            kind => Err(format!("{kind:?} cannot be explained; node/NAME can")),
+            "rule" | "rules" | "nrr" | "nodereadinessrule" | "nodereadinessrules" => {
+                Ok(Self::Rule(name.into()))
+            }
+            "pod" | "pods" | "po" => Ok(Self::Pod(name.into())),
+            kind => Err(format!(
+                "{kind:?} cannot be explained; node/NAME, rule/NAME and pod/NAME can"
+            )),
         }
     }
 }

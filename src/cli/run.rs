@@ -12,10 +12,10 @@ use tokio::runtime;
 use super::answer::Answer;
 use super::command::{Colour, Command, Common, Output, Target};
 use super::dump::dump;
-use super::explain::explain_node;
+use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::Failure;
 use super::page::Page;
-use super::read::{Cluster, Folder, Source, snapshot, unknown};
+use super::read::{Cluster, Folder, Source, pod, snapshot, unknown};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 
@@ -55,7 +55,11 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Explain { target, common } => explain(target, &common).await,
+        Command::Explain {
+            target,
+            namespace,
+            common,
+        } => explain(target, namespace, &common).await,
         Command::Status {
             wait: false,
             common,
@@ -80,15 +84,47 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn explain(target: Target, common: &Common) -> anyhow::Result<ExitCode> {
+async fn explain(
+    target: Target,
+    namespace: Option<String>,
+    common: &Common,
+) -> anyhow::Result<ExitCode> {
     let source = source(common).await?;
-    let Target::Node(name) = target;
-    let read = read(&source, common, &Wanted::of_node(&name)).await?;
-    match explain_node(&read, &name) {
-        Some(answer) => say(&answer, common, read.at),
-        None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
-            .await
-            .into()),
+    match target {
+        Target::Node(name) => {
+            let read = read(&source, common, &Wanted::of_node(&name)).await?;
+            match explain_node(&read, &name) {
+                Some(answer) => say(&answer, common, read.at),
+                None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
+                    .await
+                    .into()),
+            }
+        }
+        Target::Rule(name) => {
+            let read = read(&source, common, &Wanted::everything()).await?;
+            match explain_rule(&read, &name) {
+                Some(answer) => say(&answer, common, read.at),
+                None => Err(unknown(&source, Kind::Rules, "rule", None, &name)
+                    .await
+                    .into()),
+            }
+        }
+        Target::Pod(name) => {
+            let namespace = namespace.unwrap_or_else(|| source.namespace().to_owned());
+            let Some(pod) = pod(&source, &namespace, &name).await? else {
+                let namespace = Some(namespace.as_str());
+                return Err(unknown(&source, Kind::Pods, "pod", namespace, &name)
+                    .await
+                    .into());
+            };
+            let wanted = if pod.story.node.is_empty() {
+                Wanted::everything()
+            } else {
+                Wanted::of_node(&pod.story.node)
+            };
+            let read = read(&source, common, &wanted).await?;
+            say(&explain_pod(&read, &pod), common, read.at)
+        }
     }
 }
 

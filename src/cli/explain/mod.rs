@@ -3,6 +3,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `node` | explains a node, rule by rule |
+//! | `rule` | explains a rule, node by node |
+//! | `pod` | explains a pod, and what keeps it from being bound |
 //! | `finding` | explains a condition, down to the container |
 //! | `obstacles` | what else keeps pods off a node |
 //! | `next` | what to do about it |
@@ -12,9 +14,13 @@ mod finding;
 mod next;
 mod node;
 mod obstacles;
+mod pod;
+mod rule;
 mod text;
 
 pub use finding::{Cause, ConditionOnNode};
 pub use next::Next;
 pub use node::{NodeExplanation, NodeVerdict, RuleOnNode, explain_node};
 pub use obstacles::Obstacle;
+pub use pod::{Candidates, ClosedNodes, PodExplanation, explain_pod};
+pub use rule::{FailedNode, NodeOfRule, Requirement, RuleExplanation, explain_rule};

@@ -255,7 +255,7 @@ fn next(
 }
 
 /// How a suspended rule goes on.
-fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
+pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
     match leader.filter(|leader| leader.suspends_all) {
         Some(leader) => Next::new(
             "let all rules go on",

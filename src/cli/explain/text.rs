@@ -4,9 +4,15 @@ use super::finding::{Cause, ConditionOnNode};
 use super::next::Next;
 use super::node::{NodeExplanation, NodeVerdict, RuleOnNode};
 use super::obstacles::Obstacle;
+use super::pod::PodExplanation;
+use super::rule::RuleExplanation;
 use crate::cli::answer::Answer;
 use crate::cli::page::{Branch, Line, Look, Page};
 use crate::cli::standing::State;
+use crate::cli::status::RuleState;
+
+/// How many nodes of a rule are shown.
+const SHOWN: usize = 10;
 
 impl Answer for NodeExplanation {
     fn text(&self, page: &Page) -> String {
@@ -52,12 +58,176 @@ fn tree(node: &NodeExplanation, page: &Page) -> Branch {
     Branch::new(head).over(rules).over(obstacles)
 }
 
-fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
-    let look = match rule.state {
+impl Answer for RuleExplanation {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        page.tree(&mut out, &whole_rule(self, page));
+        end(&mut out, page, self.next.as_ref(), &self.notes);
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![format!("nodereadinessrule/{}", self.status.rule)]
+    }
+}
+
+impl Answer for PodExplanation {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        page.tree(&mut out, &whole_pod(self, page));
+        end(&mut out, page, self.next.as_ref(), &self.notes);
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![format!("pod/{}", self.pod)]
+    }
+}
+
+fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
+    let status = &rule.status;
+    let look = match status.state {
+        RuleState::InForce => Look::Good,
+        RuleState::Invalid => Look::Bad,
+        _ => Look::Poor,
+    };
+    let mode = status.mode.map_or("", |mode| mode.as_str());
+    let head = Line::new()
+        .with(Look::Strong, format!("rule/{}", status.rule))
+        .plain("  ")
+        .with(look, status.state.word())
+        .with(Look::Faint, format!("  {} {mode}", status.taint));
+    let mut tree = Branch::new(head);
+    if let Some(why) = &rule.rejection {
+        tree.push(Branch::new(Line::new().with(Look::Bad, "✗ ").plain(why)));
+        return tree;
+    }
+    tree.push(Branch::new(format!(
+        "selects {} by {}: {} held, {} open, {} of these not met",
+        counted(status.matched, "node"),
+        rule.selector,
+        status.held,
+        status.open,
+        status.spared,
+    )));
+    for condition in &rule.conditions {
+        let (mark, look) = if condition.unmet == 0 {
+            ("✓ ", Look::Good)
+        } else {
+            ("✗ ", Look::Bad)
+        };
+        let line = Line::new()
+            .with(look, mark)
+            .plain(format!("{} must be {}", condition.kind, condition.required));
+        let of_it = status.lacks.iter();
+        let of_it = of_it.filter(|lack| lack.condition == condition.kind);
+        let below = of_it.map(|lack| {
+            Branch::new(format!(
+                "{} on {}",
+                lack.reason,
+                counted(lack.nodes, "node")
+            ))
+        });
+        tree.push(Branch::new(line).over(below));
+    }
+    for published in &status.published {
+        let line = Line::new()
+            .with(Look::Poor, format!("{}: ", published.kind))
+            .plain(&published.message);
+        tree.push(Branch::new(line));
+    }
+    for failure in &rule.failures {
+        let line = Line::new()
+            .with(Look::Bad, "failed ")
+            .plain(format!("on node/{}: {}", failure.node, failure.message));
+        tree.push(Branch::new(line));
+    }
+    let shown = if page.wide { usize::MAX } else { SHOWN };
+    for node in rule.nodes.iter().take(shown) {
+        let mut line = Line::new()
+            .with(Look::Strong, format!("node/{}", node.node))
+            .plain("  ")
+            .with(look_of(node.state), node.state.word());
+        if let Some(since) = node.since {
+            line = line.plain(format!(" for {}", page.age(since)));
+        }
+        if !node.why.is_empty() {
+            line = line.plain(format!(": {}", node.why));
+        }
+        tree.push(Branch::new(line));
+    }
+    if let more @ 1.. = rule.nodes.len().saturating_sub(shown) {
+        let line = Line::new().with(Look::Faint, format!("and {more} more (-o wide shows all)"));
+        tree.push(Branch::new(line));
+    }
+    tree
+}
+
+fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
+    let mut head = Line::new()
+        .with(Look::Strong, format!("pod/{}", pod.pod))
+        .with(Look::Faint, format!(" -n {}", pod.namespace))
+        .plain(format!("  {}", pod.phase));
+    if !pod.node.is_empty() {
+        head = head.plain(format!(" on node/{}", pod.node));
+    }
+    let mut tree = Branch::new(head);
+    match &pod.cause {
+        Some(cause) => tree.push(of_cause(cause, page)),
+        None => tree.push(Branch::new(
+            Line::new()
+                .with(Look::Good, "✓ ")
+                .plain("nothing is amiss with it"),
+        )),
+    }
+    let Some(candidates) = &pod.candidates else {
+        return tree;
+    };
+    let mut nodes = Branch::new(format!(
+        "{} of {} suit what it asks of labels and names; {} of them it tolerates the taints of",
+        candidates.asked_for,
+        counted(candidates.nodes, "node"),
+        candidates.open,
+    ));
+    for closed in &candidates.closed {
+        let line = Line::new()
+            .with(Look::Bad, counted(closed.nodes, "node"))
+            .plain(" closed by ")
+            .with(Look::Strong, format!("rule/{}", closed.rule))
+            .plain(format!(", node/{} for one: {}", closed.example, closed.why));
+        nodes.push(Branch::new(line));
+    }
+    for (taint, count) in &candidates.repelled {
+        let line = Line::new()
+            .with(Look::Poor, counted(*count, "node"))
+            .plain(format!(
+                " with taint {taint}, which it does not tolerate and no rule holds"
+            ));
+        nodes.push(Branch::new(line));
+    }
+    tree.push(nodes);
+    tree
+}
+
+/// So many of them.
+fn counted(count: usize, word: &str) -> String {
+    if count == 1 {
+        format!("1 {word}")
+    } else {
+        format!("{count} {word}s")
+    }
+}
+
+fn look_of(state: State) -> Look {
+    match state {
         State::Held | State::Closing => Look::Bad,
         State::Spared | State::Suspended | State::Conflicted | State::WouldHold => Look::Poor,
         State::Opening | State::Open | State::WouldOpen => Look::Good,
-    };
+    }
+}
+
+fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
+    let look = look_of(rule.state);
     let mut line = Line::new()
         .with(Look::Strong, format!("rule/{}", rule.rule))
         .plain("  ")

@@ -41,6 +41,11 @@ impl Cluster {
         })
     }
 
+    /// The namespace of the context.
+    pub fn namespace(&self) -> &str {
+        self.client.default_namespace()
+    }
+
     /// Shows each object of a list. Where the API server has dropped the state that the list was begun on, it goes on with
     /// the present one, and may show an object twice.
     pub async fn each(

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::future::{join_all, try_join_all};
-use k8s_openapi::api::core::v1::Event;
 use serde::de::DeserializeOwned;
 
 use super::page::{self, Refusal};
 use super::reader::Reader;
 use crate::cli::failure::Failure;
-use crate::cli::snapshot::{About, Binding, Filter, Kind, PodEvent, Story, Wanted};
+use crate::cli::snapshot::{Binding, Filter, Kind, Story, Wanted};
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
 use crate::engine::io::Object;
@@ -211,28 +210,11 @@ impl Filling<'_> {
             stories.keys().take(EVENTS_OF).cloned().collect()
         };
         let lists = keys.into_iter().map(async |key| {
-            let filter = Filter {
-                namespace: Some(key.namespace.to_string()),
-                about: About::Pod(key.name.to_string()),
-                ..Filter::default()
-            };
-            let events: Vec<Event> = self.reader.all(Kind::Events, &filter).await;
-            let mut events: Vec<PodEvent> = events.into_iter().map(pod_event).collect();
-            events.sort_by_key(|event| std::cmp::Reverse(event.at));
+            let events = self.reader.events(&key).await;
             if let Some(story) = self.stories.borrow_mut().get_mut(&key) {
                 story.events = events;
             }
         });
         join_all(lists).await;
-    }
-}
-
-fn pod_event(event: Event) -> PodEvent {
-    let series = event.series.and_then(|it| it.last_observed_time);
-    let at = series.or(event.event_time).map(|time| time.0);
-    PodEvent {
-        reason: event.reason.unwrap_or_default(),
-        message: event.message.unwrap_or_default(),
-        at: event.last_timestamp.map(|time| time.0).or(at),
     }
 }

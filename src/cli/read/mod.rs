@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::failure::{Failure, near_names};
-use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Wanted};
+use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Specimen, Wanted};
 use crate::api::names::LEASE;
 use crate::config::Config;
 use crate::engine::View;
@@ -127,6 +127,34 @@ pub async fn snapshot(
         gaps: gaps.into_inner(),
         unreadable,
     })
+}
+
+/// The pod of this name, with what was warned of it; `None` where there is none.
+///
+/// # Errors
+/// Where it may not be read.
+pub async fn pod(
+    source: &Source,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Specimen>, Failure> {
+    let filter = Filter {
+        namespace: Some(namespace.into()),
+        ..Filter::named(name)
+    };
+    let mut found = None;
+    let take = |json: &str| found = Specimen::read(json);
+    let listed = source.each(Kind::Pods, &filter, take).await;
+    listed.map_err(|refusal| refusal.of(Kind::Pods))?;
+    if let Some(pod) = &mut found {
+        let gaps = RefCell::default();
+        let reader = Reader {
+            source,
+            gaps: &gaps,
+        };
+        pod.story.events = reader.events(&pod.story.key).await;
+    }
+    Ok(found)
 }
 
 /// Names of the pods in a namespace, or of all nodes: for whoever has asked for one that is not there.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use serde::de::DeserializeOwned;
 
 use super::page::Refusal;
@@ -11,10 +11,10 @@ use super::source::Source;
 use crate::api::names::{CONFIG_MAP, NAMESPACE};
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{
-    CONTROLLER_LABEL, ClassesFrom, Controller, Filter, Gap, Kind, Leader, Story,
+    About, CONTROLLER_LABEL, ClassesFrom, Controller, Filter, Gap, Kind, Leader, PodEvent, Story,
 };
 use crate::config::Config;
-use crate::object::RuleObject;
+use crate::object::{ObjectKey, RuleObject};
 use crate::selector::Selector;
 
 /// Reads lists, and notes which it may not.
@@ -70,6 +70,19 @@ impl Reader<'_> {
         Ok(rules)
     }
 
+    /// What was warned of a pod, latest first.
+    pub async fn events(&self, pod: &ObjectKey) -> Vec<PodEvent> {
+        let filter = Filter {
+            namespace: Some(pod.namespace.to_string()),
+            about: About::Pod(pod.name.to_string()),
+            ..Filter::default()
+        };
+        let events: Vec<Event> = self.all(Kind::Events, &filter).await;
+        let mut events: Vec<PodEvent> = events.into_iter().map(pod_event).collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.at));
+        events
+    }
+
     /// The instances of the controller in the namespace of its Lease. Nobody's decision depends on them.
     pub async fn controllers(&self, leader: &Leader) -> Vec<Controller> {
         let (key, value) = CONTROLLER_LABEL;
@@ -110,5 +123,15 @@ impl Reader<'_> {
             ),
             None => (Config::default(), ClassesFrom::Default),
         })
+    }
+}
+
+fn pod_event(event: Event) -> PodEvent {
+    let series = event.series.and_then(|it| it.last_observed_time);
+    let at = series.or(event.event_time).map(|time| time.0);
+    PodEvent {
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        at: event.last_timestamp.map(|time| time.0).or(at),
     }
 }

@@ -14,6 +14,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// The namespace that is meant where none is named.
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Cluster(cluster) => cluster.namespace(),
+            Self::Folder(_) => "default",
+        }
+    }
+
     /// Shows each object of a kind that the filter lets through, as JSON.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `kind` | the kinds of objects that are read, and which of them |
 //! | `story` | what a pod's containers say of why it is not Ready |
+//! | `placement` | where a pod that is not bound could run |
 //! | `leader` | who leads, by the Lease |
 //! | `controller` | the controller's instances |
 //! | `gap` | what could not be read |
@@ -14,6 +15,7 @@ mod controller;
 mod gap;
 mod kind;
 mod leader;
+mod placement;
 mod story;
 mod wanted;
 
@@ -28,6 +30,7 @@ pub use controller::{Controller, LABEL as CONTROLLER_LABEL};
 pub use gap::Gap;
 pub use kind::{About, Binding, Facts, Filter, Kind};
 pub use leader::{Health, Leader};
+pub use placement::Specimen;
 pub use story::{Container, ContainerState, PodEvent, Story};
 pub use wanted::Wanted;
 
