@@ -3,8 +3,8 @@
 #   docker build --tag registry.example.com/nodegate:0.1.0 .
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag registry.example.com/nodegate:0.1.0 --push .
 
-# Always on the machine's own architecture: the other one is cross-compiled.
-FROM --platform=$BUILDPLATFORM rust:1-slim-bookworm AS build
+# The toolchain of rust-toolchain.toml, always on the machine's own architecture: the other one is cross-compiled.
+FROM --platform=$BUILDPLATFORM rust:1.95.0-slim-bookworm AS build
 ARG BUILDARCH
 ARG TARGETARCH
 RUN case "$BUILDARCH-$TARGETARCH" in \

@@ -14,6 +14,8 @@ CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 CHART = charts/nodegate
 # The book's source: the pages with all that they link to, in the places that they have here.
 BOOK = target/book-src
+DENY = PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo-deny
+DENY_VERSION = 0.20.2
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
@@ -25,7 +27,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install test-node lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
-	install.yaml static image docs book lint clean
+	install.yaml static image docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -99,10 +101,10 @@ demo-outage: controlplane build ## Show an outage with and without a disruption 
 bench-binaries: controlplane
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench
 
-bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (8 minutes); BENCH='--help' tells more
+bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 minutes and more); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
 
-bench-full: bench-binaries ## Measure it with up to 10,000 nodes (most of an hour), and write docs/performance anew
+bench-full: bench-binaries ## Measure it with up to 10,000 nodes (an hour and more), and write docs/performance anew
 	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
@@ -140,15 +142,16 @@ alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	mv $(ALERTS)/prometheus_rule.yaml.new $(ALERTS)/prometheus_rule.yaml
 	$(MAKE) chart
 
-chart: ## Copy into the chart what config/ has already: CRD, permissions, webhook, alerts
+chart: ## Copy into the chart what config/ has already (CRD, permissions, webhook, alerts), and write its table of values
 	rm -rf $(CHART)/crds $(CHART)/files
 	mkdir -p $(CHART)/crds $(CHART)/files
 	cp $(CRD) $(CHART)/crds/nodereadinessrules.readiness.node.x-k8s.io.yaml
 	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
-	cp -R config/karpenter config/policy config/flowcontrol config/birth $(CHART)/files/
+	cp -R config/karpenter config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
 	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
 	cp config/components/webhook/network_policy.yaml $(CHART)/files/webhook/
 	cd $(CHART)/files && rm */kustomization.yaml rbac/namespace.yaml manager/deployment.yaml prometheus/alerts*.yaml
+	hack/chart-readme
 
 install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE=registry.example.com/nodegate:0.1.0 names yours
 	@mkdir -p dist
@@ -167,6 +170,18 @@ image: ## Build the container image IMAGE; PLATFORMS=linux/amd64,linux/arm64 for
 lint: ## Check formatting, and run clippy with warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# Installing takes some minutes, so it is asked for.
+deny-tool:
+	@command -v cargo-deny >/dev/null || test -x target/tools/bin/cargo-deny || { test -n '$(INSTALL)' \
+		&& $(CARGO) install --root target/tools --locked cargo-deny@$(DENY_VERSION); } \
+		|| { echo 'there is no cargo-deny: cargo install --locked cargo-deny@$(DENY_VERSION), or INSTALL=1 for target/tools' >&2; exit 1; }
+
+deny: deny-tool ## Hold the dependencies to deny.toml: licences, bans, sources; needs cargo-deny, INSTALL=1 gets it
+	$(DENY) check licenses bans sources
+
+deny-advisories: deny-tool ## Ask the RustSec database about the dependencies; needs cargo-deny and the network
+	$(DENY) check advisories
 
 clean: ## Remove build output (the cached control plane stays)
 	$(CARGO) clean
