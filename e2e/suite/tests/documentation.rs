@@ -1,17 +1,31 @@
 //! README, documentation and examples as a reader finds them: every relative link leads to a file that is there, and every
-//! anchor to a heading; the book has every page.
+//! anchor to a heading; the book has every page, and every alert its runbook. And what a project has beside them: CI calls what
+//! anybody can type, with the toolchain that is everywhere the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::install::repository;
+use nodegate_testbed::install::{config, repository};
+use serde_json::Value;
+
+/// Pages outside of the folders of documentation.
+const APART: [&str; 6] = [
+    "README.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "charts/nodegate/README.md",
+];
 
 /// All pages, by their paths in the repository.
 fn pages() -> Result<BTreeMap<String, String>> {
     let mut pages = BTreeMap::new();
-    let readme = fs::read_to_string(repository().join("README.md"))?;
-    pages.insert("README.md".to_owned(), readme);
+    for page in APART {
+        let text = fs::read_to_string(repository().join(page)).context(page)?;
+        pages.insert(page.to_owned(), text);
+    }
     for folder in ["docs", "examples"] {
         collect(folder, &mut pages)?;
     }
@@ -128,7 +142,7 @@ fn the_book_has_every_page() -> Result<()> {
         .collect();
     let missing: Vec<_> = pages
         .keys()
-        .filter(|page| ![summary, "README.md"].contains(&page.as_str()))
+        .filter(|page| page.as_str() != summary && !APART.contains(&page.as_str()))
         .filter(|page| !listed.contains(*page))
         .collect();
     ensure!(missing.is_empty(), "not in {summary}: {missing:?}");
@@ -140,4 +154,74 @@ fn anchors_are_made_as_readers_expect() {
     let page = "# A `code` title\n\n## Status, events\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n";
     let expected = ["a-code-title", "status-events", "twice", "twice-1"];
     assert_eq!(anchors(page), expected.map(String::from).into());
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(repository().join(path)).with_context(|| path.to_owned())
+}
+
+#[test]
+fn every_alert_has_a_runbook_of_its_own() -> Result<()> {
+    const PAGE: &str = "docs/runbooks.md#";
+    let alerts = fs::read_to_string(config("prometheus").join("alerts.yaml"))?;
+    let alerts: Value = serde_saphyr::from_str(&alerts)?;
+    let alerts = alerts["groups"][0]["rules"].as_array();
+    let headings = anchors(&read("docs/runbooks.md")?);
+    let mut told = BTreeSet::from(["runbooks".to_owned()]);
+    for alert in alerts.context("no alerts")? {
+        let name = alert["alert"].as_str().context("an alert without name")?;
+        let url = alert["annotations"]["runbook_url"].as_str();
+        let anchor = url.and_then(|url| url.strip_prefix(PAGE));
+        ensure!(anchor == Some(&name.to_lowercase()), "{name}: {url:?}");
+        told.insert(name.to_lowercase());
+    }
+    assert_eq!(headings, told, "headings, and what alerts link to");
+    Ok(())
+}
+
+#[test]
+fn the_toolchain_is_everywhere_the_same() -> Result<()> {
+    let toolchain = read("rust-toolchain.toml")?;
+    let channel = toolchain
+        .lines()
+        .find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"'));
+    let channel = channel.context("no channel")?;
+    ensure!(
+        read("Dockerfile")?.contains(&format!(" rust:{channel}-")),
+        "the Dockerfile has another toolchain than {channel}"
+    );
+    Ok(())
+}
+
+#[test]
+fn workflows_call_make_and_name_what_is_used_of_others_by_commit() -> Result<()> {
+    let makefile = read("Makefile")?;
+    let mut steps = 0;
+    for entry in fs::read_dir(repository().join(".github/workflows"))? {
+        let path = entry?.path();
+        let workflow: Value = serde_saphyr::from_str(&fs::read_to_string(&path)?)?;
+        let jobs = workflow["jobs"].as_object().context("no jobs")?;
+        let all = jobs.values().filter_map(|job| job["steps"].as_array());
+        for step in all.flatten() {
+            steps += 1;
+            if let Some(action) = step["uses"].as_str() {
+                let commit = action.split_once('@').map(|(_, commit)| commit);
+                let is_commit = |text: &str| {
+                    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+                };
+                ensure!(commit.is_some_and(is_commit), "{action}");
+                continue;
+            }
+            let run = step["run"].as_str().context("a step that does nothing")?;
+            let targets = run.strip_prefix("make ").context(run.to_owned())?;
+            for target in targets.split(' ').filter(|word| !word.contains('=')) {
+                ensure!(
+                    makefile.contains(&format!("\n{target}:")),
+                    "{run}: no target {target}"
+                );
+            }
+        }
+    }
+    assert!(steps > 0, "no steps");
+    Ok(())
 }
