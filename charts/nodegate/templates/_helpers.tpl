@@ -1,13 +1,40 @@
 {{/* A file that config/ has too, in this release's namespace. */}}
-{{- define "nodegate.file" -}}
+{{- define "nodegate.raw" -}}
 {{- .root.Files.Get .path | required (printf "the chart has no %s: type `make chart`" .path) | replace "nrr-system" .root.Release.Namespace -}}
+{{- end }}
+
+{{/* Manifests with the labels that every object gets. What an object has itself stays: selectors go by it. */}}
+{{- define "nodegate.common" -}}
+{{- if .root.Values.commonLabels }}
+{{- $root := .root }}
+{{- range regexSplit "(?m)^---[ ]*$" .text -1 }}
+{{- $object := fromYaml . }}
+{{- if $object }}
+{{- $_ := set $object.metadata "labels" (merge (dict) ($object.metadata.labels | default dict) $root.Values.commonLabels) }}
+---
+{{ $object | toYaml }}
+{{- end }}
+{{- end }}
+{{- else }}
+{{- .text }}
+{{- end }}
+{{- end }}
+
+{{/* A file with them. */}}
+{{- define "nodegate.file" -}}
+{{- include "nodegate.common" (dict "root" .root "text" (include "nodegate.raw" .)) }}
 {{- end }}
 
 {{/* All files of a folder. */}}
 {{- define "nodegate.folder" -}}
+{{- include "nodegate.common" (dict "root" .root "text" (include "nodegate.rawFolder" .)) }}
+{{- end }}
+
+{{/* The same as config/ has them. */}}
+{{- define "nodegate.rawFolder" -}}
 {{- range $path, $_ := .root.Files.Glob (printf "files/%s/*.yaml" .folder) }}
 ---
-{{ include "nodegate.file" (dict "root" $.root "path" $path) }}
+{{ include "nodegate.raw" (dict "root" $.root "path" $path) }}
 {{- end }}
 {{- end }}
 
@@ -27,7 +54,42 @@
 {{- end -}}
 {{- end }}
 
-{{/* A list of strings in CEL, as policies have it; the schema leaves nothing in them that would have to be escaped. */}}
+{{/* Rules, as maps with their names: those under `rules`, and those as the Node Readiness Controller's chart has them. */}}
+{{- define "nodegate.rules" -}}
+{{- $rules := list }}
+{{- range $name, $spec := .Values.rules }}
+{{- $rules = append $rules (dict "name" $name "spec" $spec) }}
+{{- end }}
+{{- range .Values.nodeReadinessRules }}
+{{- $rules = append $rules (dict "name" .name "spec" (omit . "name")) }}
+{{- end }}
+{{- dict "rules" $rules | toYaml }}
+{{- end }}
+
+{{/* The affinity, with what keeps the controller off Karpenter's nodes. */}}
+{{- define "nodegate.affinity" -}}
+{{- $affinity := .Values.affinity | default dict | deepCopy }}
+{{- if .Values.offKarpenterNodes }}
+{{- $nodes := $affinity.nodeAffinity | default dict }}
+{{- $required := $nodes.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
+{{- $terms := list }}
+{{- range $required.nodeSelectorTerms | default (list dict) }}
+{{- $off := dict "key" "karpenter.sh/nodepool" "operator" "DoesNotExist" }}
+{{- $terms = append $terms (set . "matchExpressions" (append (.matchExpressions | default list) $off)) }}
+{{- end }}
+{{- $_ := set $required "nodeSelectorTerms" $terms }}
+{{- $_ := set $nodes "requiredDuringSchedulingIgnoredDuringExecution" $required }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- end }}
+{{- with $affinity }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{/* A list of strings in CEL, as policies have it; nothing is let into it that would have to be escaped. */}}
 {{- define "nodegate.celList" -}}
+{{- range . }}
+{{- if not (regexMatch "^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9/])?$" .) }}
+{{- fail (printf "%q is neither a taint key nor a prefix" .) }}
+{{- end }}
+{{- end -}}
 [{{- range $index, $text := . }}{{ if $index }}, {{ end }}'{{ $text }}'{{- end }}]
 {{- end }}

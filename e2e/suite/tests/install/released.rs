@@ -149,3 +149,90 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
     assert!(!notes.contains("WARNING"), "{notes}");
     Ok(())
 }
+
+/// A chart with rules among its own manifests, as the Node Readiness Controller's has them.
+const OTHER_CHART: [(&str, &str); 3] = [
+    (
+        "Chart.yaml",
+        "{apiVersion: v2, name: other, version: 0.5.0}\n",
+    ),
+    ("values.yaml", "nodeReadinessRules: []\n"),
+    (
+        "templates/nodereadinessrules.yaml",
+        r#"{{- range $rule := .Values.nodeReadinessRules }}
+---
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata:
+  name: {{ $rule.name | quote }}
+spec:
+{{- toYaml (omit $rule "name") | nindent 2 }}
+{{- end }}
+"#,
+    ),
+];
+
+/// The steps of `docs/moving-in/node-readiness-controller.md` for a release that has rules.
+#[tokio::test]
+async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let chart = cluster.folder().join("other");
+    std::fs::create_dir_all(chart.join("templates"))?;
+    for (file, text) in OTHER_CHART {
+        std::fs::write(chart.join(file), text)?;
+    }
+    let chart = chart.to_string_lossy().into_owned();
+    let rules_file = cluster.folder().join("rules.yaml");
+    let rule = r#"{name: network, enforcementMode: continuous, conditions: [{type: example.com/A, requiredStatus: "True"}],
+        taint: {key: readiness.k8s.io/a, effect: NoSchedule}, nodeSelector: {matchLabels: {pool: helm}}}"#;
+    std::fs::write(&rules_file, format!("nodeReadinessRules: [{rule}]\n"))?;
+    let values = rules_file.to_string_lossy().into_owned();
+    let there = ["--namespace", "old"];
+    let install = [
+        "install",
+        "old",
+        &chart,
+        "--create-namespace",
+        "--values",
+        &values,
+    ];
+    cluster.helm(&[&install[..], &there].concat()).await?;
+    let client = cluster.client().await?;
+    let uid = async || anyhow::Ok(rules(&client).get("network").await?.metadata.uid);
+    let before = uid().await?;
+
+    let keep =
+        "annotate nrr --selector app.kubernetes.io/managed-by=Helm helm.sh/resource-policy=keep";
+    let keep: Vec<&str> = keep.split(' ').collect();
+    cluster.kubectl(&keep).await?;
+    let upgrade = [
+        "upgrade",
+        "old",
+        &chart,
+        "--reuse-values",
+        "--set-json",
+        "nodeReadinessRules=[]",
+    ];
+    cluster.helm(&[&upgrade[..], &there].concat()).await?;
+    assert_eq!(uid().await?, before, "after the upgrade");
+    cluster
+        .helm(&[&["uninstall", "old"][..], &there].concat())
+        .await?;
+    assert_eq!(uid().await?, before, "after the old release");
+
+    let ours = [
+        "--create-namespace",
+        "--skip-crds",
+        "--take-ownership",
+        "--values",
+        &values,
+    ];
+    release(&cluster, "install", NAMESPACE, &ours).await?;
+    assert_eq!(uid().await?, before, "in the new release");
+    let manifest = ["get", "manifest", "nodegate", "--namespace", NAMESPACE];
+    let manifest = cluster.helm(&manifest).await?;
+    assert!(manifest.contains("kind: NodeReadinessRule"), "{manifest}");
+    Ok(())
+}

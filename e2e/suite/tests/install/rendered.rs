@@ -76,6 +76,15 @@ pub async fn template(values: &[&str]) -> Result<Objects> {
 
 /// What it makes of them for an API server that these arguments are about.
 async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
+    let mut arguments = server.to_vec();
+    for value in values {
+        arguments.extend(["--set", value]);
+    }
+    template_of(&arguments).await
+}
+
+/// What it makes of values that are given by these arguments.
+pub async fn template_of(more: &[&str]) -> Result<Objects> {
     let chart = chart();
     let chart = chart.to_string_lossy();
     let mut arguments = vec![
@@ -85,10 +94,7 @@ async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
         "--include-crds",
         "--namespace=nrr-system",
     ];
-    arguments.extend(server);
-    for value in values {
-        arguments.extend(["--set", value]);
-    }
+    arguments.extend(more);
     objects(&helm(&arguments).await?)
 }
 
@@ -96,6 +102,7 @@ async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
 async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
     for (name, components, values) in [
         ("plain", &[][..], &[][..]),
+        ("reporter", &[], &["reporter.enabled=true"]),
         (
             "webhook",
             &["components/webhook"],
@@ -129,7 +136,12 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ),
     ] {
         let folder = folder(name)?;
-        write_kustomization(&folder, &["default"], components)?;
+        // The reporter's is a kustomization by itself.
+        let resources: &[&str] = match name {
+            "reporter" => &["default", "reporter"],
+            _ => &["default"],
+        };
+        write_kustomization(&folder, resources, components)?;
         let mut by_kustomize = objects(&kustomize(&folder).await?)?;
         // Helm's namespace is the one it is told to install into.
         by_kustomize.remove("Namespace /nrr-system");

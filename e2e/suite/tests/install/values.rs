@@ -1,11 +1,13 @@
 //! The chart's values: what each changes, and what is refused.
 
-use anyhow::{Result, bail};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
 use nodegate_testbed::helm::helm;
-use nodegate_testbed::install::chart;
+use nodegate_testbed::install::{chart, repository};
 use serde_json::{Value, json};
 
-use crate::rendered::{Objects, template};
+use crate::rendered::{Objects, template, template_of};
 
 const DEPLOYMENT: &str = "Deployment nrr-system/nrr-controller-manager";
 
@@ -42,6 +44,21 @@ async fn values_end_up_where_they_belong() -> Result<()> {
             "podLabels.team=nodes".into(),
             "/spec/template/metadata/labels/team",
             json!("nodes"),
+        ),
+        (
+            "hostNetwork=true".into(),
+            "/spec/template/spec/hostNetwork",
+            json!(true),
+        ),
+        (
+            "offKarpenterNodes=true".into(),
+            "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/2",
+            json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}),
+        ),
+        (
+            "offKarpenterNodes=true,affinity=null".into(),
+            "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+            json!([{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]),
         ),
     ] {
         let objects = template(&[&values]).await?;
@@ -155,6 +172,14 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
             "rules.network.taint.key=x",
             "at '/rules/network': missing properties",
         ),
+        (
+            "nodeReadinessRules[0].taint.key=x",
+            "at '/nodeReadinessRules/0': missing property 'name'",
+        ),
+        (
+            "reporter.accounts[0].name=x",
+            "at '/reporter/accounts/0': missing properties",
+        ),
     ] {
         let chart = chart();
         let chart = chart.to_string_lossy();
@@ -169,5 +194,156 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
             .collect();
         assert_eq!(told.len(), 1, "{values}: {text}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn common_labels_are_on_every_object_and_take_nothing_from_it() -> Result<()> {
+    let everything = "webhook.enabled=true,webhook.certificate=cert-manager,karpenter.enabled=true,policies.enabled=true,\
+                      flowControl.enabled=true,reporter.accounts[0].namespace=a,reporter.accounts[0].name=b,\
+                      reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
+                      metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
+    let without = template(&[everything]).await?;
+    let with = template(&[everything, "commonLabels.team=nodes"]).await?;
+    assert!(without.len() > 30, "{}", without.len());
+    for (key, object) in &without {
+        // Definitions are not templates to Helm.
+        if key.starts_with("CustomResourceDefinition ") {
+            continue;
+        }
+        let mut labelled = with
+            .get(key)
+            .with_context(|| format!("{key} is gone"))?
+            .clone();
+        let labels = labelled["metadata"]["labels"].as_object_mut();
+        let label = labels.and_then(|labels| labels.remove("team"));
+        assert_eq!(label, Some(json!("nodes")), "{key}");
+        let mut object = object.clone();
+        for object in [&mut object, &mut labelled] {
+            // No labels and none at all are the same.
+            let labels = &mut object["metadata"]["labels"];
+            if *labels == json!({}) {
+                labels.take();
+            }
+        }
+        assert_eq!(labelled, object, "{key}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_service_account_has_its_annotations() -> Result<()> {
+    let objects = template(&["serviceAccount.annotations.example\\.com/role=nodes"]).await?;
+    let account = &objects["ServiceAccount nrr-system/nrr-controller-manager"];
+    let expected = json!({"example.com/role": "nodes"});
+    assert_eq!(account["metadata"]["annotations"], expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Result<()> {
+    let account = "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=cni,\
+                   reporter.accounts[0].conditionTypes={a.example.com/A,b.example.com/B}";
+    let objects = template(&[account]).await?;
+    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system-cni"];
+    assert_eq!(binding["roleRef"]["name"], "nrr-reporter-role");
+    let subject = json!({"kind": "ServiceAccount", "name": "cni", "namespace": "kube-system"});
+    assert_eq!(binding["subjects"], json!([subject]));
+    let named = &objects["ConfigMap nrr-system/reporter-kube-system-cni"];
+    assert_eq!(named["metadata"]["labels"]["nodegate.dev/reporter"], "true");
+    let expected = json!({
+        "serviceAccount": "kube-system/cni",
+        "conditionTypes": "a.example.com/A,b.example.com/B",
+    });
+    assert_eq!(named["data"], expected);
+    assert!(objects.contains_key("ClusterRole /nrr-reporter-role"));
+
+    let as_node = [account, "reporter.accounts[0].impersonateNode=true"];
+    let objects = template(&as_node).await?;
+    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system-cni"];
+    let role = "nrr-reporter-impersonation-role";
+    assert_eq!(binding["roleRef"]["name"], role);
+    Ok(())
+}
+
+/// A rule that lifts another project's taint, as `helm template --set-json` takes it.
+const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only", "taintPolicy": "remove-only",
+    "conditions": [{"type": "NetworkUnavailable", "requiredStatus": "False"}],
+    "taint": {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
+    "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}}"#;
+
+#[tokio::test]
+async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Result<()> {
+    let class = r#"config={"criticalComponentClasses": [{"name": "gpu", "selector": {"matchLabels": {"a": "b"}},
+        "conditionPrefix": "gpu.example.com/", "csiAnnotationPrefix": "gpu.example.com/wait-"}]}"#;
+    let rules = format!("nodeReadinessRules=[{FOREIGN}]");
+    let arguments = [
+        "--set=policies.enabled=true",
+        "--set-json",
+        &rules,
+        "--set-json",
+        class,
+    ];
+    let objects = template_of(&arguments).await?;
+    let rule = &objects["NodeReadinessRule /cilium"];
+    assert_eq!(rule["spec"]["taintPolicy"], "remove-only");
+    assert_eq!(rule["spec"]["name"], Value::Null);
+    let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
+    let variables = policy["spec"]["variables"].to_string();
+    for expected in [
+        "['node.gardener.cloud/critical-components-not-ready', 'node.cilium.io/agent-not-ready']",
+        "'resource.nodegate.dev/', 'gpu.example.com/']",
+    ] {
+        assert!(variables.contains(expected), "{variables}");
+    }
+
+    // Nothing that would end the string gets into the expression, by this way either.
+    let injected = rules.replace("node.cilium.io/agent-not-ready", "a'] + ['b");
+    let arguments = ["--set=policies.enabled=true", "--set-json", &injected];
+    assert!(template_of(&arguments).await.is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn runbooks_are_where_the_user_has_them() -> Result<()> {
+    let values = [
+        "metrics.prometheusRule.enabled=true",
+        "metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#",
+    ];
+    let objects = template(&values).await?;
+    let rule = &objects["PrometheusRule nrr-system/nrr-controller-manager-alerts"];
+    let alerts = rule["spec"]["groups"][0]["rules"].as_array();
+    for alert in alerts.context("no alerts")? {
+        let url = alert["annotations"]["runbook_url"].as_str();
+        let url = url.context("an alert without a runbook")?;
+        let prefix = "https://docs.example.com/runbooks.html#nodegate";
+        assert!(url.starts_with(prefix), "{url}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_values_of_the_examples_can_be_used() -> Result<()> {
+    let file = |name: &str| {
+        let path = repository().join("examples/your-stack").join(name);
+        path.to_string_lossy().into_owned()
+    };
+    let (nodegate, class) = (file("nodegate-values.yaml"), file("class-values.yaml"));
+    let objects = template_of(&["--values", &nodegate, "--values", &class]).await?;
+    let arguments = container(&objects)["args"].to_string();
+    assert!(arguments.contains("--enable-karpenter"), "{arguments}");
+    let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
+    let variables = policy["spec"]["variables"].to_string();
+    assert!(variables.contains("'platform.example.com/'"), "{variables}");
+    Ok(())
+}
+
+#[test]
+fn the_charts_readme_has_every_value() -> Result<()> {
+    let check = Command::new(repository().join("hack/chart-readme"))
+        .arg("--check")
+        .output()?;
+    let said = [check.stdout, check.stderr].concat();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&said));
     Ok(())
 }

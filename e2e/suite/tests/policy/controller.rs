@@ -141,9 +141,15 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
         let refusal = patch_node(&nodegate, "guarded", &patch).await;
         is_refused(refusal, "Nodegate may not", words).with_context(|| patch.to_string())?;
     }
-    let own = "node.gardener.cloud/CriticalComponentsReady";
-    patch_status(&nodegate, "guarded", &condition(own, "False")).await?;
-    patch_status(&nodegate, "guarded", &removal(own)).await?;
+    for own in [
+        "node.gardener.cloud/CriticalComponentsReady",
+        "daemonset.nodegate.dev/kube-system.cilium",
+        "csidriver.nodegate.dev/ebs.csi.aws.com",
+        "resource.nodegate.dev/nvidia.com/gpu",
+    ] {
+        patch_status(&nodegate, "guarded", &condition(own, "False")).await?;
+        patch_status(&nodegate, "guarded", &removal(own)).await?;
+    }
     for (patch, words) in [
         (
             condition("Ready", "False"),
