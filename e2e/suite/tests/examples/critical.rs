@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use nodegate_testbed::changes::patch_rule;
 use nodegate_testbed::fixtures::{node, set_csi_drivers};
 use nodegate_testbed::{Witness, sights};
-use serde_json::json;
 
 use crate::scene::{SOON, Scene};
 
@@ -62,8 +60,7 @@ async fn examples_cni_by_name() -> Result<()> {
     scene.apply("cni/daemon-set.yaml").await?;
     scene.join(node("dry")).await?;
     scene.keeps_taint("dry", TAINT, false).await?;
-    let in_earnest = json!({"spec": {"dryRun": false}});
-    patch_rule(&scene.client, "cni-by-name", &in_earnest).await?;
+    scene.in_earnest("cni-by-name").await?;
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
     scene.pod("example-network-plugin", "worker").await?;
@@ -188,6 +185,7 @@ async fn examples_security_agent() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/security-agent";
     const AGENT: &str = "example-security-agent";
     let scene = Scene::of("security-agent", Some("security-agent/config.yaml")).await?;
+    scene.in_earnest("security-agent").await?;
     let nodes = ["worker-1", "worker-2", "worker-3"];
     for name in nodes {
         scene.join(node(name)).await?;

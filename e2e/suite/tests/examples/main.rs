@@ -6,6 +6,7 @@
 //! critical   critical component classes: network plugin, CSI driver, GPU nodes, Gardener, security agent
 //! reported   conditions that others report: Node Problem Detector, an agent of one's own
 //! startup    taints that nodes register with
+//! stack      excerpts of real charts' DaemonSets together, and the traps of their defaults
 //! whole      every folder: what it has to have, and that an API server takes it
 //! fenced     the YAML in the documentation
 //! ```
@@ -16,5 +17,6 @@ mod critical;
 mod fenced;
 mod reported;
 mod scene;
+mod stack;
 mod startup;
 mod whole;

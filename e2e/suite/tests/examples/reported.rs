@@ -104,6 +104,7 @@ fn the_monitor_reports_the_condition_that_the_rule_waits_for() -> Result<()> {
 async fn examples_node_problem_detector() -> Result<()> {
     let monitor = Monitor::read()?;
     let scene = Scene::of("node-problem-detector", None).await?;
+    scene.in_earnest("clock").await?;
     let nodes = ["worker-1", "worker-2", "worker-3"];
     for name in nodes {
         scene.join(node(name)).await?;
@@ -151,6 +152,7 @@ async fn examples_disruption() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/network-health";
     const HEALTHY: &str = "network.example.com/Healthy";
     let scene = Scene::of("disruption", None).await?;
+    scene.in_earnest("network-health").await?;
     // Nobody has said anything about this one.
     scene.join(node("silent")).await?;
     scene

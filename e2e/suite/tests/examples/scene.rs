@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Client, ResourceExt};
 pub use nodegate_suite::{A_WHILE, SOON, turn};
-use nodegate_testbed::changes::{patch_node, set_pod_ready};
+use nodegate_testbed::changes::{patch_node, patch_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never, sights};
@@ -86,6 +86,17 @@ impl Scene {
                 rule.data["status"]["observedGeneration"].is_number()
             };
             Ok(!rules.items.is_empty() && rules.items.iter().all(in_force))
+        })
+        .await
+    }
+
+    /// Ends a rule's dry run, and waits until the controller has taken that in.
+    pub async fn in_earnest(&self, rule: &str) -> Result<()> {
+        patch_rule(&self.client, rule, &json!({"spec": {"dryRun": false}})).await?;
+        let rules = fixtures::rules(&self.client);
+        eventually("the rule is no dry run", SOON, async || {
+            let rule = rules.get(rule).await?;
+            Ok(rule.data["status"]["observedGeneration"] == json!(rule.metadata.generation))
         })
         .await
     }

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options};
+use serde_json::Value;
 
 use crate::scene::{apply, delete, examples};
 
@@ -58,6 +60,41 @@ fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
     Ok(())
 }
 
+/// Every rule in the YAML of a folder and below, with its file.
+fn rules_in(folder: &Path, found: &mut Vec<(PathBuf, Value)>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            rules_in(&path, found)?;
+        } else if path.extension().is_some_and(|kind| kind == "yaml") {
+            let text = fs::read_to_string(&path)?;
+            let documents: Vec<Value> =
+                serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
+            let rules = documents.into_iter();
+            let rules = rules.filter(|document| document["kind"] == "NodeReadinessRule");
+            found.extend(rules.map(|rule| (path.clone(), rule)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_example_or_sample_closes_a_node_in_use_as_it_is_applied() -> Result<()> {
+    let mut rules = Vec::new();
+    for folder in [examples(), config("samples")] {
+        rules_in(&folder, &mut rules)?;
+    }
+    ensure!(rules.len() > 10, "{} rules", rules.len());
+    for (file, rule) in rules {
+        let spec = &rule["spec"];
+        let leaves_them_alone = spec["dryRun"] == true
+            || spec["taintPolicy"] == "remove-only"
+            || spec["existingNodes"] == "Leave";
+        ensure!(leaves_them_alone, "{}", file.display());
+    }
+    Ok(())
+}
+
 #[test]
 fn every_example_is_played_through() -> Result<()> {
     let mut files = Vec::new();
@@ -99,8 +136,13 @@ async fn an_api_server_takes_every_example() -> Result<()> {
             "examples/{name} has no rule: {said}"
         );
     }
-    // The one manifest that is for Karpenter's users alone.
-    let node_pool = examples().join("startup-taints/karpenter-node-pool.yaml");
-    apply(&cluster, &node_pool).await?;
+    // What is for some users alone, and so in no kustomization.
+    for file in [
+        "startup-taints/karpenter-node-pool.yaml",
+        "your-stack/node-pools.yaml",
+        "your-stack/class-rules.yaml",
+    ] {
+        apply(&cluster, &examples().join(file)).await?;
+    }
     Ok(())
 }

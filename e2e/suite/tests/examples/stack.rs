@@ -1,0 +1,174 @@
+//! Cilium, the EBS driver, and the GPU Operator with Node Feature Discovery in one cluster, by excerpts of their charts'
+//! `DaemonSet`s; with the traps of their defaults.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use nodegate_testbed::changes::patch_node_status;
+use nodegate_testbed::fixtures::{NodeBuilder, node, rule, set_csi_drivers};
+use nodegate_testbed::{eventually, eventually_eq, sights};
+use serde_json::{Value, json};
+
+use crate::scene::{SOON, Scene, read};
+
+const NETWORK: &str = "readiness.k8s.io/network";
+const STORAGE: &str = "readiness.k8s.io/storage";
+const GPU: &str = "readiness.k8s.io/gpu";
+const WORKER: &str = "gpu-operator-node-feature-discovery-worker";
+const PLUGIN: &str = "nvidia-device-plugin-daemonset";
+const EBS: &str = "ebs.csi.aws.com";
+
+/// A node of the GPU pool, as Karpenter has it registered.
+fn of_the_gpu_pool(name: &str) -> NodeBuilder {
+    let node = node(name)
+        .label("kubernetes.io/os", "linux")
+        .label("example.com/pool", "gpu")
+        .taint("nvidia.com/gpu", "NoSchedule");
+    [NETWORK, STORAGE, GPU]
+        .into_iter()
+        .fold(node, |node, taint| node.taint(taint, "NoSchedule"))
+}
+
+/// Node Feature Discovery has told of the GPU, and the operator has labelled the node.
+async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
+    let label = "nvidia.com/gpu.deploy.device-plugin=true";
+    scene
+        .cluster
+        .kubectl(&["label", "node", node, label])
+        .await?;
+    Ok(())
+}
+
+/// What the kubelet does when the device plugin has registered.
+async fn offer_gpus(scene: &Scene, node: &str) -> Result<()> {
+    let gpus = json!({"nvidia.com/gpu": "8"});
+    let offer = json!({"status": {"capacity": gpus, "allocatable": gpus}});
+    patch_node_status(&scene.client, node, &offer).await
+}
+
+/// The message of a rule's condition, once it is `True`.
+async fn says(scene: &Scene, rule: &str, condition: &str) -> Result<String> {
+    let what = format!("rule {rule} says {condition}");
+    eventually(&what, SOON, async || {
+        let said = sights::rule_condition(&scene.client, rule, condition).await?;
+        let message = said["message"].as_str().unwrap_or_default().to_owned();
+        Ok((said["status"] == "True").then_some(message))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn examples_your_stack() -> Result<()> {
+    let scene = Scene::of("your-stack", None).await?;
+    let gpu = scene.join(of_the_gpu_pool("gpu-1")).await?;
+    let worker = node("worker-1").label("kubernetes.io/os", "linux");
+    scene.join(worker).await?;
+    for taint in [NETWORK, STORAGE] {
+        scene.has_taint("worker-1", taint, true).await?;
+    }
+    scene.has_taint("worker-1", GPU, false).await?;
+
+    // Each rule lifts its own taint. With the network up the kubelet says that the node is Ready.
+    scene.keeps_taint("gpu-1", NETWORK, true).await?;
+    scene.set_ready("cilium", "gpu-1", true).await?;
+    scene.has_taint("gpu-1", NETWORK, false).await?;
+    scene.turn_ready("gpu-1").await?;
+    scene.set_ready(WORKER, "gpu-1", true).await?;
+    label_as_the_operator_does(&scene, "gpu-1").await?;
+    scene.set_ready(PLUGIN, "gpu-1", true).await?;
+    scene.set_ready("ebs-csi-node", "gpu-1", true).await?;
+    scene.keeps_taint("gpu-1", STORAGE, true).await?;
+    set_csi_drivers(&scene.client, &gpu, &[EBS]).await?;
+    scene.has_taint("gpu-1", STORAGE, false).await?;
+    scene.keeps_taint("gpu-1", GPU, true).await?;
+    offer_gpus(&scene, "gpu-1").await?;
+    scene.has_taint("gpu-1", GPU, false).await?;
+
+    for name in ["network-ready", "storage-ready", "gpu-ready"] {
+        let shut_out = sights::rule_condition(&scene.client, name, "DaemonSetsShutOut").await?;
+        assert_ne!(shut_out["status"], "True", "{name}: {shut_out}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()> {
+    let scene = Scene::of("your-stack", None).await?;
+    scene.apply("your-stack/worker-as-shipped.yaml").await?;
+    // The rule of somebody who names what comes in between.
+    const EAGER: &str = "readiness.k8s.io/eager";
+    rule("eager", EAGER)
+        .waits_for(&format!("daemonset.nodegate.dev/gpu-operator.{PLUGIN}"))
+        .selects("example.com/pool", "gpu")
+        .create(&scene.client)
+        .await?;
+    let new = of_the_gpu_pool("gpu-1").taint(EAGER, "NoSchedule");
+    scene.join(new).await?;
+    let said = says(&scene, "gpu-ready", "DaemonSetsShutOut").await?;
+    assert!(said.contains(&format!("gpu-operator/{WORKER}")), "{said}");
+    // It is open to that rule: without the labels that the worker brings about the DaemonSet is not meant for the node.
+    scene.has_taint("gpu-1", EAGER, false).await?;
+
+    // All else is ready, and still: no worker, no labels, no GPU.
+    scene.set_ready("cilium", "gpu-1", true).await?;
+    scene.has_taint("gpu-1", NETWORK, false).await?;
+    scene.turn_ready("gpu-1").await?;
+    let resource = "resource.nodegate.dev/nvidia.com/gpu";
+    scene
+        .is_unmet("gpu-1", resource, "no nvidia.com/gpu")
+        .await?;
+    scene.keeps_taint("gpu-1", GPU, true).await?;
+    let pods = sights::pods_on(&scene.client, "gpu-1").await?;
+    let names = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
+    let names: Vec<_> = names.filter(|name| name.starts_with("gpu-")).collect();
+    assert!(names.is_empty(), "{names:?}");
+
+    // With the tolerations of gpu-operator-values.yaml it starts.
+    scene.apply("your-stack/daemon-sets.yaml").await?;
+    scene.set_ready(WORKER, "gpu-1", true).await?;
+    label_as_the_operator_does(&scene, "gpu-1").await?;
+    offer_gpus(&scene, "gpu-1").await?;
+    scene.has_taint("gpu-1", GPU, false).await
+}
+
+#[tokio::test]
+async fn labels_on_pod_templates_alone_make_no_class() -> Result<()> {
+    const PLATFORM: &str = "readiness.k8s.io/platform";
+    let values: Value = read("your-stack/class-values.yaml")?;
+    let configuration = Path::new(env!("CARGO_TARGET_TMPDIR")).join("your-stack.yaml");
+    std::fs::write(&configuration, values["config"].to_string())?;
+    let configuration = configuration.to_str().context("an odd path")?;
+    let scene = Scene::of("your-stack/class-rules.yaml", Some(configuration)).await?;
+    scene.apply("your-stack/daemon-sets.yaml").await?;
+    says(&scene, "platform", "NothingToWaitFor").await?;
+
+    // As the values say: by hand, which stays over upgrades.
+    for daemon_set in ["cilium", "ebs-csi-node"] {
+        let label = "-n kube-system label daemonset NAME example.com/node-critical=true";
+        let label: Vec<&str> = label.split(' ').collect();
+        let label: Vec<&str> = label
+            .into_iter()
+            .map(|word| if word == "NAME" { daemon_set } else { word })
+            .collect();
+        scene.cluster.kubectl(&label).await?;
+    }
+    eventually_eq(
+        "there is something to wait for",
+        SOON,
+        Value::Null,
+        async || {
+            let kind = "NothingToWaitFor";
+            let said = sights::rule_condition(&scene.client, "platform", kind).await?;
+            Ok(said["status"].clone())
+        },
+    )
+    .await?;
+    let worker = node("worker-1").label("kubernetes.io/os", "linux");
+    let worker = scene.join(worker).await?;
+    scene.has_taint("worker-1", PLATFORM, true).await?;
+    scene.set_ready("cilium", "worker-1", true).await?;
+    scene.set_ready("ebs-csi-node", "worker-1", true).await?;
+    scene.keeps_taint("worker-1", PLATFORM, true).await?;
+    set_csi_drivers(&scene.client, &worker, &[EBS]).await?;
+    scene.has_taint("worker-1", PLATFORM, false).await
+}
