@@ -39,7 +39,7 @@ pub struct Disruption {
     pub unhealthy_zone_threshold: Option<f64>,
 
     /// Up to which number of nodes a zone counts as small; in a small zone that is partially disrupted nothing more is
-    /// tainted. Kubernetes uses 50.
+    /// closed. Kubernetes uses 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "self >= 0",

@@ -49,7 +49,7 @@ use super::taint::TaintSpec;
         name = "Mode",
         type_ = "string",
         json_path = ".spec.enforcementMode",
-        description = "Whether nodes are gated once, while they start (bootstrap-only), or at any time (continuous)."
+        description = "Whether nodes are closed once, while they start (bootstrap-only), or at any time (continuous)."
     ),
     printcolumn(
         name = "Taint",
@@ -151,7 +151,7 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub condition_policy: ConditionPolicy,
 
-    /// When nodes are gated. With `bootstrap-only` a node is closed while it starts, and left alone once its
+    /// When nodes are closed. With `bootstrap-only` a node is closed while it starts, and left alone once its
     /// conditions have been met. With `continuous` it is closed again whenever they are no longer met.
     #[x_kube(validation = ("self == oldSelf", "enforcementMode is immutable"))]
     pub enforcement_mode: EnforcementMode,
@@ -185,12 +185,12 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
 
-    /// When true, a node that completed its bootstrap is gated again after a reboot. Only with
+    /// When true, a node that completed its bootstrap is closed again after a reboot. Only with
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_on_reboot: bool,
 
-    /// When true, a node that completed its bootstrap is gated again after a maintenance: once none of the conditions
+    /// When true, a node that completed its bootstrap is closed again after a maintenance: once none of the conditions
     /// `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more. Only with
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -38,7 +38,7 @@ enum Verdict {
     InHalves(String),
 }
 
-/// Says in the log whether nodes are gated as they are created.
+/// Says in the log whether nodes are closed as they are created.
 pub async fn tell(client: Client) {
     let (policy, binding) = tokio::join!(
         look::<MutatingAdmissionPolicy>(&client),
@@ -85,19 +85,19 @@ fn judge(policy: &Finding, binding: &Finding) -> Verdict {
     };
     match (policy, binding) {
         (Installed, Installed) => Verdict::AsItShould(
-            "nodes are gated as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
+            "nodes are closed as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
                 .into(),
         ),
         (Installed, Missing) => half("MutatingAdmissionPolicy", "binding"),
         (Missing, Installed) => half("MutatingAdmissionPolicyBinding", "policy"),
         (Unsupported, _) | (_, Unsupported) => Verdict::AsItShould(format!(
-            "nodes are not gated as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
+            "nodes are not closed as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
         )),
         (Unknown(why), _) | (_, Unknown(why)) => Verdict::AsItShould(format!(
-            "cannot tell whether nodes are gated as they are created: {why}"
+            "cannot tell whether nodes are closed as they are created: {why}"
         )),
         (Missing, Missing) => Verdict::AsItShould(format!(
-            "nodes are not gated as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
+            "nodes are not closed as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
         )),
     }
 }
@@ -113,7 +113,12 @@ mod tests {
     fn what_is_said_follows_from_what_the_api_server_says() {
         let unknown = Finding::Unknown("forbidden".into());
         for (policy, binding, is_warning, words) in [
-            (&Finding::Installed, &Finding::Installed, false, "are gated"),
+            (
+                &Finding::Installed,
+                &Finding::Installed,
+                false,
+                "are closed",
+            ),
             (
                 &Finding::Missing,
                 &Finding::Missing,

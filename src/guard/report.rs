@@ -33,7 +33,7 @@ pub enum Held<'a> {
 }
 
 /// For example `held back by the disruption limit: zone a PartialDisruption (12 of 20 nodes unmet), nothing more is
-/// tainted there until it recovers`.
+/// closed there until it recovers`.
 impl fmt::Display for Held<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "held back by the disruption limit: {}", Why(*self))
@@ -50,7 +50,7 @@ impl fmt::Display for Why<'_> {
                 let state = ZoneState::FullDisruption;
                 return write!(
                     f,
-                    "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is tainted until one recovers"
+                    "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is closed until one recovers"
                 );
             }
             Held::Zone {
@@ -70,9 +70,9 @@ impl fmt::Display for Why<'_> {
             met + unmet
         )?;
         if rate > 0.0 {
-            write!(f, "at most {rate} nodes a second are tainted there")
+            write!(f, "at most {rate} nodes a second are closed there")
         } else {
-            f.write_str("nothing more is tainted there until it recovers")
+            f.write_str("nothing more is closed there until it recovers")
         }
     }
 }

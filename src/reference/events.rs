@@ -9,9 +9,12 @@ use crate::engine::notice::Topic;
 pub fn page(topics: &[&Topic]) -> String {
     let mut text = format!(
         "# Events\n\n{GENERATED}\n\
-         Events are in the namespace `default`, reported by `node-readiness-controller`; they are posted behind the writes of \
-         taints, and dropped under overload: [Status, events, logs and metrics](../observing.md#events).\n\n\
-         | reason | on | type | action | when |\n|---|---|---|---|---|\n"
+         Events are in the namespace `default`, as those of all cluster-scoped objects are (`kubectl -n default get events`), \
+         reported by `node-readiness-controller`; they are posted behind the writes of taints, and dropped under overload: \
+         [Status, events, logs and metrics](../observing.md#events).\n\n\
+         `regarding` is the object that an event is about; the old API calls it `involvedObject`. `related` is the rule in \
+         `NodeHeld`, and empty in all others, whose note names the rule where there is one.\n\n\
+         | reason | regarding | type | action | when |\n|---|---|---|---|---|\n"
     );
     let mut topics = topics.to_vec();
     topics.sort_by_key(|topic| (topic.reason, topic.on));

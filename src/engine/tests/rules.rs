@@ -101,7 +101,7 @@ fn a_status_says_what_stands_against_the_rule() {
             VALID,
             ALONE,
             "DisruptionLimited True: 2 nodes held back by the disruption limit: all zones FullDisruption (2 of 2 nodes \
-             unmet), nothing more is tainted until one recovers"
+             unmet), nothing more is closed until one recovers"
         ]
     );
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_status_says_what_stands_against_the_rule() {
     assert_eq!(
         limited,
         "DisruptionLimited True: 2 nodes held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most \
-         0.1 nodes a second are tainted there"
+         0.1 nodes a second are closed there"
     );
     bench.wait(30_000);
     let limited = said(&bench, "r").pop().unwrap();

@@ -12,7 +12,7 @@ fn a_node_that_is_held_back_says_why() {
             "a-waiting-3",
             Some(
                 "held back by the disruption limit: zone a PartialDisruption (12 of 20 nodes unmet), nothing more is \
-                 tainted there until it recovers",
+                 closed there until it recovers",
             ),
         ),
         (
@@ -20,7 +20,7 @@ fn a_node_that_is_held_back_says_why() {
             "a-waiting-3",
             Some(
                 "held back by the disruption limit: zone a PartialDisruption (40 of 60 nodes unmet), at most 0.01 nodes \
-                 a second are tainted there",
+                 a second are closed there",
             ),
         ),
         (
@@ -28,7 +28,7 @@ fn a_node_that_is_held_back_says_why() {
             "-waiting-1",
             Some(
                 "held back by the disruption limit: (no zone) Normal (2 of 10 nodes unmet), at most 0.1 nodes a second \
-                 are tainted there",
+                 are closed there",
             ),
         ),
         (
@@ -36,7 +36,7 @@ fn a_node_that_is_held_back_says_why() {
             "b-waiting-0",
             Some(
                 "held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
-                 tainted until one recovers",
+                 closed until one recovers",
             ),
         ),
         (vec![nodes("a", 8, 0, 2)], "a-waiting-0", None),
@@ -61,7 +61,7 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
         (
             vec![nodes("a", 9, 0, 2)],
             "1 node held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
-             are tainted there",
+             are closed there",
         ),
         (
             vec![
@@ -70,21 +70,21 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
                 nodes("c", 9, 2, 0),
             ],
             "14 nodes held back by the disruption limit: zone b PartialDisruption (12 of 20 nodes unmet), nothing more \
-             is tainted there until it recovers; zone a Normal (6 of 15 nodes unmet), at most 0.1 nodes a second are \
-             tainted there",
+             is closed there until it recovers; zone a Normal (6 of 15 nodes unmet), at most 0.1 nodes a second are \
+             closed there",
         ),
         (
             vec![nodes("a", 0, 0, 2), nodes("b", 0, 0, 2)],
             "4 nodes held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
-             tainted until one recovers",
+             closed until one recovers",
         ),
         (
             ["a", "b", "c", "d", "e"]
                 .map(|zone| nodes(zone, 9, 0, 2))
                 .into(),
             "5 nodes held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
-             are tainted there; zone b Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are tainted there; zone \
-             c Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are tainted there; and 2 more zones",
+             are closed there; zone b Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are closed there; zone \
+             c Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are closed there; and 2 more zones",
         ),
     ] {
         let mut guard = guard(Limits::default(), &zones);

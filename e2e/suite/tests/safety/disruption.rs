@@ -192,14 +192,14 @@ async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has
         ensure!(
             message
                 == "6 nodes held back by the disruption limit: all zones FullDisruption (6 of 6 nodes unmet), \
-                    nothing more is tainted until one recovers",
+                    nothing more is closed until one recovers",
             "{message}"
         );
         let message = eventually_says(&client, "part", LIMITED, ["True", "NodesHeldBack"]).await?;
         ensure!(
             message
                 == "3 nodes held back by the disruption limit: zone a PartialDisruption (3 of 5 nodes unmet), \
-                    nothing more is tainted there until it recovers",
+                    nothing more is closed there until it recovers",
             "{message}"
         );
         never("a node is closed", Duration::from_secs(2), async || {
@@ -217,7 +217,7 @@ async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has
         ensure!(
             summary
                 == "would add 3 taints, 3 nodes held back by the disruption limit: zone a PartialDisruption \
-                    (3 of 5 nodes unmet), nothing more is tainted there until it recovers",
+                    (3 of 5 nodes unmet), nothing more is closed there until it recovers",
             "{summary}"
         );
         let events = sights::events_about(&client, "NodeReadinessRule", "all").await?;
