@@ -93,10 +93,10 @@ async fn examples_your_stack() -> Result<()> {
 
 #[tokio::test]
 async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()> {
+    const EAGER: &str = "readiness.k8s.io/eager";
     let scene = Scene::of("your-stack", None).await?;
     scene.apply("your-stack/worker-as-shipped.yaml").await?;
     // The rule of somebody who names what comes in between.
-    const EAGER: &str = "readiness.k8s.io/eager";
     rule("eager", EAGER)
         .waits_for(&format!("daemonset.nodegate.dev/gpu-operator.{PLUGIN}"))
         .selects("example.com/pool", "gpu")
