@@ -71,6 +71,22 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Show what took how long at the start of nodes, and which component makes them slow
+    #[command(after_help = EXIT_CODES)]
+    Timeline {
+        /// The node: node/NAME; without one it is about all nodes
+        #[arg(value_name = "node/NAME")]
+        node: Option<NodeName>,
+        /// How many of the slowest starts are shown
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        slowest: usize,
+        /// Only nodes that were created within this time, such as 24h
+        #[arg(long, value_name = "DURATION", conflicts_with = "node")]
+        since: Option<Duration>,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// What every command takes.
@@ -156,6 +172,21 @@ impl FromStr for Target {
             kind => Err(format!(
                 "{kind:?} cannot be explained; node/NAME, rule/NAME and pod/NAME can"
             )),
+        }
+    }
+}
+
+/// A node, as `node/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeName(pub String);
+
+impl FromStr for NodeName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some(("node" | "nodes" | "no", name)) if !name.is_empty() => Ok(Self(name.into())),
+            _ => Err("write node/ and its name, such as node/worker-1".into()),
         }
     }
 }

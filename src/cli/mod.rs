@@ -43,6 +43,9 @@ mod run;
 pub mod snapshot;
 pub mod standing;
 pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod timeline;
 
 pub use command::{Command, Plugin};
 pub use run::run;

@@ -191,22 +191,27 @@ impl Page {
 
     /// Writes a table: columns as wide as what is in them, the last one as long as it gets.
     pub fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
+        let head = heads.iter();
+        let head = head.map(|head| Line::new().with(Look::Faint, *head));
+        let head = std::iter::once(head.collect());
+        let rows: Vec<Vec<Line>> = head.chain(rows.iter().cloned()).collect();
+        self.rows(out, &rows);
+    }
+
+    /// Writes a table without heads.
+    pub fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
         const GAP: usize = 3;
-        let head: Vec<Line> = heads
-            .iter()
-            .map(|head| Line::new().with(Look::Faint, *head))
-            .collect();
-        let rows = || std::iter::once(&head).chain(rows);
-        let widths: Vec<usize> = (0..heads.len())
+        let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+        let widths: Vec<usize> = (0..columns)
             .map(|column| {
-                rows()
+                rows.iter()
                     .filter_map(|row| row.get(column))
                     .map(Line::len)
                     .max()
             })
             .map(Option::unwrap_or_default)
             .collect();
-        for row in rows() {
+        for row in rows {
             let mut line = Line::new();
             for (column, cell) in row.iter().enumerate() {
                 let is_last = column + 1 == row.len();

@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 use tokio::runtime;
 
 use super::answer::Answer;
-use super::command::{Colour, Command, Common, Output, Target};
+use super::command::{Colour, Command, Common, NodeName, Output, Target};
 use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::Failure;
@@ -18,6 +18,7 @@ use super::page::Page;
 use super::read::{Cluster, Folder, Source, pod, snapshot, unknown};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
+use super::timeline::{timeline_of, timelines};
 
 /// The exit code of an answer that is no.
 const NO: u8 = 2;
@@ -81,6 +82,32 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let dumped = dump(&source, &read, &folder, hash_names).await?;
             say(&dumped, &common, read.at)
         }
+        Command::Timeline {
+            node,
+            slowest,
+            since,
+            common,
+        } => {
+            if let Some(NodeName(name)) = node {
+                return node_timeline(&name, &common).await;
+            }
+            let read = read(&source(&common).await?, &common, &of_starts()).await?;
+            let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
+            say(&timelines(&read, since, slowest), &common, read.at)
+        }
+    }
+}
+
+async fn node_timeline(name: &str, common: &Common) -> anyhow::Result<ExitCode> {
+    let source = source(common).await?;
+    let wanted = Wanted {
+        node: Some(name.into()),
+        ..of_starts()
+    };
+    let read = read(&source, common, &wanted).await?;
+    match timeline_of(&read, name) {
+        Some(answer) => say(&answer, common, read.at),
+        None => Err(no_node(&source, name).await.into()),
     }
 }
 
@@ -95,9 +122,7 @@ async fn explain(
             let read = read(&source, common, &Wanted::of_node(&name)).await?;
             match explain_node(&read, &name) {
                 Some(answer) => say(&answer, common, read.at),
-                None => Err(unknown(&source, Kind::Nodes, "node", None, &name)
-                    .await
-                    .into()),
+                None => Err(no_node(&source, &name).await.into()),
             }
         }
         Target::Rule(name) => {
@@ -128,6 +153,11 @@ async fn explain(
     }
 }
 
+/// The failure where there is no node of this name.
+async fn no_node(source: &Source, name: &str) -> Failure {
+    unknown(source, Kind::Nodes, "node", None, name).await
+}
+
 /// Asks again and again how the cluster does until nothing is held, or the time is up.
 async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
     let source = source(common).await?;
@@ -152,6 +182,14 @@ async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
 fn of_all() -> Wanted {
     Wanted {
         controllers: true,
+        ..Wanted::everything()
+    }
+}
+
+/// What `timeline` wants read.
+fn of_starts() -> Wanted {
+    Wanted {
+        startups: true,
         ..Wanted::everything()
     }
 }

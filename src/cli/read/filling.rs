@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::page::{self, Refusal};
 use super::reader::Reader;
 use crate::cli::failure::Failure;
-use crate::cli::snapshot::{Binding, Filter, Kind, Story, Wanted};
+use crate::cli::snapshot::{Binding, Filter, Kind, Origin, Recorded, Story, Wanted};
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
 use crate::engine::io::Object;
@@ -24,6 +24,8 @@ pub struct Filling<'a> {
     pub reader: Reader<'a>,
     pub view: RefCell<View>,
     pub stories: RefCell<BTreeMap<ObjectKey, Story>>,
+    pub records: RefCell<BTreeMap<String, Vec<Recorded>>>,
+    pub origins: RefCell<Vec<Origin>>,
     pub wanted: &'a Wanted,
 }
 
@@ -55,6 +57,9 @@ impl Filling<'_> {
             if let Ok(object) = serde_json::from_str(json) {
                 self.put(wrap(object));
             }
+            if self.wanted.startups {
+                self.take_startup(kind, json);
+            }
         };
         let refusal = self.reader.each(kind, filter, take).await;
         match &refusal {
@@ -64,6 +69,15 @@ impl Filling<'_> {
             _ => self.listed(watch),
         }
         refusal
+    }
+
+    /// Takes in what an object tells of how a node started.
+    fn take_startup(&self, kind: Kind, json: &str) {
+        match kind {
+            Kind::Nodes => self.records.borrow_mut().extend(Recorded::of_node(json)),
+            Kind::NodeClaims => self.origins.borrow_mut().extend(Origin::of_claim(json)),
+            _ => {}
+        }
     }
 
     /// The object that is about the one node that is wanted, or all.

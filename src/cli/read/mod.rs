@@ -83,6 +83,8 @@ pub async fn snapshot(
         reader,
         view: RefCell::new(view),
         stories: RefCell::default(),
+        records: RefCell::default(),
+        origins: RefCell::default(),
         wanted,
     };
     filling.listing(Watch::Rules);
@@ -105,7 +107,13 @@ pub async fn snapshot(
     )?;
     filling.named().await?;
     filling.events().await;
-    let Filling { view, stories, .. } = filling;
+    let Filling {
+        view,
+        stories,
+        records,
+        origins,
+        ..
+    } = filling;
     let mut view = view.into_inner();
     let controllers = match &leader {
         Some(leader) if wanted.controllers => reader.controllers(leader).await,
@@ -124,6 +132,8 @@ pub async fn snapshot(
         leader,
         controllers,
         stories: stories.into_inner(),
+        records: records.into_inner(),
+        origins: origins.into_inner(),
         gaps: gaps.into_inner(),
         unreadable,
     })

@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `kind` | the kinds of objects that are read, and which of them |
+//! | `startup` | how nodes started, as it stands on record |
 //! | `story` | what a pod's containers say of why it is not Ready |
 //! | `placement` | where a pod that is not bound could run |
 //! | `leader` | who leads, by the Lease |
@@ -16,6 +17,7 @@ mod gap;
 mod kind;
 mod leader;
 mod placement;
+mod startup;
 mod story;
 mod wanted;
 
@@ -31,6 +33,7 @@ pub use gap::Gap;
 pub use kind::{About, Binding, Facts, Filter, Kind};
 pub use leader::{Health, Leader};
 pub use placement::Specimen;
+pub use startup::{Origin, Recorded};
 pub use story::{Container, ContainerState, PodEvent, Story};
 pub use wanted::Wanted;
 
@@ -51,6 +54,10 @@ pub struct Snapshot {
     pub controllers: Vec<Controller>,
     /// What pods have to say for themselves that are not Ready, or were asked about.
     pub stories: BTreeMap<ObjectKey, Story>,
+    /// How nodes started, by their names, where that was wanted.
+    pub records: BTreeMap<String, Vec<Recorded>>,
+    /// How nodes came to be, where that was wanted and Karpenter has made them.
+    pub origins: Vec<Origin>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
     /// Objects that cannot be understood, in words.

@@ -9,6 +9,8 @@ pub struct Wanted {
     pub all_classes: bool,
     /// The controller's instances.
     pub controllers: bool,
+    /// How nodes started.
+    pub startups: bool,
     /// Rules that are not in the cluster, whose `DaemonSet`s by name are read, too.
     pub rules: Vec<crate::object::RuleObject>,
 }

@@ -1,0 +1,129 @@
+//! How nodes started, as it stands on record: what the engine writes and never reads.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde::Deserialize;
+
+use crate::api::names::STARTUP_PREFIX;
+use crate::rule::StartupRecord;
+
+/// A record of a node's start under the rule of this UID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The rule's UID.
+    pub rule_uid: String,
+    /// What is on record.
+    pub record: StartupRecord,
+}
+
+/// What Karpenter tells of how a node came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The node.
+    pub node: String,
+    /// When it was asked for.
+    pub asked: Timestamp,
+    /// When its instance was launched.
+    pub launched: Option<Timestamp>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Object {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    node_name: String,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outline {
+    metadata: ObjectMeta,
+}
+
+impl Recorded {
+    /// The records on the node in this JSON, with its name. A record that cannot be read is none.
+    #[must_use]
+    pub fn of_node(json: &str) -> Option<(String, Vec<Self>)> {
+        if !json.contains(STARTUP_PREFIX) {
+            return None;
+        }
+        let Outline { metadata } = serde_json::from_str(json).ok()?;
+        let annotations = metadata.annotations.into_iter().flatten();
+        let records = annotations.filter_map(|(key, value)| {
+            Some(Self {
+                rule_uid: key.strip_prefix(STARTUP_PREFIX)?.into(),
+                record: serde_json::from_str(&value).ok()?,
+            })
+        });
+        Some((metadata.name?, records.collect()))
+    }
+}
+
+impl Origin {
+    /// What the `NodeClaim` in this JSON tells, once it has become a node.
+    #[must_use]
+    pub fn of_claim(json: &str) -> Option<Self> {
+        let Object { metadata, status } = serde_json::from_str(json).ok()?;
+        let mut conditions = status.conditions.iter();
+        let launched = conditions.find(|it| it.type_ == "Launched" && it.status == "True");
+        Some(Self {
+            asked: metadata.creation_timestamp?.0,
+            launched: launched.map(|it| it.last_transition_time.0),
+            node: Some(status.node_name).filter(|node| !node.is_empty())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+    use serde_json::json;
+
+    #[test]
+    fn records_are_read_beside_what_nobody_can_read() {
+        let record = StartupRecord {
+            rule_name: "network".into(),
+            created: at(0),
+            tainted: at(1),
+            conditions: [("a".to_owned(), at(5))].into(),
+            left_out: 0,
+            opened: at(6),
+        };
+        let node = json!({"metadata": {"name": "n", "annotations": {
+            StartupRecord::key("uid-1"): record.clone().value(),
+            StartupRecord::key("uid-2"): "nonsense",
+            "example.com/other": "x",
+        }}});
+        let (name, records) = Recorded::of_node(&node.to_string()).unwrap();
+        let rule_uid = "uid-1".into();
+        assert_eq!(
+            (name.as_str(), records),
+            ("n", vec![Recorded { rule_uid, record }])
+        );
+        assert_eq!(Recorded::of_node(r#"{"metadata":{"name":"n"}}"#), None);
+    }
+
+    #[test]
+    fn a_claim_tells_when_its_node_was_asked_for() {
+        let claim = |status: serde_json::Value| {
+            let claim = json!({
+                "metadata": {"name": "c", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "status": status,
+            });
+            Origin::of_claim(&claim.to_string())
+        };
+        let launched = json!({"type": "Launched", "status": "True", "reason": "", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:04Z"});
+        let origin = claim(json!({"nodeName": "n", "conditions": [launched]})).unwrap();
+        let took = |at: Timestamp| at.duration_since(origin.asked).as_secs();
+        assert_eq!(origin.launched.map(took), Some(4));
+        assert_eq!(claim(json!({})), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Snapshots for tests: what would have been read, from builders and JSON.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::snapshot::{ClassesFrom, Origin, Recorded, Snapshot};
+use crate::config::Config;
+use crate::engine::View;
+use crate::engine::io::{Now, Object};
+use crate::engine::kind::Watch;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder};
+
+/// What would have been read of these objects at a time, with the default configuration.
+#[derive(Debug, Default)]
+pub struct Scene {
+    nodes: Vec<NodeBuilder>,
+    rules: Vec<RuleBuilder>,
+    claims: Vec<Value>,
+}
+
+impl Scene {
+    pub fn node(mut self, node: NodeBuilder) -> Self {
+        self.nodes.push(node);
+        self
+    }
+
+    pub fn rule(mut self, rule: RuleBuilder) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    pub fn claim(mut self, claim: Value) -> Self {
+        self.claims.push(claim);
+        self
+    }
+
+    pub fn read(mut self, at: Timestamp) -> Snapshot {
+        let classes = Config::default().classes().unwrap();
+        let now = Now {
+            wall: at,
+            monotonic: Instant::now(),
+        };
+        let mut view = View::new(classes, Vec::new(), true, now);
+        for watch in Watch::KINDS {
+            view.listing(watch);
+            let objects: Vec<Object> = match watch {
+                Watch::Rules => self
+                    .rules
+                    .iter()
+                    .map(|it| Object::Rule(it.object()))
+                    .collect(),
+                Watch::Nodes => self
+                    .nodes
+                    .iter()
+                    .map(|it| Object::Node(it.object()))
+                    .collect(),
+                _ => Vec::new(),
+            };
+            for object in objects {
+                view.put(object);
+            }
+            view.listed(watch);
+        }
+        view.settle();
+        let nodes = self.nodes.iter_mut();
+        let records = nodes.filter_map(|node| Recorded::of_node(&node.json().to_string()));
+        let claims = self.claims.iter();
+        Snapshot {
+            at,
+            is_dump: false,
+            view,
+            classes_from: ClassesFrom::Default,
+            leader: None,
+            controllers: Vec::new(),
+            stories: BTreeMap::new(),
+            records: records.collect(),
+            origins: claims
+                .filter_map(|it| Origin::of_claim(&it.to_string()))
+                .collect(),
+            gaps: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+}

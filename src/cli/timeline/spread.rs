@@ -1,0 +1,119 @@
+//! How long each condition takes over many starts, and which one makes nodes slow.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::start::{Stage, Start};
+
+/// How long a condition takes under a rule, from the creation of a node, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spread {
+    /// The rule.
+    pub rule: String,
+    /// The condition; empty for all that the rule waits for: until the node is opened.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    /// On how many nodes it was met.
+    pub nodes: usize,
+    /// On how many nodes it is still waited for.
+    pub waiting: usize,
+    /// Half of the nodes took no longer.
+    pub p50: f64,
+    /// 9 of 10 nodes took no longer.
+    pub p90: f64,
+    /// The slowest.
+    pub max: f64,
+    /// The slowest's name.
+    pub slowest: String,
+    /// On how many nodes it was the last to be met.
+    pub last: usize,
+    /// How much earlier nodes would have been opened without it, on average over all of the rule's starts that have ended.
+    pub costs: f64,
+}
+
+/// The spreads of all conditions, the one first that costs most; after those of each rule, that of its starts as a whole.
+#[must_use]
+pub fn spreads(starts: &[Start]) -> Vec<Spread> {
+    let mut of_rules: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
+    for start in starts {
+        of_rules.entry(&start.rule).or_default().push(start);
+    }
+    let of_rules = of_rules.into_iter();
+    of_rules
+        .flat_map(|(rule, starts)| of_rule(rule, &starts))
+        .collect()
+}
+
+fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
+    let mut conditions: BTreeMap<&str, Vec<(&Start, &Stage)>> = BTreeMap::new();
+    for start in starts {
+        for stage in start.conditions() {
+            let of_it = conditions.entry(&stage.condition).or_default();
+            of_it.push((start, stage));
+        }
+    }
+    let ended = starts.iter().filter(|start| start.opened.is_some()).count();
+    let mut spreads: Vec<Spread> = conditions
+        .into_iter()
+        .map(|(condition, stages)| {
+            let times = stages
+                .iter()
+                .filter_map(|(start, stage)| Some((stage.seconds?, start.node.as_str())));
+            let lasts = stages
+                .iter()
+                .filter(|(start, stage)| stage.last && start.opened.is_some());
+            let costs: f64 = lasts.clone().map(|(start, _)| cost_of_last(start)).sum();
+            Spread {
+                last: lasts.count(),
+                costs: mean(costs, ended),
+                ..spread(rule, condition, stages.len(), times.collect())
+            }
+        })
+        .collect();
+    spreads.sort_by(|a, b| {
+        let costs = b.costs.total_cmp(&a.costs);
+        costs.then_with(|| b.p90.total_cmp(&a.p90))
+    });
+    let whole = starts.iter().filter(|start| start.opened.is_some());
+    let whole = whole.map(|start| (start.seconds, start.node.as_str()));
+    spreads.push(spread(rule, "", starts.len(), whole.collect()));
+    spreads
+}
+
+/// How much earlier the node would have been opened, had its last condition been met at once.
+fn cost_of_last(start: &Start) -> f64 {
+    let mut times: Vec<f64> = start.conditions().filter_map(|it| it.seconds).collect();
+    times.sort_by(f64::total_cmp);
+    let last = times.pop().unwrap_or_default();
+    let closed = times.pop().unwrap_or_default().max(0.0);
+    (last - closed).max(0.0)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "there are no 2^52 nodes")]
+fn mean(sum: f64, count: usize) -> f64 {
+    (sum / count.max(1) as f64 * 1000.0).round() / 1000.0
+}
+
+fn spread(rule: &str, condition: &str, all: usize, mut times: Vec<(f64, &str)>) -> Spread {
+    times.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
+    // The nearest rank: a time that a node really took.
+    let rank = |hundredths: usize| {
+        let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
+        times.get(rank).copied().unwrap_or_default()
+    };
+    let (max, slowest) = rank(100);
+    Spread {
+        rule: rule.into(),
+        condition: condition.into(),
+        nodes: times.len(),
+        waiting: all - times.len(),
+        p50: rank(50).0,
+        p90: rank(90).0,
+        max,
+        slowest: slowest.into(),
+        last: 0,
+        costs: 0.0,
+    }
+}

@@ -1,0 +1,217 @@
+//! Timelines for people.
+
+use super::Timeline;
+use super::bar::{bar, length};
+use super::spread::Spread;
+use super::start::{Stage, StageKind, Start};
+use crate::cli::answer::Answer;
+use crate::cli::page::{Line, Look, Page};
+
+/// How wide a page is taken to be whose lines may be as long as they get.
+const WIDTH: usize = 100;
+/// How wide a bar is at least, and at most.
+const BAR: (usize, usize) = (8, 60);
+
+impl Answer for Timeline {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        match self.node {
+            Some(_) => {
+                for start in &self.starts {
+                    of_start(start, page, &mut out);
+                }
+            }
+            None => of_fleet(self, page, &mut out),
+        }
+        for note in &self.notes {
+            let line = Line::new().with(Look::Poor, "note: ").plain(note);
+            page.line(&mut out, line);
+        }
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        if let Some(node) = &self.node {
+            return vec![format!("node/{node}")];
+        }
+        let starts = self.starts.iter();
+        starts.map(|start| format!("node/{}", start.node)).collect()
+    }
+}
+
+/// A node's start, stage by stage.
+fn of_start(start: &Start, page: &Page, out: &mut String) {
+    let head = Line::new()
+        .with(Look::Strong, format!("node/{}", start.node))
+        .plain("  ");
+    let took = length(start.seconds);
+    let head = match start.opened {
+        Some(_) => head
+            .with(Look::Good, "opened")
+            .plain(format!(" after {took}")),
+        None => head
+            .with(Look::Bad, "held")
+            .plain(format!(" for {took} so far")),
+    };
+    let head = head.plain(" under ");
+    page.line(out, head.with(Look::Strong, format!("rule/{}", start.rule)));
+    let begun = start
+        .stages
+        .iter()
+        .filter_map(|stage| stage.seconds)
+        .fold(0.0, f64::min);
+    let width = bar_width(
+        page,
+        start.stages.iter().map(|stage| name(stage).chars().count()),
+    );
+    let whole = (start.seconds - begun).max(0.001);
+    let part = |seconds: f64| (seconds - begun) / whole;
+    let rows: Vec<Vec<Line>> = start
+        .stages
+        .iter()
+        .map(|stage| {
+            let end = stage.seconds.unwrap_or(start.seconds);
+            let bar = match stage.kind {
+                StageKind::Condition => bar(part(0.0), part(end), width),
+                _ => bar(part(end), part(end), width),
+            };
+            let (look, time) = match (stage.seconds, stage.kind) {
+                (None, StageKind::Opened) => (Look::Plain, "not yet".into()),
+                (None, _) => (Look::Bad, format!("not yet, after {}", length(end))),
+                (Some(seconds), StageKind::Condition) if stage.last => {
+                    (Look::Poor, format!("{}, the last", length(seconds)))
+                }
+                (Some(seconds), StageKind::Condition) => (Look::Good, length(seconds)),
+                (Some(seconds), _) => (Look::Plain, length(seconds)),
+            };
+            let bar = match (stage.seconds, stage.kind) {
+                (None, StageKind::Opened) => String::new(),
+                _ => bar,
+            };
+            vec![
+                Line::from("  ".to_owned() + name(stage)),
+                Line::new().with(look, bar),
+                time.into(),
+            ]
+        })
+        .collect();
+    page.rows(out, &rows);
+    if start.left_out > 0 {
+        let line = format!("  and {} conditions that were met earlier", start.left_out);
+        page.line(out, Line::new().with(Look::Faint, line));
+    }
+}
+
+fn name(stage: &Stage) -> &str {
+    match stage.kind {
+        StageKind::Condition => &stage.condition,
+        kind => kind.words(),
+    }
+}
+
+/// How wide bars may be beside these names, with the times behind them.
+fn bar_width(page: &Page, names: impl Iterator<Item = usize>) -> usize {
+    const BESIDE: usize = 26;
+    let width = page.width.unwrap_or(WIDTH);
+    let names = names.max().unwrap_or_default();
+    width.saturating_sub(names + BESIDE).clamp(BAR.0, BAR.1)
+}
+
+/// All nodes: what costs how much, and the slowest.
+fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
+    let Timeline { recorded, held, .. } = timeline;
+    let starts = |count: usize| match count {
+        1 => "1 start".to_owned(),
+        count => format!("{count} starts"),
+    };
+    let mut head = Line::new().plain(format!("{} on record", starts(*recorded)));
+    if *held > 0 {
+        head = head
+            .plain(", ")
+            .with(Look::Bad, format!("{held} not ended yet"));
+    }
+    page.line(out, head);
+    if timeline.starts.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let heads = [
+        "RULE",
+        "CONDITION",
+        "NODES",
+        "P50",
+        "P90",
+        "MAX",
+        "LAST ON",
+        "COSTS",
+    ];
+    let rows: Vec<_> = timeline.conditions.iter().map(of_spread).collect();
+    page.table(out, &heads, &rows);
+    out.push('\n');
+    let names = timeline.starts.iter().map(|start| {
+        let last = start.last().map_or(0, |last| last.condition.len());
+        start.node.len() + start.rule.len() + last
+    });
+    let width = bar_width(page, names);
+    let whole = timeline
+        .starts
+        .first()
+        .map_or(0.0, |start| start.seconds)
+        .max(0.001);
+    let rows: Vec<_> = timeline
+        .starts
+        .iter()
+        .map(|start| {
+            let look = start.opened.map_or(Look::Bad, |_| Look::Plain);
+            let last = start.last().map_or("", |last| &last.condition);
+            vec![
+                Line::new().with(Look::Strong, &start.node),
+                start.rule.as_str().into(),
+                length(start.seconds).into(),
+                Line::new().with(look, bar(0.0, start.seconds / whole, width)),
+                match start.opened {
+                    Some(_) => last.into(),
+                    None => Line::new().with(Look::Bad, "held by ").plain(last),
+                },
+            ]
+        })
+        .collect();
+    page.table(out, &["NODE", "RULE", "TOOK", "", "LAST CONDITION"], &rows);
+}
+
+fn of_spread(spread: &Spread) -> Vec<Line> {
+    let is_whole = spread.condition.is_empty();
+    let condition = if is_whole {
+        Line::new().with(Look::Faint, "opened")
+    } else {
+        spread.condition.as_str().into()
+    };
+    let nodes = match spread.waiting {
+        0 => spread.nodes.to_string(),
+        waiting => format!("{} (+{waiting} waiting)", spread.nodes),
+    };
+    let costs = match spread.costs {
+        _ if is_whole => Line::new(),
+        costs if costs >= 1.0 => Line::new().with(Look::Poor, length(costs)),
+        costs => length(costs).into(),
+    };
+    let last = if is_whole {
+        String::new()
+    } else {
+        spread.last.to_string()
+    };
+    let time = |seconds: f64| match spread.nodes {
+        0 => Line::from("-"),
+        _ => length(seconds).into(),
+    };
+    vec![
+        spread.rule.as_str().into(),
+        condition,
+        nodes.into(),
+        time(spread.p50),
+        time(spread.p90),
+        time(spread.max),
+        last.into(),
+        costs,
+    ]
+}
