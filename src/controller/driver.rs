@@ -9,7 +9,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::{info, warn};
 
 use super::counts::Counter;
-use super::health::Readiness;
+use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
 use super::watch::Watches;
@@ -80,6 +80,8 @@ pub struct Signals {
     pub confirmations: watch::Sender<u64>,
     /// When a watch last showed something.
     pub seen: watch::Sender<Instant>,
+    /// When the loop last went round.
+    pub pulse: watch::Sender<Option<Instant>>,
 }
 
 /// What a request has come to.
@@ -125,11 +127,13 @@ impl Driver {
         let mut leads = false;
         let mut suspends_all = false;
         let ended = loop {
+            let now = Instant::now();
+            self.signals.pulse.send_replace(Some(now));
             let brake = inputs.brake.borrow_and_update().unwrap_or_default();
             if std::mem::replace(&mut suspends_all, brake) != brake {
                 self.inputs.push(Input::SuspendAll(brake));
             }
-            let leadership = inputs.leadership.borrow_and_update().at(Instant::now());
+            let leadership = inputs.leadership.borrow_and_update().at(now);
             match leadership {
                 Leadership::Lost => {
                     let requests = self.under_way.len();
@@ -144,7 +148,8 @@ impl Driver {
                 Leadership::Leading { .. } | Leadership::Following => {}
             }
             self.take();
-            let next_wake = self.engine.next_wake();
+            let beat = now + BEAT;
+            let next_wake = self.engine.next_wake().map_or(beat, |wake| wake.min(beat));
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ended::Stopped,
@@ -164,11 +169,11 @@ impl Driver {
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
-                    self.metrics.survey(&self.engine.survey(now()));
+                    self.metrics.survey(&self.engine.survey(self::now()));
                     // Who asked may have stopped waiting.
                     let _ = done.send(());
                 }
-                () = sleep_until(next_wake) => {}
+                () = tokio::time::sleep_until(next_wake.into()) => {}
             }
         };
         self.stop().await;
@@ -252,13 +257,6 @@ pub fn now() -> Now {
     Now {
         wall: Timestamp::now(),
         monotonic: Instant::now(),
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
     }
 }
 

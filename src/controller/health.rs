@@ -1,9 +1,9 @@
-//! `/healthz` and `/readyz`: alive, and whether the caches have synced; a probe that fails says why.
+//! `/healthz` and `/readyz`: whether the loop goes round, and whether the caches have synced; a probe that fails says why.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -11,6 +11,11 @@ use tokio::sync::watch;
 
 use crate::engine::kind::Watch;
 use crate::serve::{RoomLimits, Server};
+
+/// How long the loop may stand still before the process is not alive any more: it goes round every [`BEAT`].
+const STILL: Duration = Duration::from_secs(60);
+/// How often the loop goes round at least.
+pub const BEAT: Duration = Duration::from_secs(10);
 
 /// Whether the controller can do its work, and what keeps it from it.
 #[derive(Debug, Clone, Default)]
@@ -50,19 +55,32 @@ impl Readiness {
     }
 }
 
+/// The answer to `/healthz`, where the loop went round then; it has not begun where that is nothing. One that stands still
+/// never goes on by itself: the process has to be started again.
+fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
+    let still = pulse.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+    if still < STILL {
+        return (StatusCode::OK, "ok\n".into());
+    }
+    let why = format!("nothing has been decided for {} s\n", still.as_secs());
+    (StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
 /// Serves the probes for as long as the process lives.
-pub fn serve(listener: TcpListener, readiness: watch::Receiver<Readiness>) {
+pub fn serve(
+    listener: TcpListener,
+    readiness: watch::Receiver<Readiness>,
+    pulse: watch::Receiver<Option<Instant>>,
+) {
     let router = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route(
+            "/healthz",
+            get(move || async move { liveness(*pulse.borrow(), Instant::now()) }),
+        )
         .route(
             "/readyz",
-            get(
-                |State(readiness): State<watch::Receiver<Readiness>>| async move {
-                    readiness.borrow().answer()
-                },
-            ),
-        )
-        .with_state(readiness);
+            get(move || async move { readiness.borrow().answer() }),
+        );
     let server = Server {
         name: "the probes",
         limits: RoomLimits::PROBES,
@@ -70,4 +88,22 @@ pub fn serve(listener: TcpListener, readiness: watch::Receiver<Readiness>) {
         router,
     };
     tokio::spawn(server.serve(listener));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_stands_still_is_not_alive() {
+        let now = Instant::now();
+        for (pulse, expected) in [
+            (None, StatusCode::OK),
+            (Some(now), StatusCode::OK),
+            (now.checked_sub(STILL / 2), StatusCode::OK),
+            (now.checked_sub(STILL), StatusCode::SERVICE_UNAVAILABLE),
+        ] {
+            assert_eq!(liveness(pulse, now).0, expected, "{pulse:?}");
+        }
+    }
 }

@@ -38,6 +38,7 @@ use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
 
 use crate::client;
+use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
 use crate::engine::election::{Loss, Term};
 use crate::engine::{Engine, Settings};
@@ -195,10 +196,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let client = client::connect(cluster)?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
+    let (pulse, beats) = cell::channel(None);
     let (survey, surveys) = mpsc::channel(1);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
-        health::serve(listener, probe);
+        health::serve(listener, probe, beats);
     }
     let exposition = {
         let metrics = metrics.clone();
@@ -232,16 +234,6 @@ pub async fn run(args: Args) -> Result<(), Error> {
     watch::spawn_all(&client, &classes, args.enable_karpenter, &feeder);
     let watches = Watches::new(&client, feeder);
     let (lead, leadership) = cell::channel(Leadership::Following);
-    let settings = Settings {
-        classes: classes.clone(),
-        passing_taints: config.passing_taints,
-        publish_conditions: args.publish_conditions,
-        enable_karpenter: args.enable_karpenter,
-        concurrency: args.node_concurrent_reconciles,
-        rate: args.limiter.rate(),
-        status_node_limit: args.status_node_limit.into(),
-        disruption_limits: Limits::from(&args.guard),
-    };
     let now = driver::now();
     let (seen_at, sight) = cell::channel(now.monotonic);
     let sight = Sight {
@@ -252,9 +244,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
         readiness,
         confirmations,
         seen: seen_at,
+        pulse,
     };
     let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
-    let engine = Engine::new(settings, now);
+    let engine = Engine::new(settings(&args, config, &classes), now);
     let driver = Driver::new(engine, requester, watches, signals, metrics);
     let is_known = args.brake.suspend_all || !args.leader_elect;
     let (hand, brake) = cell::channel(is_known.then_some(args.brake.suspend_all));
@@ -280,6 +273,20 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Ended::Stopped => Ok(()),
         Ended::Resigned => Err(Error::Blind),
         Ended::LeadershipLost => Err(Error::LeadershipLost),
+    }
+}
+
+/// What the engine goes by.
+fn settings(args: &Args, config: Config, classes: &[CriticalComponentClass]) -> Settings {
+    Settings {
+        classes: classes.to_vec(),
+        passing_taints: config.passing_taints,
+        publish_conditions: args.publish_conditions,
+        enable_karpenter: args.enable_karpenter,
+        concurrency: args.node_concurrent_reconciles,
+        rate: args.limiter.rate(),
+        status_node_limit: args.status_node_limit.into(),
+        disruption_limits: Limits::from(&args.guard),
     }
 }
 

@@ -1,0 +1,237 @@
+//! What a rule's author is warned of.
+
+use super::*;
+use crate::webhook::surroundings::NodeSample;
+
+#[test]
+fn what_evicts_is_warned_of() {
+    let no_execute = "taint: {effect: NoExecute}";
+    for (spec, expected) in [
+        (
+            format!("{{{no_execute}}}"),
+            Some(
+                "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider NoSchedule or bootstrap-only, or set spec.disruption",
+            ),
+        ),
+        (
+            format!("{{{no_execute}, disruption: {{}}}}"),
+            Some("Consider NoSchedule or bootstrap-only"),
+        ),
+        (
+            format!("{{{no_execute}, enforcementMode: bootstrap-only}}"),
+            Some(
+                "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate tolerations",
+            ),
+        ),
+        (format!("{{{no_execute}, taintPolicy: remove-only}}"), None),
+        (
+            "{heartbeatTimeout: 5m}".into(),
+            Some("heartbeatTimeout 5m is shorter"),
+        ),
+        ("{heartbeatTimeout: 6m}".into(), None),
+    ] {
+        let warnings = warnings(&format!("spec: {spec}"), &Surroundings::default());
+        let expected: Vec<_> = expected.into_iter().collect();
+        assert_eq!(warnings.len(), expected.len(), "{spec}: {warnings:?}");
+        for (warning, expected) in warnings.iter().zip(expected) {
+            assert!(warning.contains(expected), "{warning}");
+            assert!(warning.len() <= 256, "{} bytes: {warning}", warning.len());
+        }
+    }
+}
+
+#[test]
+fn a_condition_that_no_node_has_is_warned_of() {
+    let sample = |count, selected, more, types: &[&str]| Surroundings {
+        nodes: Some(NodeSample {
+            count,
+            nodes: Vec::new(),
+            selected,
+            more,
+            condition_types: types.iter().map(ToString::to_string).collect(),
+        }),
+        ..Surroundings::default()
+    };
+    let of = |kind: &str, more: &str| {
+        format!("spec: {{conditions: [{{type: {kind}, requiredStatus: 'True'{more}}}]}}")
+    };
+    for (condition, surroundings, expected) in [
+        (of("A", ""), sample(2, true, false, &["A"]), ""),
+        (of("A", ""), sample(0, false, false, &[]), ""),
+        (of("A", ""), Surroundings::default(), ""),
+        (
+            of("test.io/CriticalPodsReady", ""),
+            sample(2, true, false, &["A"]),
+            "",
+        ),
+        (
+            of("B", ""),
+            sample(2, true, false, &["A"]),
+            "no node that the rule selects has a condition of type 'B' today: it counts as 'Unknown' until something reports it",
+        ),
+        (
+            of("B", ", defaultStatus: 'False'"),
+            sample(100, false, true, &["A"]),
+            "none of the first 500 nodes has a condition of type 'B' today: it counts as 'False' until something reports it",
+        ),
+        (
+            of("test.io/Misspelt", ""),
+            sample(2, true, false, &["test.io/Misspelt"]),
+            "nothing makes conditions of type 'test.io/Misspelt', though their prefix is Nodegate's: it counts as 'Unknown' on every node; check the spelling",
+        ),
+    ] {
+        let expected: Vec<_> = Some(expected)
+            .filter(|text| !text.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(warnings(&condition, &surroundings), expected, "{condition}");
+    }
+}
+
+#[test]
+fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
+    use crate::object::{DaemonSet, DaemonSetObject};
+    let daemon_set = |name: &str, labels: &str, pod: &str| -> DaemonSet {
+        let template: Value =
+            serde_saphyr::from_str(&format!("{{metadata: {{labels: {labels}}}, spec: {pod}}}"))
+                .unwrap();
+        let object: DaemonSetObject = serde_json::from_value(json!({
+            "metadata": {"namespace": "ns", "name": name},
+            "spec": {"template": template},
+        }))
+        .unwrap();
+        object.read().unwrap()
+    };
+    let zone = |operator: &str, value: &str| {
+        format!(
+            "{{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{{key: zone, operator: {operator}, values: [{value}]}}]}}]}}}}}}}}"
+        )
+    };
+    let critical = "{critical: 'true'}";
+    let key = "readiness.k8s.io/x";
+    for (what, labels, pod, warned) in [
+        ("no toleration", critical, "{}".to_owned(), true),
+        ("another template", "{}", "{}".into(), false),
+        (
+            "tolerating",
+            critical,
+            format!("{{tolerations: [{{key: {key}, operator: Exists}}]}}"),
+            false,
+        ),
+        (
+            "for these nodes",
+            critical,
+            "{nodeSelector: {zone: a}}".into(),
+            true,
+        ),
+        (
+            "for other nodes",
+            critical,
+            "{nodeSelector: {zone: b}}".into(),
+            false,
+        ),
+        ("by affinity for these", critical, zone("NotIn", "b"), true),
+        ("by affinity for others", critical, zone("In", "b"), false),
+    ] {
+        let daemon_sets = [
+            daemon_set("one", labels, &pod),
+            daemon_set("two", labels, &pod),
+        ];
+        let surroundings = Surroundings {
+            daemon_sets: vec![
+                daemon_sets
+                    .into_iter()
+                    .map(|daemon_set| (daemon_set.key.clone(), daemon_set))
+                    .collect(),
+            ],
+            ..Surroundings::default()
+        };
+        let warnings = warnings("{}", &surroundings);
+        assert_eq!(!warnings.is_empty(), warned, "{what}: {warnings:?}");
+        for warning in warnings {
+            assert!(
+                warning.starts_with("critical DaemonSet ns/one (+1 more) does not tolerate the taint readiness.k8s.io/x:NoSchedule"),
+                "{warning}"
+            );
+        }
+    }
+    let kept_away = "spec: {taint: {effect: PreferNoSchedule}}";
+    let one = daemon_set("one", critical, "{}");
+    let surroundings = Surroundings {
+        daemon_sets: vec![[(one.key.clone(), one)].into()],
+        ..Surroundings::default()
+    };
+    assert!(warnings(kept_away, &surroundings).is_empty());
+}
+
+#[test]
+fn a_rule_that_closes_nodes_as_it_is_taken_is_warned_of_when_it_begins_to() {
+    const WARNING: &str = "1 of 2 selected nodes are open and unmet now (1 have never reported A): they would be closed at \
+                           once; existingNodes: Leave leaves them alone";
+    let surroundings = || Surroundings {
+        nodes: Some(NodeSample {
+            count: 2,
+            nodes: vec![
+                testing::node("a").condition("A", "True").build(),
+                testing::node("b").condition("B", "True").build(),
+            ],
+            selected: true,
+            more: false,
+            condition_types: ["A", "B"].map(str::to_owned).into(),
+        }),
+        ..Surroundings::default()
+    };
+    let rule = || {
+        let rule = testing::rule("r").created(testing::at(100));
+        rule.bootstrap_only().waits_for("A")
+    };
+    for (name, before, after, is_warned) in [
+        ("new", None, rule(), true),
+        ("a dry run", None, rule().dry_run(), false),
+        (
+            "it leaves them",
+            None,
+            rule().spec("existingNodes: Leave"),
+            false,
+        ),
+        ("a dry run no more", Some(rule().dry_run()), rule(), true),
+        (
+            "leaves them no more",
+            Some(rule().spec("existingNodes: Leave")),
+            rule(),
+            true,
+        ),
+        ("suspended", None, rule().spec("suspend: true"), false),
+        (
+            "suspended no more",
+            Some(rule().spec("suspend: true")),
+            rule(),
+            true,
+        ),
+        (
+            "acts already",
+            Some(rule()),
+            rule().spec("heartbeatTimeout: 10m"),
+            false,
+        ),
+    ] {
+        let classes = classes();
+        let before = before.map(|rule| rule.build(&classes));
+        let subject = Subject {
+            rule: after.build(&classes),
+            spec: None,
+            faults: Vec::new(),
+            before,
+        };
+        let expected = if is_warned {
+            vec![WARNING.to_owned()]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(
+            review(&subject, &classes, &surroundings()),
+            ReviewResult::Accepted { warnings: expected },
+            "{name}"
+        );
+    }
+}
