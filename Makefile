@@ -27,7 +27,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install test-node lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
-	install.yaml static image docs book lint deny-tool deny deny-advisories clean
+	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -166,6 +166,12 @@ static: ## Build the static binary that images have, and run it in an empty fold
 
 image: ## Build the container image IMAGE; PLATFORMS=linux/amd64,linux/arm64 for both, CONTAINER_TOOL=podman for Podman
 	$(CONTAINER_TOOL) build --platform $(PLATFORMS) --tag $(IMAGE) .
+
+release: controlplane helm ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
+	CLUSTER=$(DEBUG)/cluster hack/release $(VERSION)
+
+test-release: controlplane helm ## Make a release, take it to a real registry, and install it from there (10 minutes)
+	CLUSTER=$(DEBUG)/cluster hack/test-release
 
 lint: ## Check formatting, and run clippy with warnings as errors
 	$(CARGO) fmt --all --check

@@ -1,0 +1,326 @@
+// Makes what a release consists of, without a container engine: archives, and images for several architectures in an OCI
+// layout, which `push` then takes to a registry. What is made depends on its input and SOURCE_DATE_EPOCH alone: the same
+// again is the same, bit for bit.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/pem"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+const usage = `usage:
+  release archive --out FILE.tar.gz NAME=PATH...
+        A compressed archive of these files. PATH may be NAME2 -> NAME, as in kubectl-nodegate='->nodegate', for a link.
+  release image --out FOLDER --version V [--revision R] [--source URL] ARCH=BINARY...
+        An OCI layout with an image for each architecture (amd64, arm64). Prints its digest.
+  release push [--plain-http] FOLDER REPOSITORY:TAG
+        Takes the images to a registry, with the credentials of ~/.docker/config.json. Prints where they are.
+
+Dates are SOURCE_DATE_EPOCH, or 1970.
+`
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) > 0 {
+		switch arguments[0] {
+		case "archive":
+			return archive(arguments[1:])
+		case "image":
+			return images(arguments[1:])
+		case "push":
+			return push(arguments[1:])
+		}
+	}
+	return errors.New(usage)
+}
+
+// file is one entry of an archive or layer.
+type file struct {
+	name    string
+	mode    int64
+	content []byte
+	// link is what the entry is a link to, if it is one.
+	link string
+}
+
+func archive(arguments []string) error {
+	flags := flag.NewFlagSet("archive", flag.ContinueOnError)
+	out := flags.String("out", "", "the archive")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	var files []file
+	for _, argument := range flags.Args() {
+		name, from, found := strings.Cut(argument, "=")
+		if !found {
+			return fmt.Errorf("%q is not NAME=PATH", argument)
+		}
+		if target, isLink := strings.CutPrefix(from, "->"); isLink {
+			files = append(files, file{name: name, mode: 0o777, link: target})
+			continue
+		}
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(from)
+		if err != nil {
+			return err
+		}
+		mode := int64(0o644)
+		if info.Mode()&0o100 != 0 {
+			mode = 0o755
+		}
+		files = append(files, file{name: name, mode: mode, content: content})
+	}
+	packed, err := packed(files)
+	if err != nil {
+		return err
+	}
+	var compressed bytes.Buffer
+	// The header has neither a name nor a time.
+	writer, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := writer.Write(packed); err != nil {
+		return err
+	}
+	if err := writer.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(*out, compressed.Bytes(), 0o644)
+}
+
+// packed is the tar archive of these files, and of the folders that they are in.
+func packed(files []file) ([]byte, error) {
+	date, err := date()
+	if err != nil {
+		return nil, err
+	}
+	var buffer bytes.Buffer
+	writer := tar.NewWriter(&buffer)
+	known := map[string]bool{".": true}
+	var folders func(string) error
+	folders = func(folder string) error {
+		if known[folder] {
+			return nil
+		}
+		known[folder] = true
+		if err := folders(path.Dir(folder)); err != nil {
+			return err
+		}
+		return writer.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755, ModTime: date})
+	}
+	for _, it := range files {
+		if err := folders(path.Dir(it.name)); err != nil {
+			return nil, err
+		}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: it.name, Mode: it.mode, Size: int64(len(it.content)), ModTime: date}
+		if it.link != "" {
+			header.Typeflag, header.Linkname = tar.TypeSymlink, it.link
+		}
+		if err := writer.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := writer.Write(it.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+func images(arguments []string) error {
+	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	out := flags.String("out", "", "the folder of the layout")
+	version := flags.String("version", "", "the version")
+	revision := flags.String("revision", "", "the commit")
+	source := flags.String("source", "", "where the source is")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "Nodegate",
+		"org.opencontainers.image.description": "Keeps pods off Kubernetes nodes until everything the node needs is really there",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.version":     *version,
+	}
+	for label, value := range map[string]string{"revision": *revision, "source": *source} {
+		if value != "" {
+			labels["org.opencontainers.image."+label] = value
+		}
+	}
+	var all v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, argument := range flags.Args() {
+		architecture, binary, found := strings.Cut(argument, "=")
+		if !found {
+			return fmt.Errorf("%q is not ARCH=BINARY", argument)
+		}
+		image, err := image(architecture, binary, labels)
+		if err != nil {
+			return err
+		}
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: "linux", Architecture: architecture},
+		}})
+	}
+	all = mutate.Annotations(all, labels).(v1.ImageIndex)
+	if err := os.RemoveAll(*out); err != nil {
+		return err
+	}
+	folder, err := layout.Write(*out, empty.Index)
+	if err != nil {
+		return err
+	}
+	if err := folder.AppendIndex(all); err != nil {
+		return err
+	}
+	digest, err := all.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Println(digest)
+	return nil
+}
+
+// image is the image of one architecture: the binary, certificate authorities, and nothing else.
+func image(architecture, binary string, labels map[string]string) (v1.Image, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := packed([]file{
+		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
+		{name: "nodegate", mode: 0o755, content: content},
+		{name: "kubectl-nodegate", mode: 0o777, link: "nodegate"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil }
+	layer, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	date, err := date()
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{
+		Created:   v1.Time{Time: date},
+		CreatedBy: "nodegate, and the certificate authorities that Mozilla trusts",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, with(image, architecture, labels, date))
+}
+
+// with is the configuration of an image, made complete.
+func with(image v1.Image, architecture string, labels map[string]string, date time.Time) *v1.ConfigFile {
+	config, err := image.ConfigFile()
+	if err != nil {
+		config = &v1.ConfigFile{}
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: date}
+	config.Config.User = "65532:65532"
+	config.Config.Entrypoint = []string{"/nodegate"}
+	config.Config.Labels = labels
+	return config
+}
+
+// authorities are those that Mozilla trusts for servers without further conditions, as the Go project publishes them.
+func authorities() []byte {
+	var all bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			all.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return all.Bytes()
+}
+
+func push(arguments []string) error {
+	flags := flag.NewFlagSet("push", flag.ContinueOnError)
+	plain := flags.Bool("plain-http", false, "the registry has no TLS")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() != 2 {
+		return errors.New(usage)
+	}
+	var options []name.Option
+	if *plain {
+		options = append(options, name.Insecure)
+	}
+	to, err := name.NewTag(flags.Arg(1), options...)
+	if err != nil {
+		return err
+	}
+	index, err := layout.ImageIndexFromPath(flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return err
+	}
+	if len(manifest.Manifests) != 1 {
+		return fmt.Errorf("%s has %d images, not one", flags.Arg(0), len(manifest.Manifests))
+	}
+	all, err := index.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		return err
+	}
+	if err := remote.WriteIndex(to, all, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return err
+	}
+	fmt.Printf("%s@%s\n", to, manifest.Manifests[0].Digest)
+	return nil
+}
+
+// date is what everything is dated by.
+func date() (time.Time, error) {
+	seconds := int64(0)
+	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
+		parsed, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		}
+		seconds = parsed
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
