@@ -156,6 +156,50 @@ fn anchors_are_made_as_readers_expect() {
     assert_eq!(anchors(page), expected.map(String::from).into());
 }
 
+/// The lines of a page's blocks that are to be typed.
+fn typed(page: &str) -> Vec<&str> {
+    let mut kind = None;
+    let mut lines = Vec::new();
+    for line in page.lines() {
+        if let Some(fence) = line.trim_start().strip_prefix("```") {
+            kind = if kind.is_some() { None } else { Some(fence) };
+        } else if kind == Some("sh") || (kind == Some("console") && line.starts_with("$ ")) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[test]
+fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
+    let makefile = read("Makefile")?;
+    let is_target = |word: &str| makefile.contains(&format!("\n{word}:"));
+    let mut wrong = Vec::new();
+    for (page, text) in pages()? {
+        for line in typed(&text) {
+            let command = line.split(" #").next().unwrap_or_default();
+            let words: Vec<&str> = command.split_whitespace().collect();
+            for (index, word) in words.iter().enumerate() {
+                let path = word.trim_matches(|c: char| "'\"`,;)".contains(c));
+                let path = path.split_once('=').map_or(path, |(_, path)| path);
+                let folders = ["config/", "charts/", "examples/", "hack/", "docs/"];
+                let is_path = folders.iter().any(|folder| path.starts_with(folder));
+                if is_path && !path.contains('*') && !repository().join(path).exists() {
+                    wrong.push(format!("{page}: no {path}: {line}"));
+                }
+                let target = words
+                    .get(index + 1)
+                    .filter(|_| *word == "make" && index == 0);
+                if target.is_some_and(|target| !target.contains('=') && !is_target(target)) {
+                    wrong.push(format!("{page}: no target: {line}"));
+                }
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
 fn read(path: &str) -> Result<String> {
     fs::read_to_string(repository().join(path)).with_context(|| path.to_owned())
 }

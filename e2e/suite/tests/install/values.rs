@@ -4,7 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use nodegate_testbed::helm::helm;
-use nodegate_testbed::install::{chart, repository};
+use nodegate_testbed::install::{NAMESPACE, chart, repository};
+use nodegate_testbed::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::rendered::{Objects, template, template_of};
@@ -335,6 +336,43 @@ async fn the_values_of_the_examples_can_be_used() -> Result<()> {
     let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
     let variables = policy["spec"]["variables"].to_string();
     assert!(variables.contains("'platform.example.com/'"), "{variables}");
+    Ok(())
+}
+
+/// Everything that the chart can make of its own, with fields that nobody knows refused.
+#[tokio::test]
+async fn an_api_server_takes_what_values_make() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
+    let values = [
+        "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
+        "offKarpenterNodes=true,imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
+        "policies.enabled=true,policies.liftedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
+        "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
+        "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b",
+    ];
+    let rules = format!("nodeReadinessRules=[{FOREIGN}]");
+    let chart = chart();
+    let chart = chart.to_string_lossy();
+    let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+    let mut arguments = vec!["template", "nodegate", &chart, "--namespace", NAMESPACE];
+    arguments.extend(["--api-versions", kind, "--set-json", &rules]);
+    for values in values {
+        arguments.extend(["--set", values]);
+    }
+    let file = cluster.folder().join("rendered.yaml");
+    std::fs::write(&file, helm(&arguments).await?)?;
+    let file = file.to_string_lossy();
+    let strictly = [
+        "apply",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        &file,
+    ];
+    let taken = cluster.kubectl(&strictly).await?;
+    assert!(taken.lines().count() > 35, "{taken}");
     Ok(())
 }
 
