@@ -3,7 +3,7 @@
 #   docker build --tag registry.example.com/nodegate:0.1.0 .
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag registry.example.com/nodegate:0.1.0 --push .
 
-# The toolchain of rust-toolchain.toml, always on the machine's own architecture: the other one is cross-compiled.
+# Always on the machine's own architecture: the other one is cross-compiled.
 FROM --platform=$BUILDPLATFORM rust:1.95.0-slim-bookworm AS build
 ARG BUILDARCH
 ARG TARGETARCH

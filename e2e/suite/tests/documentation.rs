@@ -1,6 +1,6 @@
 //! README, documentation and examples as a reader finds them: every relative link leads to a file that is there, and every
 //! anchor to a heading; the book has every page, and every alert its runbook. And what a project has beside them: CI calls what
-//! anybody can type, with the toolchain that is everywhere the same.
+//! anybody can type, and what is built with has a version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -224,16 +224,21 @@ fn every_alert_has_a_runbook_of_its_own() -> Result<()> {
 }
 
 #[test]
-fn the_toolchain_is_everywhere_the_same() -> Result<()> {
-    let toolchain = read("rust-toolchain.toml")?;
-    let channel = toolchain
+fn the_image_is_built_with_a_toolchain_that_is_named_and_new_enough() -> Result<()> {
+    let version = |text: &str| -> Option<Vec<u32>> {
+        let numbers = text.split('.').map(|number| number.parse().ok());
+        numbers.collect()
+    };
+    let manifest = read("Cargo.toml")?;
+    let oldest = manifest
         .lines()
-        .find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"'));
-    let channel = channel.context("no channel")?;
-    ensure!(
-        read("Dockerfile")?.contains(&format!(" rust:{channel}-")),
-        "the Dockerfile has another toolchain than {channel}"
-    );
+        .find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
+    let oldest = oldest.and_then(version).context("no rust-version")?;
+    let dockerfile = read("Dockerfile")?;
+    let image = dockerfile.split(" rust:").nth(1).context("no rust image")?;
+    let image = image.split('-').next().unwrap_or_default();
+    let used = version(image).with_context(|| format!("rust:{image} is no version"))?;
+    ensure!(used.len() == 3 && used >= oldest, "rust:{image}");
     Ok(())
 }
 
