@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install test-node lab mutants demo demo-outage bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node lab mutants demo demo-outage demo-node bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -96,6 +96,9 @@ demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster r
 
 demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo-outage $(if $(KEEP),--keep)
+
+demo-node: controlplane realnode build ## Show one real node join, lose its network and reboot, and what its kubelet says
+	$(DEBUG)/demo-node
 
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane

@@ -3,9 +3,11 @@
 //! ```text
 //! stage     what stories are told with: screen, watches, checks
 //! rollout   the story that `make demo` shows: nodes join, and open once what they need is there
+//! machine   the story that `make demo-node` shows: one real node joins, loses its network and reboots
 //! outage    the story that `make demo-outage` shows: what reports on the nodes breaks
 //! ```
 
+pub mod machine;
 pub mod outage;
 pub mod rollout;
 pub mod stage;

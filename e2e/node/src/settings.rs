@@ -14,7 +14,7 @@ pub const SOCKET: &str = "/run/containerd/containerd.sock";
 pub const STATIC_PODS: &str = "/run/node/static";
 
 /// How soon a container that ends is started again, at most; by default that grows to minutes.
-const RESTART: Duration = Duration::from_secs(1);
+const RESTART: Duration = Duration::from_secs(6);
 
 /// The kubelet's configuration. JSON is YAML.
 pub fn kubelet(setup: &Setup) -> Value {

@@ -115,8 +115,21 @@ func mounts() error {
 			return err
 		}
 	}
+	if err := readOnly("/sys/fs/cgroup"); err != nil {
+		return err
+	}
 	// What a pod mounts with propagation has to be seen here.
 	return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
+}
+
+// readOnly keeps a folder and all that is mounted in it from being written to. The machine's root could make cgroups there, which
+// would outlive the namespaces.
+func readOnly(folder string) error {
+	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, folder, unix.AT_RECURSIVE, attributes); err != nil {
+		return fmt.Errorf("making %s read-only: %w", folder, err)
+	}
+	return nil
 }
 
 // ownKernel puts files in place of the kernel's.

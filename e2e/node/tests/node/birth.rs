@@ -10,7 +10,7 @@ use kube_realnode::images::POD;
 use kube_realnode::inside::alone;
 use kube_realnode::node::{NAME, Setup, options};
 use kube_realnode::{RealNode, Times};
-use nodegate_suite::A_WHILE;
+use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::delete_node;
 use nodegate_testbed::fixtures::daemon_set;
 use nodegate_testbed::install::config;
@@ -124,15 +124,15 @@ fn a_node_that_is_deleted_and_registers_again_is_closed_again() -> Result<()> {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
         let mut real = scene.open_node().await?;
         let first = node(&scene.client, NAME).await?.uid();
-        real.stop_kubelet();
+        real.go_down()?;
         delete_node(&scene.client, NAME).await?;
-        eventually("it is gone", nodegate_suite::SOON, async || {
+        eventually("it is gone", SOON, async || {
             Ok(node(&scene.client, NAME).await.is_err())
         })
         .await?;
         let witness = Witness::of_nodes(&scene.client).await?;
-        let times = Times::since("the kubelet is started again");
-        real.start_kubelet()?;
+        let times = Times::since("the machine starts again");
+        real.come_up().await?;
         times
             .until("it has registered", async || {
                 Ok(node(&scene.client, NAME).await?.uid() != first)

@@ -2,6 +2,7 @@
 //! in namespaces, and prints what was seen when.
 
 mod birth;
+mod demo;
 mod reboot;
 mod reporter;
 mod running;

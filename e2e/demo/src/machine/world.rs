@@ -1,0 +1,281 @@
+//! What has been seen of the node and its pods so far. Pure: the time is a parameter, counted from the start of the story.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::storage::v1::CSINode;
+use kube::ResourceExt;
+use nodegate_testbed::sights::is_ready;
+
+use super::cast::{CNI, DRIVER, GATE, WORKLOAD};
+use super::picture::picture;
+use crate::stage::{self, Colours, Moment, Revision, seconds};
+
+/// A time for which the node had the taint of a rule.
+#[derive(Debug, Clone)]
+pub struct Gating {
+    /// The rule.
+    pub rule: String,
+    /// When it began.
+    pub closed: Moment,
+    /// When it ended.
+    pub opened: Option<Moment>,
+}
+
+/// A pod as it was seen last.
+#[derive(Debug, Clone, Default)]
+pub struct PodRecord {
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// How often its containers were started again.
+    pub restarts: i32,
+    /// Why it does not run, in the kubelet's words.
+    pub waits: Option<String>,
+    /// When it was bound to the node.
+    pub bound: Option<Revision>,
+}
+
+/// What has been seen so far.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Whether the kubelet says that the node is Ready, and how it puts it.
+    pub ready: (bool, String),
+    /// What the node waits for, in Nodegate's words.
+    pub waits_for: Option<String>,
+    /// Every time for which it had the taint of a rule.
+    pub gatings: Vec<Gating>,
+    /// Whether the node is there.
+    pub registered: bool,
+    /// Whether it had a taint of a rule in the first state that was seen.
+    pub registered_closed: bool,
+    /// Its pods that there are, by name.
+    pub pods: BTreeMap<String, PodRecord>,
+    /// When its network was Ready first.
+    pub network_ready: Option<Revision>,
+    /// When the kubelet registered the driver first.
+    pub driver: Option<Revision>,
+    /// Whether the kubelet has told of a reboot.
+    pub rebooted: bool,
+}
+
+impl stage::World for World {
+    fn picture(&self, now: Duration, width: usize, colours: Colours) -> Vec<String> {
+        picture(self, now, width, colours)
+    }
+}
+
+impl World {
+    /// Whether the node has a rule's taint.
+    #[must_use]
+    pub fn is_gated_by(&self, rule: &str) -> bool {
+        self.gated_by().any(|gating| gating.rule == rule)
+    }
+
+    /// The taints that the node has now.
+    pub fn gated_by(&self) -> impl Iterator<Item = &Gating> {
+        self.gatings.iter().filter(|gating| gating.opened.is_none())
+    }
+
+    /// Whether it is there and has no taint of a rule.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.registered && self.gated_by().next().is_none()
+    }
+
+    /// How many pods of the workload run.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        let pods = self.pods.iter();
+        pods.filter(|(name, pod)| name.starts_with(WORKLOAD.0) && pod.ready)
+            .count()
+    }
+
+    /// The pods whose names begin so.
+    pub fn of<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a PodRecord> {
+        let pods = self.pods.iter();
+        pods.filter(move |(name, _)| name.starts_with(start))
+            .map(|(_, pod)| pod)
+    }
+
+    /// Takes in the node as it is now.
+    pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
+        let moment = Moment {
+            revision: Revision::of(node),
+            at,
+        };
+        let mut news = self.see_gates(node, moment);
+        if !self.registered {
+            self.registered = true;
+            self.registered_closed = !self.gatings.is_empty();
+            news.insert(0, "the kubelet registers the node".to_owned());
+        }
+        let status = node.status.as_ref();
+        let conditions = status
+            .iter()
+            .flat_map(|status| status.conditions.iter().flatten());
+        let mut waits_for = None;
+        for condition in conditions {
+            let message = condition.message.clone().unwrap_or_default();
+            let holds = condition.status == "True";
+            if condition.type_ == "Ready" && self.ready != (holds, message.clone()) {
+                let word = if holds { "Ready" } else { "not Ready" };
+                news.push(format!("the kubelet says: {word}: {message}"));
+                self.ready = (holds, message);
+            } else if condition.type_.starts_with("node.gardener.cloud/") && !holds {
+                waits_for = Some(message);
+            }
+        }
+        if waits_for != self.waits_for {
+            news.extend(
+                waits_for
+                    .iter()
+                    .map(|what| format!("Nodegate waits: {what}")),
+            );
+            self.waits_for = waits_for;
+        }
+        news
+    }
+
+    fn see_gates(&mut self, node: &Node, moment: Moment) -> Vec<String> {
+        let mut news = Vec::new();
+        let taints = node
+            .spec
+            .iter()
+            .flat_map(|spec| spec.taints.iter().flatten());
+        let rules: Vec<&str> = taints
+            .filter_map(|taint| taint.key.strip_prefix(GATE))
+            .collect();
+        for gating in &mut self.gatings {
+            if gating.opened.is_none() && !rules.contains(&gating.rule.as_str()) {
+                gating.opened = Some(moment);
+                let lasted = seconds(moment.at.saturating_sub(gating.closed.at));
+                news.push(format!("OPEN for rule {} after {lasted}", gating.rule));
+            }
+        }
+        for rule in rules {
+            if !self.is_gated_by(rule) {
+                news.push(format!("closed by rule {rule}"));
+                self.gatings.push(Gating {
+                    rule: rule.to_owned(),
+                    closed: moment,
+                    opened: None,
+                });
+            }
+        }
+        news
+    }
+
+    /// Takes in a pod as it is now.
+    pub fn see_pod(&mut self, pod: &Pod) -> Vec<String> {
+        if pod
+            .spec
+            .as_ref()
+            .is_none_or(|spec| spec.node_name.is_none())
+        {
+            return Vec::new();
+        }
+        let name = pod.name_any();
+        let status = pod.status.iter();
+        let containers: Vec<_> = status
+            .flat_map(|status| status.container_statuses.iter().flatten())
+            .collect();
+        let ready = is_ready(pod);
+        if ready && name.starts_with(CNI) {
+            self.network_ready.get_or_insert(Revision::of(pod));
+        }
+        let is_new = !self.pods.contains_key(&name);
+        let record = self.pods.entry(name.clone()).or_default();
+        let mut news = Vec::new();
+        if is_new {
+            record.bound = Some(Revision::of(pod));
+            news.push(format!("pod {name} lands on the node"));
+        }
+        if record.ready != ready {
+            let word = if ready { "Ready" } else { "not Ready" };
+            news.push(format!("pod {name} is {word}"));
+        }
+        record.ready = ready;
+        record.restarts = containers
+            .iter()
+            .map(|container| container.restart_count)
+            .sum();
+        record.waits = containers.iter().find_map(|container| {
+            let waiting = container.state.as_ref()?.waiting.as_ref()?;
+            waiting.reason.clone()
+        });
+        news
+    }
+
+    /// Takes in that a pod is gone.
+    pub fn see_pod_go(&mut self, pod: &Pod) {
+        self.pods.remove(&pod.name_any());
+    }
+
+    /// Takes in which drivers the kubelet has registered.
+    pub fn see_drivers(&mut self, node: &CSINode) -> Vec<String> {
+        let is_there = node.spec.drivers.iter().any(|driver| driver.name == DRIVER);
+        if !is_there || self.driver.is_some() {
+            return Vec::new();
+        }
+        self.driver = Some(Revision::of(node));
+        vec![format!("the kubelet registers CSI driver {DRIVER}")]
+    }
+
+    /// Takes in an event.
+    pub fn see_event(&mut self, event: &Event) -> Vec<String> {
+        let source = event.source.as_ref();
+        let is_kubelets =
+            source.is_some_and(|source| source.component.as_deref() == Some("kubelet"));
+        if !is_kubelets || event.reason.as_deref() != Some("Rebooted") || self.rebooted {
+            return Vec::new();
+        }
+        self.rebooted = true;
+        let message = event.message.clone().unwrap_or_default();
+        vec![format!("the kubelet says: {message}")]
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The node at this revision.
+    pub fn node(revision: u64, rules: &[&str], ready: &str) -> Node {
+        let taints: Vec<Value> = rules
+            .iter()
+            .map(|rule| json!({"key": format!("{GATE}{rule}"), "effect": "NoSchedule"}))
+            .collect();
+        let node = json!({
+            "metadata": {"name": "node-1", "resourceVersion": revision.to_string()},
+            "spec": {"taints": taints},
+            "status": {"conditions": [{"type": "Ready", "status": ready, "message": "no network"}]},
+        });
+        serde_json::from_value(node).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_the_kubelet_says_is_told_beside_what_the_rules_do() {
+        let mut world = World::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            world.see_node(&node(1, &["joining"], "False"), second),
+            [
+                "the kubelet registers the node",
+                "closed by rule joining",
+                "the kubelet says: not Ready: no network"
+            ]
+        );
+        assert!(world.registered_closed && !world.is_open());
+        assert_eq!(
+            world.see_node(&node(2, &[], "True"), 3 * second),
+            [
+                "OPEN for rule joining after 2.0 s",
+                "the kubelet says: Ready: no network"
+            ]
+        );
+        assert!(world.is_open());
+    }
+}
