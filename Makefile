@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install test-node lab mutants demo demo-outage demo-node bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -82,6 +82,9 @@ test-install: controlplane helm build ## Run the tests of the manifests, the per
 # Each test has a control plane and a node of its own, which take as much as several of the others.
 test-node: controlplane realnode build ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
 	RUST_TEST_THREADS=2 $(TEST) --test node
+
+namespaces: ## Let users make namespaces where Ubuntu's AppArmor does not (needs root, by sudo)
+	sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)

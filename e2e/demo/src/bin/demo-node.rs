@@ -45,6 +45,6 @@ fn main() -> Result<ExitCode> {
     runtime
         .context("starting a runtime")?
         .block_on(perform(play, async |show, cluster, controller| {
-            machine::tell(show, cluster, controller).await
+            Box::pin(machine::tell(show, cluster, controller)).await
         }))
 }
