@@ -179,7 +179,8 @@ release: controlplane helm ## Make a release in dist/: VERSION=1.2.3, REGISTRY=r
 test-release: controlplane helm ## Make a release, take it to a real registry, and install it from there (10 minutes)
 	CLUSTER=$(DEBUG)/cluster hack/test-release
 
-lint: ## Check formatting, and run clippy with warnings as errors
+lint: ## Check formatting and that versions agree, and run clippy with warnings as errors
+	hack/versions
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
