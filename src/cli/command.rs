@@ -56,6 +56,17 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Show what rules would do here, before they are created or edited: nodes closed and opened, conflicts, `DaemonSet`s that
+    /// could not start
+    #[command(after_help = EXIT_CODES)]
+    Preview {
+        /// File with rules (YAML or JSON); `-` is standard input; may be given again
+        #[arg(short, long = "filename", value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
     /// Write a folder with everything that the other commands need, for them to be asked elsewhere with --from
     ///
     /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept.

@@ -38,6 +38,7 @@ pub mod explain;
 pub mod failure;
 pub mod fleet;
 pub mod page;
+pub mod preview;
 mod read;
 mod run;
 pub mod snapshot;
@@ -48,4 +49,5 @@ mod testing;
 pub mod timeline;
 
 pub use command::{Command, Plugin};
+pub use read::{Lists, snapshot_of};
 pub use run::run;

@@ -2,6 +2,7 @@
 //! this process.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,10 +16,13 @@ use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::Failure;
 use super::page::Page;
-use super::read::{Cluster, Folder, Source, pod, snapshot, unknown};
+use super::preview::{self, Before, File};
+use super::read::{Cluster, Configured, Folder, Source, pod, snapshot, unknown, with_rules};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 use super::timeline::{timeline_of, timelines};
+=======
+use crate::object::RuleObject;
 
 /// The exit code of an answer that is no.
 const NO: u8 = 2;
@@ -72,6 +76,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status {
             timeout, common, ..
         } => wait(timeout.as_std(), &common).await,
+        Command::Preview { files, common } => preview_files(&files, &common).await,
         Command::Dump {
             folder,
             hash_names,
@@ -158,6 +163,46 @@ async fn no_node(source: &Source, name: &str) -> Failure {
     unknown(source, Kind::Nodes, "node", None, name).await
 }
 
+/// What the rules in these files would do.
+async fn preview_files(files: &[PathBuf], common: &Common) -> anyhow::Result<ExitCode> {
+    let files: Vec<File> = files
+        .iter()
+        .map(|path| file(path))
+        .collect::<Result<_, _>>()?;
+    let written = preview::rules(&files).map_err(Failure::Input)?;
+    let source = source(common).await?;
+    let applied = |there: &dyn Fn(&str) -> Option<RuleObject>, at| {
+        let rules = written
+            .iter()
+            .map(|it| it.applied(there(&it.name).as_ref(), at));
+        rules.collect::<Result<Vec<_>, _>>().map_err(Failure::Input)
+    };
+    let wanted = Wanted {
+        rules: applied(&|_| None, Timestamp::now())?,
+        ..Wanted::everything()
+    };
+    let read = read(&source, common, &wanted).await?;
+    let (at, before) = (read.at, Before::of(&read, &written));
+    let rules = applied(&|name| before.rule(name).cloned(), at)?;
+    let after = with_rules(&source, read, rules).await?;
+    say(&preview::preview(&before, &after, &written), common, at)
+}
+
+/// A file that somebody has named.
+fn file(path: &Path) -> Result<File, Failure> {
+    let text = if path == Path::new("-") {
+        io::read_to_string(io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let name = path.display().to_string();
+    match text {
+        Ok(text) => Ok(File { name, text }),
+        Err(error) => Err(Failure::Input(format!("cannot read {name}: {error}"))),
+    }
+>>>>>>> 5a7723a (Show what a rule would do before it is there, and have a role with just the rights to ask)
+}
+
 /// Asks again and again how the cluster does until nothing is held, or the time is up.
 async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
     let source = source(common).await?;
@@ -195,7 +240,9 @@ fn of_starts() -> Wanted {
 }
 
 async fn read(source: &Source, common: &Common, wanted: &Wanted) -> Result<Snapshot, Failure> {
-    snapshot(source, common.config.as_deref(), wanted).await
+    let file = common.config.as_deref();
+    let configured = file.map_or(Configured::InTheCluster, Configured::File);
+    snapshot(source, configured, wanted).await
 }
 
 /// Where the command is to read.

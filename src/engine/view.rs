@@ -5,11 +5,13 @@
 use std::sync::Arc;
 
 use super::cache::{Cache, CachedRule};
+use super::closures::Closures;
 use super::io::{Effect, Now, Object, Seen};
 use super::kind::{Scope, Watch};
 use super::map::Map;
 use crate::condition::CriticalComponentClass;
-use crate::object::{Node, ObjectKey};
+use crate::guard::{Limits, Report};
+use crate::object::Node;
 use crate::plan::{self, ClusterState, Doubts, NodeHistory, NodePlan, NodeState, PassedOver};
 use crate::repair::Situation;
 use crate::rule::{Rule, RuleSet};
@@ -163,11 +165,17 @@ impl View {
         })
     }
 
-    /// The key of the `DaemonSet` with this UID, if it is of any cohort.
+    /// What the disruption guard of a rule says of its nodes as they are, if it has one: as one that has seen nothing before.
     #[must_use]
-    pub fn daemon_set_of(&self, uid: &str) -> Option<&ObjectKey> {
-        let cohorts = self.cache.cluster().daemon_sets.values();
-        let mut all = cohorts.flat_map(std::collections::BTreeMap::values);
-        all.find(|it| *it.uid == *uid).map(|it| &it.key)
+    pub fn guard(&self, rule: &Rule) -> Option<Report> {
+        let mut closures = Closures::for_spec(rule.live(), None, Limits::default())?;
+        let nodes = self.cache.nodes();
+        for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
+            let mut outcomes = plan.outcomes.iter();
+            if let Some(outcome) = outcomes.find(|it| it.rule.uid == rule.uid) {
+                closures.observe(node, outcome);
+            }
+        }
+        Some(closures.report())
     }
 }

@@ -5,6 +5,7 @@
 mod cluster;
 mod filling;
 mod folder;
+mod lists;
 mod page;
 mod reader;
 mod source;
@@ -13,24 +14,38 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Instant;
 
+use futures::FutureExt;
 use futures::future::try_join_all;
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::failure::{Failure, near_names};
 use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Specimen, Wanted};
 use crate::api::names::LEASE;
+use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
+use crate::object::RuleObject;
 use crate::rule::{Rule, RuleSet};
 pub use cluster::Cluster;
 use filling::Filling;
 pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
+pub use lists::Lists;
 pub use page::Refusal;
 use reader::Reader;
 pub use source::Source;
+
+/// How the controller is configured.
+#[derive(Debug, Clone)]
+pub enum Configured<'a> {
+    /// As the cluster says.
+    InTheCluster,
+    /// As this file says.
+    File(&'a Path),
+    /// With these classes and passing taints.
+    AtHand(Vec<CriticalComponentClass>, Vec<String>),
+}
 
 /// Reads what is wanted.
 ///
@@ -38,13 +53,10 @@ pub use source::Source;
 /// Where something is missing without which there is nothing to say.
 pub async fn snapshot(
     source: &Source,
-    config: Option<&Path>,
+    configured: Configured<'_>,
     wanted: &Wanted,
 ) -> Result<Snapshot, Failure> {
-    let (at, is_dump) = match source {
-        Source::Cluster(_) => (Timestamp::now(), false),
-        Source::Folder(folder) => (folder.at(), true),
-    };
+    let at = source.at();
     let gaps = RefCell::new(Vec::new());
     let reader = Reader {
         source,
@@ -56,11 +68,17 @@ pub async fn snapshot(
         Ok::<_, Failure>(leases.into_iter().next().map(Leader::of))
     };
     let (rules, leader) = futures::try_join!(reader.rules(), leader)?;
-    let (config, classes_from) = match config {
-        Some(path) => (Config::read(path)?, ClassesFrom::File),
-        None => reader.config(leader.as_ref()).await?,
+    let (classes, passing_taints, classes_from) = match configured {
+        Configured::InTheCluster => {
+            let (config, from) = reader.config(leader.as_ref()).await?;
+            (config.classes()?, config.passing_taints, from)
+        }
+        Configured::File(path) => {
+            let config = Config::read(path)?;
+            (config.classes()?, config.passing_taints, ClassesFrom::File)
+        }
+        Configured::AtHand(classes, passing_taints) => (classes, passing_taints, ClassesFrom::File),
     };
-    let classes = config.classes()?;
     let compiled = rules
         .iter()
         .chain(&wanted.rules)
@@ -78,7 +96,7 @@ pub async fn snapshot(
                 .any(|spec| spec.waits_for_class(class))
     };
     let needed: Vec<bool> = (0..classes.len()).map(is_needed).collect();
-    let view = View::new(classes.clone(), config.passing_taints, true, now);
+    let view = View::new(classes.clone(), passing_taints, true, now);
     let filling = Filling {
         reader,
         view: RefCell::new(view),
@@ -88,10 +106,7 @@ pub async fn snapshot(
         wanted,
     };
     filling.listing(Watch::Rules);
-    for rule in rules {
-        filling.put(Object::Rule(rule));
-    }
-    for rule in &wanted.rules {
+    for rule in &rules {
         filling.put(Object::Rule(rule.clone()));
     }
     filling.listed(Watch::Rules);
@@ -126,8 +141,8 @@ pub async fn snapshot(
     let unreadable = view.unreadable();
     Ok(Snapshot {
         at,
-        is_dump,
         view,
+        rules,
         classes_from,
         leader,
         controllers,
@@ -136,6 +151,59 @@ pub async fn snapshot(
         origins: origins.into_inner(),
         gaps: gaps.into_inner(),
         unreadable,
+    })
+}
+
+/// The same cluster with these rules in it, as they would be taken from now on.
+///
+/// # Errors
+/// Where something is missing without which there is nothing to say.
+pub async fn with_rules(
+    source: &Source,
+    snapshot: Snapshot,
+    rules: Vec<RuleObject>,
+) -> Result<Snapshot, Failure> {
+    let gaps = RefCell::new(snapshot.gaps);
+    let filling = Filling {
+        reader: Reader {
+            source,
+            gaps: &gaps,
+        },
+        view: RefCell::new(snapshot.view),
+        stories: RefCell::new(snapshot.stories),
+        wanted: &Wanted::everything(),
+    };
+    for rule in rules {
+        filling.put(Object::Rule(rule));
+    }
+    filling.named().await?;
+    let Filling { view, stories, .. } = filling;
+    let mut view = view.into_inner();
+    view.settle();
+    Ok(Snapshot {
+        view,
+        stories: stories.into_inner(),
+        gaps: gaps.into_inner(),
+        ..snapshot
+    })
+}
+
+/// What was read of a cluster whose objects are at hand, as JSON: for whoever simulates one.
+///
+/// # Errors
+/// Where something is missing without which there is nothing to say.
+pub fn snapshot_of(
+    lists: Lists,
+    classes: Vec<CriticalComponentClass>,
+    passing_taints: Vec<String>,
+) -> Result<Snapshot, Failure> {
+    let (source, wanted) = (Source::Lists(lists), Wanted::everything());
+    let configured = Configured::AtHand(classes, passing_taints);
+    let read = snapshot(&source, configured, &wanted);
+    // Nothing is waited for where everything is at hand.
+    read.now_or_never().unwrap_or_else(|| {
+        let why = "the objects at hand are waited for".to_owned();
+        Err(Failure::Input(why))
     })
 }
 

@@ -1,7 +1,10 @@
 //! Where objects are read from.
 
+use jiff::Timestamp;
+
 use super::cluster::Cluster;
 use super::folder::Folder;
+use super::lists::Lists;
 use super::page::Refusal;
 use crate::cli::snapshot::{Filter, Kind};
 
@@ -11,6 +14,8 @@ pub enum Source {
     Cluster(Cluster),
     /// What `dump` has written.
     Folder(Folder),
+    /// What is at hand.
+    Lists(Lists),
 }
 
 impl Source {
@@ -18,7 +23,16 @@ impl Source {
     pub fn namespace(&self) -> &str {
         match self {
             Self::Cluster(cluster) => cluster.namespace(),
-            Self::Folder(_) => "default",
+            Self::Folder(_) | Self::Lists(_) => "default",
+        }
+    }
+
+    /// The time for which it tells.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Cluster(_) => Timestamp::now(),
+            Self::Folder(folder) => folder.at(),
+            Self::Lists(lists) => lists.at,
         }
     }
 
@@ -35,6 +49,10 @@ impl Source {
         match self {
             Self::Cluster(cluster) => cluster.each(kind, filter, take).await,
             Self::Folder(folder) => folder.each(kind, filter, take),
+            Self::Lists(lists) => {
+                lists.each(kind, filter, take);
+                Ok(())
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, RuleObject};
 pub use controller::{Controller, LABEL as CONTROLLER_LABEL};
 pub use gap::Gap;
 pub use kind::{About, Binding, Facts, Filter, Kind};
@@ -42,10 +42,10 @@ pub use wanted::Wanted;
 pub struct Snapshot {
     /// When.
     pub at: Timestamp,
-    /// Whether this is from a dump, and not from a cluster just now.
-    pub is_dump: bool,
     /// The controller's own view of it.
     pub view: View,
+    /// The rules as they are written.
+    pub rules: Vec<RuleObject>,
     /// Where the critical component classes are from.
     pub classes_from: ClassesFrom,
     /// Who leads, as far as the Lease tells.

@@ -1,5 +1,7 @@
 //! What a command wants read. Everything that decides about a node is always read; the less of the rest, the fewer requests.
 
+use crate::object::RuleObject;
+
 /// What a command wants read.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
@@ -11,8 +13,8 @@ pub struct Wanted {
     pub controllers: bool,
     /// How nodes started.
     pub startups: bool,
-    /// Rules that are not in the cluster, whose `DaemonSet`s by name are read, too.
-    pub rules: Vec<crate::object::RuleObject>,
+    /// What rules wait for that are not in the cluster.
+    pub rules: Vec<RuleObject>,
 }
 
 impl Wanted {

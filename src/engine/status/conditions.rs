@@ -198,6 +198,7 @@ pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
 ];
 
 /// Says which labelled `DaemonSet`s a rule does not wait for, and what to do about it; `None` where there are none.
+#[must_use]
 pub fn passed_over_message(
     spec: &CompiledSpec,
     passed_over: &[PassedOver],

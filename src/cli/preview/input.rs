@@ -1,0 +1,174 @@
+//! Rules as somebody has written them into files, and what is wrong where they are none.
+
+use serde_json::{Value, json};
+
+use crate::api::names::{FINALIZER, GROUP, KIND};
+use crate::object::RuleObject;
+
+/// A file, or what stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// What it is called in complaints.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+}
+
+/// A rule as it is written down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// Its name.
+    pub name: String,
+    /// Its object.
+    pub object: Value,
+}
+
+/// The rules in these files, in their order.
+///
+/// # Errors
+/// What in them is no rule, with the file and the place.
+pub fn rules(files: &[File]) -> Result<Vec<Written>, String> {
+    let mut all: Vec<Written> = Vec::new();
+    for file in files {
+        for rule in in_file(file)? {
+            if all.iter().any(|known| known.name == rule.name) {
+                return Err(format!(
+                    "{}: rule {} is there twice; which one counts?",
+                    file.name, rule.name
+                ));
+            }
+            all.push(rule);
+        }
+    }
+    Ok(all)
+}
+
+fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
+    if let Some((line, rest)) = template(text) {
+        return Err(format!(
+            "{name} line {line}: a template is left in it: {rest} (render it first, for example with `helm template`)"
+        ));
+    }
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
+        let complaint = error.to_string();
+        let first = complaint.lines().next().unwrap_or_default();
+        format!("{name}: {}", first.trim_start_matches("error: "))
+    })?;
+    let mut rules = Vec::new();
+    for (index, document) in documents.into_iter().enumerate() {
+        let place = format!("{name} document {}", index + 1);
+        match (document["kind"].as_str(), document.get("items")) {
+            _ if document.is_null() => {}
+            (Some("List"), Some(Value::Array(items))) => {
+                for item in items {
+                    rules.push(rule(item.clone(), &place)?);
+                }
+            }
+            _ => rules.push(rule(document, &place)?),
+        }
+    }
+    if rules.is_empty() {
+        return Err(format!("{name}: there is nothing in it"));
+    }
+    Ok(rules)
+}
+
+/// The first line of a text with what templates are made of, and that line.
+fn template(text: &str) -> Option<(usize, &str)> {
+    let mut lines = text.lines().enumerate();
+    let (index, line) = lines.find(|(_, line)| line.contains("{{"))?;
+    Some((index + 1, line.trim()))
+}
+
+fn rule(object: Value, place: &str) -> Result<Written, String> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if kind != KIND || !version.starts_with(&format!("{GROUP}/")) {
+        let what = match kind {
+            "" => "is no Kubernetes object".to_owned(),
+            kind => format!("is a {kind} ({version})"),
+        };
+        return Err(format!(
+            "{place} {what}: a preview takes NodeReadinessRules ({GROUP}) alone; take the others out"
+        ));
+    }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return Err(format!("{place}: the rule has no metadata.name"));
+    }
+    Ok(Written {
+        name: name.to_owned(),
+        object,
+    })
+}
+
+impl Written {
+    /// The rule as it would be in the cluster from this time on, in place of the one that is there under its name.
+    ///
+    /// # Errors
+    /// When it has not even the form of an object.
+    pub fn applied(
+        &self,
+        there: Option<&RuleObject>,
+        at: jiff::Timestamp,
+    ) -> Result<RuleObject, String> {
+        let known = there.map(|there| &there.metadata);
+        let uid = known.and_then(|meta| meta.uid.clone());
+        let created = known.and_then(|meta| Some(meta.creation_timestamp.as_ref()?.0));
+        let created =
+            created.unwrap_or_else(|| jiff::Timestamp::from_second(at.as_second()).unwrap_or(at));
+        let generation = known.and_then(|meta| meta.generation).unwrap_or_default() + 1;
+        let object = json!({
+            "metadata": {
+                "name": self.name,
+                "uid": uid.unwrap_or_else(|| format!("preview-of-{}", self.name)),
+                "generation": generation,
+                "creationTimestamp": created.to_string(),
+                // The controller puts it on at once.
+                "finalizers": [FINALIZER],
+            },
+            "spec": self.object.get("spec").cloned().unwrap_or(Value::Null),
+            "status": there.map(|there| &there.status),
+        });
+        serde_json::from_value(object).map_err(|error| format!("rule {}: {error}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let file = File {
+            name: "r.yaml".into(),
+            text: text.into(),
+        };
+        Ok(rules(&[file])?.into_iter().map(|it| it.name).collect())
+    }
+
+    const RULE: &str = "{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: a}}";
+
+    #[test]
+    fn what_is_no_rule_is_told_with_its_place() {
+        let two = format!("{RULE}\n---\n{}", RULE.replace("name: a", "name: b"));
+        assert_eq!(read(&two).unwrap(), ["a", "b"]);
+        for (text, expected) in [
+            (format!("{RULE}\n---\n{RULE}"), "rule a is there twice"),
+            (
+                format!("{RULE}\n---\n{{apiVersion: apps/v1, kind: Deployment}}"),
+                "r.yaml document 2 is a Deployment (apps/v1)",
+            ),
+            (
+                "a: 1\nb: {{ .Values.b }}".into(),
+                "r.yaml line 2: a template is left in it",
+            ),
+            ("just text".into(), "document 1 is no Kubernetes object"),
+            (String::new(), "there is nothing in it"),
+            (RULE.replace("name: a", ""), "has no metadata.name"),
+            ("a: [".into(), "r.yaml: "),
+        ] {
+            let said = read(&text).unwrap_err();
+            assert!(said.contains(expected), "{text}: {said}");
+        }
+    }
+}
