@@ -73,6 +73,10 @@ test-webhook: controlplane build ## Run the tests of the webhook, of what the AP
 test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
 	$(TEST) --test leadership --test outages
 
+test-cli: controlplane build ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes docs/kubectl anew
+	$(TEST) --lib cli::
+	$(TEST) --test cli
+
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(TEST) --test safety --test repair
 

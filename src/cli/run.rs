@@ -21,7 +21,6 @@ use super::read::{Cluster, Configured, Folder, Source, pod, snapshot, unknown, w
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 use super::timeline::{timeline_of, timelines};
-=======
 use crate::object::RuleObject;
 
 /// The exit code of an answer that is no.
@@ -200,7 +199,6 @@ fn file(path: &Path) -> Result<File, Failure> {
         Ok(text) => Ok(File { name, text }),
         Err(error) => Err(Failure::Input(format!("cannot read {name}: {error}"))),
     }
->>>>>>> 5a7723a (Show what a rule would do before it is there, and have a role with just the rights to ask)
 }
 
 /// Asks again and again how the cluster does until nothing is held, or the time is up.

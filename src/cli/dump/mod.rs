@@ -206,6 +206,15 @@ fn hash(lists: &mut BTreeMap<Kind, Vec<Value>>) -> Result<(), &'static str> {
     for object in lists.values_mut().flatten() {
         hashed.replace(object);
     }
+    // An event is called after what it is about.
+    for (index, event) in lists
+        .get_mut(&Kind::Events)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        event["metadata"]["name"] = format!("event-{index}").into();
+    }
     Ok(())
 }
 

@@ -172,13 +172,15 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
         head = head.plain(format!(" on node/{}", pod.node));
     }
     let mut tree = Branch::new(head);
+    let says_more = pod.candidates.as_ref().is_some_and(|it| it.open == 0);
     match &pod.cause {
+        // What the scheduler makes of its nodes in one sentence is told of them one by one.
+        Some(_) if says_more && !page.wide => {}
         Some(cause) => tree.push(of_cause(cause, page)),
-        None => tree.push(Branch::new(
-            Line::new()
-                .with(Look::Good, "✓ ")
-                .plain("nothing is amiss with it"),
-        )),
+        None => {
+            let line = Line::new().with(Look::Good, "✓ ");
+            tree.push(Branch::new(line.plain("nothing is amiss with it")));
+        }
     }
     let Some(candidates) = &pod.candidates else {
         return tree;

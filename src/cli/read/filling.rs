@@ -107,16 +107,23 @@ impl Filling<'_> {
         }
     }
 
-    /// The `CSINode`s.
-    pub async fn csi_nodes(&self) -> Result<(), Failure> {
+    /// The `CSINode`s, if they are needed.
+    pub async fn csi_nodes(&self, are_needed: bool) -> Result<(), Failure> {
+        if !are_needed {
+            self.listed(Watch::CsiNodes);
+            return Ok(());
+        }
         let filter = self.of_the_node();
         let kind = (Kind::CsiNodes, Watch::CsiNodes);
         self.list(kind, &filter, Object::CsiNode).await;
         Ok(())
     }
 
-    /// Karpenter's objects, where there are any.
-    pub async fn karpenter(&self) -> Result<(), Failure> {
+    /// Karpenter's objects, if they are needed and there are any.
+    pub async fn karpenter(&self, is_needed: bool) -> Result<(), Failure> {
+        if !is_needed {
+            return Ok(());
+        }
         let all = Filter::default();
         let pools = (Kind::NodePools, Watch::NodePools);
         let claims = (Kind::NodeClaims, Watch::NodeClaims);

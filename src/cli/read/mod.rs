@@ -1,6 +1,6 @@
 //! Fills a snapshot, from the API server or from a dump. Rules come first, since they say what else matters: a cluster whose
-//! rules wait for no class costs four lists (rules, nodes, `CSINode`s, the Lease), and each class two more, each `DaemonSet`
-//! by name two. Pages are decoded as they come into what the engine keeps, so that no list is ever held as a whole.
+//! rules wait for no class costs four lists (rules, the Lease, the configuration, nodes), and each class two more and one of
+//! `CSINode`s, each `DaemonSet` by name two, repair two. Pages are decoded as they come into what the engine keeps, so that no list is ever held as a whole.
 
 mod cluster;
 mod filling;
@@ -21,7 +21,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use super::failure::{Failure, near_names};
 use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Specimen, Wanted};
 use crate::api::names::LEASE;
-use crate::condition::CriticalComponentClass;
+use crate::condition::{self, CriticalComponentClass};
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
@@ -88,15 +88,19 @@ pub async fn snapshot(
         wall: at,
         monotonic: Instant::now(),
     };
-    let is_needed = |class: usize| {
-        let rules = set.rules().iter();
-        wanted.all_classes
-            || rules
-                .flat_map(|rule| &rule.spec)
-                .any(|spec| spec.waits_for_class(class))
-    };
+    let specs = || set.rules().iter().flat_map(|rule| &rule.spec);
+    let is_needed =
+        |class: usize| wanted.all_classes || specs().any(|spec| spec.waits_for_class(class));
     let needed: Vec<bool> = (0..classes.len()).map(is_needed).collect();
-    let view = View::new(classes.clone(), passing_taints, true, now);
+    let repairs = wanted.all_classes || specs().any(|spec| spec.repair.is_some());
+    let sources = || {
+        specs()
+            .flat_map(|spec| &spec.conditions)
+            .map(|it| &it.source)
+    };
+    let registers = needed.contains(&true)
+        || sources().any(|source| matches!(source, condition::Source::CsiDriver(_)));
+    let view = View::new(classes.clone(), passing_taints, repairs, now);
     let filling = Filling {
         reader,
         view: RefCell::new(view),
@@ -116,8 +120,8 @@ pub async fn snapshot(
         .map(async |(class, it)| filling.class(class, it, needed[class]).await);
     futures::try_join!(
         filling.nodes(),
-        filling.csi_nodes(),
-        filling.karpenter(),
+        filling.csi_nodes(registers),
+        filling.karpenter(repairs),
         try_join_all(of_classes),
     )?;
     filling.named().await?;

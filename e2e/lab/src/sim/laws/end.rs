@@ -99,7 +99,7 @@ fn still_written(moment: &Moment<'_>, now: Time) -> Result<(), String> {
 
 /// Whether somebody has changed a taint of the rules' on a node so lately that Nodegate may leave it so, or may just have
 /// undone it.
-fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> bool {
+pub(super) fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> bool {
     let changes = moment.cluster.changes().iter().rev();
     let mut recent = changes.take_while(|change| change.at + CONTENTION >= now);
     let taints = |object: &serde_json::Value| -> BTreeSet<TaintId> {

@@ -12,6 +12,7 @@
 //! claims       no claim of a node is deleted that was ever open, and not too many are
 //! writes       writes are bounded, whoever interferes
 //! leadership   one write at a time to a node, and none by whoever does not lead
+//! agreement    at the end the command line makes of every node what has been made of it
 //! end          at the end every node is as the rules say, and nothing is written any more
 //!
 //! books        what all of them look up: what was true of a node, and when
@@ -20,6 +21,7 @@
 //! rule         a rule, by the documentation
 //! ```
 
+mod agreement;
 mod books;
 mod bootstrap;
 mod claims;
@@ -67,6 +69,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
         Box::new(writes::Writes::new(&books)),
         Box::new(leadership::Leadership),
         Box::new(end::End::new(&books)),
+        Box::new(agreement::Agreement),
     ]
 }
 

@@ -1,0 +1,203 @@
+//! What is printed, and that it is what the controller does.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use nodegate_suite::SOON;
+use nodegate_suite::gates::eventually_gated;
+use nodegate_testbed::changes::{delete_node, delete_rule};
+use nodegate_testbed::sights::{events_on, has_taint};
+use nodegate_testbed::{eventually, fixtures};
+use serde_json::Value;
+
+use crate::ask::{ask, ask_json, plugin};
+use crate::golden::{hold, normal};
+use crate::world::{HELD, OPEN, TURN, World, world};
+
+/// A rule that closes the open node, and one that lets it be for a while.
+const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
+
+async fn leader(world: &World) -> Result<String> {
+    let status = ask_json(&world.cluster.kubeconfig(), &["status"]).await?;
+    let holder = status["leader"]["holder"].as_str().unwrap_or_default();
+    Ok(holder.split('_').next().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let leader = leader(world).await?;
+    let rules = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
+    std::fs::write(&rules, RULES)?;
+    let rules = rules.to_string_lossy().into_owned();
+    let held = format!("node/{HELD}");
+    for (file, arguments, code) in [
+        ("explain-node.txt", vec!["explain", &held], 0),
+        ("explain-rule.txt", vec!["explain", "rule/network"], 0),
+        (
+            "explain-pod.txt",
+            vec!["explain", "pod/shop", "-n", "default"],
+            0,
+        ),
+        ("status.txt", vec!["status"], 0),
+        ("preview.txt", vec!["preview", "-f", &rules], 2),
+    ] {
+        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
+        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        hold(world, &leader, file, &said.out)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_is_held_where_the_controller_holds_it_and_in_its_words() -> Result<()> {
+    let world = world().await?;
+    let client = world.cluster.client().await?;
+    for (node, verdict) in [(HELD, "held"), (OPEN, "open")] {
+        let said = ask_json(
+            &world.cluster.kubeconfig(),
+            &["explain", &format!("node/{node}")],
+        )
+        .await?;
+        assert_eq!(said["verdict"], verdict, "{said:#}");
+        let rules = said["rules"].as_array().cloned().unwrap_or_default();
+        for rule in &rules {
+            let taint = rule["taint"].as_str().unwrap_or_default();
+            let key = taint.split(':').next().unwrap_or_default();
+            let is_held = rule["state"] == "held";
+            assert_eq!(has_taint(&client, node, key).await?, is_held, "{rule:#}");
+        }
+    }
+    let said = ask_json(
+        &world.cluster.kubeconfig(),
+        &["explain", &format!("node/{HELD}")],
+    )
+    .await?;
+    let why = said["rules"][0]["why"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let told = eventually("the controller has told why", SOON * 3, async || {
+        let events = events_on(&client, HELD).await?;
+        let held = events
+            .into_iter()
+            .find(|it| it.reason.as_deref() == Some("NodeHeld"));
+        Ok(held.and_then(|it| it.message))
+    });
+    let told = told.await?;
+    assert!(told.ends_with(&why), "{told:?} does not end in {why:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_names_the_nodes_that_the_rule_then_closes() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let rule = fixtures::rule("previewed", "readiness.k8s.io/previewed");
+    let rule = rule
+        .waits_for("example.com/Nobody")
+        .selects("previewed", "yes");
+    let node = fixtures::node("previewed").label("previewed", "yes");
+    node.create(&client).await?;
+    let file = std::env::temp_dir().join(format!("previewed-{}.json", std::process::id()));
+    std::fs::write(&file, rule.clone().build().to_string())?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let file = file.to_string_lossy().into_owned();
+    let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
+    assert_eq!(said["closes"][0]["node"], "previewed", "{said:#}");
+    assert_eq!(said["closes"].as_array().map(Vec::len), Some(1), "{said:#}");
+    rule.create(&client).await?;
+    eventually_gated(&client, "previewed", "readiness.k8s.io/previewed").await?;
+    let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
+    assert_eq!(said["closes"], Value::Array(Vec::new()), "{said:#}");
+    delete_rule(&client, "previewed").await?;
+    delete_node(&client, "previewed").await?;
+    eventually("the rule is gone", SOON, async || {
+        let said = ask_json(&kubeconfig, &["status"]).await?;
+        let is_gone = !said["rules"].to_string().contains("previewed");
+        Ok(is_gone.then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let folder = std::env::temp_dir().join(format!("nodegate-dump-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let dump = folder.to_string_lossy().into_owned();
+    let said = ask(&kubeconfig, &["dump", &dump]).await?;
+    ensure!(said.code == 0, "{said:?}");
+    let held = format!("node/{HELD}");
+    for question in [
+        ["explain", held.as_str()],
+        ["explain", "rule/network"],
+        ["explain", "pod/shop"],
+    ] {
+        let live = ask(&kubeconfig, &question).await?;
+        let arguments: Vec<&str> = question.iter().copied().chain(["--from", &dump]).collect();
+        let dumped = ask(&kubeconfig, &arguments).await?;
+        assert_eq!(normal(&live.out), normal(&dumped.out));
+    }
+    let again = ask(&kubeconfig, &["dump", &dump]).await?;
+    ensure!(
+        again.code == 1 && again.err.contains("not empty"),
+        "{again:?}"
+    );
+    let about = folder.join("dump.json");
+    let text = std::fs::read_to_string(&about)?;
+    std::fs::write(&about, text.replace("\"form\": 1", "\"form\": 99"))?;
+    let other = ask(&kubeconfig, &["status", "--from", &dump]).await?;
+    ensure!(
+        other.code == 1 && other.err.contains("form 99"),
+        "{other:?}"
+    );
+    let hashed = folder.join("hashed").to_string_lossy().into_owned();
+    let said = ask(&kubeconfig, &["dump", "--hash-names", &hashed]).await?;
+    ensure!(said.code == 0, "{said:?}");
+    for file in std::fs::read_dir(&hashed)? {
+        let text = std::fs::read_to_string(file?.path())?;
+        ensure!(
+            !text.contains(HELD) && !text.contains(&world.network_pod),
+            "{text}"
+        );
+    }
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_closes_the_pipe_has_seen_enough() -> Result<()> {
+    let world = world().await?;
+    let mut child = Command::new(plugin()?)
+        .args(["status", "-o", "json"])
+        .env("KUBECONFIG", world.cluster.kubeconfig())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    drop(child.stdout.take());
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await??;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success() && complaint.is_empty(),
+        "{output:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_held_is_waited_for_until_the_time_is_up() -> Result<()> {
+    let world = world().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let said = ask(
+        &kubeconfig,
+        &["status", "--wait", "--timeout=2s", "-o", "name"],
+    )
+    .await?;
+    ensure!(said.code == 2, "{said:?}");
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Questions that cannot be answered: each says why, and what to do.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use nodegate_testbed::{Cluster, Options};
+
+use crate::ask::ask;
+use crate::world::world;
+
+async fn fails(kubeconfig: &Path, arguments: &[&str], expected: &str) -> Result<()> {
+    let said = ask(kubeconfig, arguments).await?;
+    ensure!(
+        said.code == 1 && said.out.is_empty() && said.err.contains(expected),
+        "{arguments:?} does not say {expected:?}: {said:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_with_names_like_it() -> Result<()> {
+    let kubeconfig = world().await?.cluster.kubeconfig();
+    for (question, expected) in [
+        (
+            "node/wroker-1",
+            "there is no node wroker-1; did you mean worker-1",
+        ),
+        (
+            "rule/netwrok",
+            "there is no rule netwrok; did you mean network?",
+        ),
+        ("pod/shp", "there is no pod default/shp; did you mean shop?"),
+        ("cat/tom", "cannot be explained"),
+        ("worker-1", "such as node/worker-1"),
+    ] {
+        fails(&kubeconfig, &["explain", question], expected).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_that_holds_no_rule_is_told_with_the_place() -> Result<()> {
+    let kubeconfig = world().await?.cluster.kubeconfig();
+    let file = std::env::temp_dir().join(format!("no-rule-{}.yaml", std::process::id()));
+    let name = file.to_string_lossy().into_owned();
+    for (text, expected) in [
+        (
+            "{apiVersion: apps/v1, kind: Deployment}",
+            "document 1 is a Deployment",
+        ),
+        (
+            "spec: {{ .Values.spec }}",
+            "line 1: a template is left in it",
+        ),
+        ("a: [", "no-rule-"),
+    ] {
+        std::fs::write(&file, text)?;
+        fails(&kubeconfig, &["preview", "-f", &name], expected).await?;
+    }
+    std::fs::remove_file(&file)?;
+    fails(&kubeconfig, &["preview", "-f", &name], "cannot read").await
+}
+
+#[tokio::test]
+async fn without_a_cluster_it_is_told_what_was_tried() -> Result<()> {
+    let kubeconfig = std::env::temp_dir().join(format!("nowhere-{}.yaml", std::process::id()));
+    let text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
+        users: [{name: a, user: {}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
+    std::fs::write(&kubeconfig, text)?;
+    fails(&kubeconfig, &["status"], "cannot be reached").await?;
+    fails(&kubeconfig, &["status", "--context", "b"], "b").await?;
+    fails(
+        &kubeconfig,
+        &["status", "--from", "/nonexistent"],
+        "writes a dump",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn where_there_is_no_definition_of_rules_check_is_offered() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    fails(&cluster.kubeconfig(), &["status"], "kubectl nodegate check").await
+}

@@ -1,0 +1,95 @@
+//! What the documentation shows is what is printed, but for ages and the width of columns that follows from them. With
+//! `UPDATE_GOLDEN=1` the documentation is written anew.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::world::World;
+
+/// The name that the pod has in the documentation.
+const POD: &str = "cni-x7k2p";
+/// The name that the leading instance has in the documentation.
+const LEADER: &str = "nrr-controller-manager-0";
+
+/// Holds what was printed against what the documentation shows.
+pub fn hold(world: &World, leader: &str, file: &str, printed: &str) -> Result<()> {
+    let printed = printed.replace(&world.network_pod, POD);
+    let printed = printed.replace(
+        &format!("leading  {leader} "),
+        &format!("leading  {LEADER} "),
+    );
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (path, page) = (docs.join("kubectl").join(file), docs.join("kubectl.md"));
+    let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+    let block =
+        block(&text, file).with_context(|| format!("docs/kubectl.md does not show {file}"))?;
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&page, text.replacen(block, &printed, 1))?;
+        return fs::write(&path, printed).with_context(|| path.display().to_string());
+    }
+    let shown = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    ensure!(
+        shown == block,
+        "docs/kubectl.md shows another {file} than docs/kubectl has"
+    );
+    ensure!(
+        normal(&shown) == normal(&printed),
+        "docs/kubectl/{file} shows what is not printed any more; UPDATE_GOLDEN=1 writes it anew\nshown:\n{shown}\nprinted:\n{printed}"
+    );
+    Ok(())
+}
+
+/// What the page shows of a file.
+fn block<'a>(page: &'a str, file: &str) -> Option<&'a str> {
+    let (_, after) = page.split_once(&format!("<!-- kubectl/{file}: "))?;
+    let (_, block) = after.split_once("```text\n")?;
+    Some(block.split_once("```")?.0)
+}
+
+/// A text without what differs from run to run.
+pub fn normal(text: &str) -> String {
+    let words = text.lines().map(|line| {
+        let words = line.split_whitespace().map(word);
+        words.collect::<Vec<_>>().join(" ")
+    });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+fn word(word: &str) -> String {
+    let (head, rest) = word.split_at(word.len() - word.trim_start_matches('(').len());
+    let core = rest.trim_end_matches([')', ',', ':', '.']);
+    let tail = &rest[core.len()..];
+    if is_age(core) {
+        format!("{head}AGE{tail}")
+    } else if core.ends_with('Z') && core.contains('T') && core.starts_with("20") {
+        format!("{head}TIME{tail}")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Whether this is for how long something has been so, such as `2m5s`.
+fn is_age(text: &str) -> bool {
+    let parts: Vec<&str> = text.split_inclusive(['s', 'm', 'h', 'd']).collect();
+    let is_part = |part: &&str| {
+        let number = part.trim_end_matches(['s', 'm', 'h', 'd']);
+        number.len() + 1 == part.len()
+            && !number.is_empty()
+            && number.bytes().all(|it| it.is_ascii_digit())
+    };
+    !parts.is_empty() && parts.len() <= 2 && parts.iter().all(is_part)
+}
+
+#[test]
+fn ages_and_times_do_not_differ() {
+    for (a, b) in [
+        ("held for 2m5s:", "held   for 17s:"),
+        ("x (3s)", "x (4h)"),
+        ("at 2026-11-22T11:48:01Z at", "at 2027-01-01T00:00:00Z at"),
+    ] {
+        assert_eq!(normal(a), normal(b));
+    }
+    assert_ne!(normal("3 nodes"), normal("4 nodes"));
+}

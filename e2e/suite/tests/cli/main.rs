@@ -1,0 +1,18 @@
+//! `kubectl nodegate` on a real control plane: what it prints, which is what the documentation shows; what it may be asked by whom;
+//! and what it says where it cannot answer.
+//!
+//! ```text
+//! world     the cluster that is asked about: one node is held, one is open, a pod waits
+//! ask       runs the command
+//! golden    what the documentation shows, held against what is printed
+//! answers   what is printed
+//! rights    with the rights of nodegate-view, with fewer and with none
+//! failures  questions that cannot be answered
+//! ```
+
+mod answers;
+mod ask;
+mod failures;
+mod golden;
+mod rights;
+mod world;

@@ -1,0 +1,135 @@
+//! The cluster that is asked about. Of two nodes with a pod network by `DaemonSet`, the image of one cannot be pulled on the
+//! first: it is held, and a pod that could only run there waits. The second is open.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use nodegate_suite::SOON;
+use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::fixtures::{self, NodeBuilder};
+use nodegate_testbed::sights::{has_taint, pods_on};
+use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
+use serde_json::json;
+use tokio::sync::{Mutex, OnceCell};
+
+pub const HELD: &str = "worker-1";
+pub const OPEN: &str = "worker-2";
+const TAINT: &str = "readiness.k8s.io/network";
+const STORAGE: &str = "example.com/StorageReady";
+
+static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
+/// Somebody takes off the taint that every node is born with.
+const OPTIONS: Options = Options {
+    controller_manager: ControllerManager::Complete,
+    ..Options::full()
+};
+
+/// Held by whoever changes the cluster for a while, and by whoever wants it to stay as it is meanwhile.
+pub static TURN: Mutex<()> = Mutex::const_new(());
+
+/// The cluster, and what differs in it from run to run.
+#[derive(Debug)]
+pub struct World {
+    pub cluster: &'static Cluster,
+    /// The pod of the network on the node that is held.
+    pub network_pod: String,
+}
+
+/// The cluster, as it is asked about.
+pub async fn world() -> Result<&'static World> {
+    static WORLD: OnceCell<World> = OnceCell::const_new();
+    WORLD.get_or_try_init(make).await
+}
+
+async fn make() -> Result<World> {
+    let cluster = INSTALLATION.get().await?;
+    let client = cluster.client().await?;
+    let network = fixtures::rule("network", TAINT).waits_for("daemonset.nodegate.dev/default.cni");
+    network.selects("pool", "workers").create(&client).await?;
+    let storage = fixtures::rule("storage", "readiness.k8s.io/storage").waits_for(STORAGE);
+    let storage = storage.selects("pool", "workers").bootstrap_only();
+    storage.create(&client).await?;
+    for name in [HELD, OPEN] {
+        node(name).create(&client).await?;
+        set_node_condition(&client, name, STORAGE, "True").await?;
+    }
+    let network = fixtures::daemon_set("default/cni").node_selector("pool", "workers");
+    let network = network.tolerate_everything().never_ready();
+    network.create(&client).await?;
+    let network_pod = pod_on(&client, HELD).await?;
+    break_image(&client, &network_pod).await?;
+    let other = pod_on(&client, OPEN).await?;
+    set_pod_ready(&client, "default", &other, true).await?;
+    eventually_open(&client, OPEN, TAINT).await?;
+    eventually_gated(&client, HELD, TAINT).await?;
+    cluster
+        .apply(&format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: shop, namespace: default}}, spec: {{nodeSelector: \
+             {{kubernetes.io/hostname: {HELD}}}, containers: [{{name: web, image: example.com/shop}}]}}}}"
+        ))
+        .await?;
+    eventually("the pod waits", SOON, async || {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+        let status = pods.get("shop").await?.status.unwrap_or_default();
+        Ok(status.conditions.filter(|it| !it.is_empty()))
+    })
+    .await?;
+    // What the node is born with goes once its kubelet says that it is Ready.
+    eventually("the nodes are Ready", SOON, async || {
+        let mut are_ready = true;
+        for node in [HELD, OPEN] {
+            are_ready &= !has_taint(&client, node, "node.kubernetes.io/not-ready").await?;
+        }
+        Ok(are_ready.then_some(()))
+    })
+    .await?;
+    Ok(World {
+        cluster,
+        network_pod,
+    })
+}
+
+fn node(name: &str) -> NodeBuilder {
+    fixtures::node(name)
+        .label("pool", "workers")
+        .label("kubernetes.io/hostname", name)
+        .allocatable("pods", "100")
+        .allocatable("cpu", "8")
+        .taint(TAINT, "NoSchedule")
+        .managed_by_kwok()
+}
+
+/// The running pod of the network on this node.
+async fn pod_on(client: &Client, node: &str) -> Result<String> {
+    eventually("the network has a running pod", SOON, async || {
+        let pods = pods_on(client, node).await?;
+        let runs = |pod: &&Pod| {
+            let status = pod.status.as_ref();
+            let phase = status.and_then(|it| it.phase.as_deref());
+            phase == Some("Running") && pod.name_any().starts_with("cni-")
+        };
+        Ok(pods.iter().find(runs).map(ResourceExt::name_any))
+    })
+    .await
+}
+
+/// The image of the pod's container cannot be pulled.
+async fn break_image(client: &Client, name: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let pod = pods.get(name).await?;
+    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
+    let container = container.context("a pod without containers")?;
+    let status = json!({"status": {"containerStatuses": [{
+        "name": container.name, "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        "state": {"waiting": {
+            "reason": "ImagePullBackOff",
+            "message": "Back-off pulling image \"example.com/cni:v2\"",
+        }},
+    }]}});
+    let params = PatchParams::default();
+    pods.patch_status(name, &params, &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
