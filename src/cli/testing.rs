@@ -70,7 +70,7 @@ impl Scene {
         let claims = self.claims.iter();
         Snapshot {
             at,
-            is_dump: false,
+            rules: self.rules.iter().map(RuleBuilder::object).collect(),
             view,
             classes_from: ClassesFrom::Default,
             leader: None,

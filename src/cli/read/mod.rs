@@ -6,6 +6,7 @@ mod cluster;
 mod filling;
 mod folder;
 mod lists;
+mod needs;
 mod page;
 mod reader;
 mod source;
@@ -21,17 +22,17 @@ use k8s_openapi::api::coordination::v1::Lease;
 use super::failure::{Failure, near_names};
 use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Specimen, Wanted};
 use crate::api::names::LEASE;
-use crate::condition::{self, CriticalComponentClass};
+use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
 use crate::object::RuleObject;
-use crate::rule::{Rule, RuleSet};
 pub use cluster::Cluster;
 use filling::Filling;
 pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub use lists::Lists;
+use needs::Needs;
 pub use page::Refusal;
 use reader::Reader;
 pub use source::Source;
@@ -79,28 +80,12 @@ pub async fn snapshot(
         }
         Configured::AtHand(classes, passing_taints) => (classes, passing_taints, ClassesFrom::File),
     };
-    let compiled = rules
-        .iter()
-        .chain(&wanted.rules)
-        .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &classes).into());
-    let set = RuleSet::new(compiled, Vec::new());
     let now = Now {
         wall: at,
         monotonic: Instant::now(),
     };
-    let specs = || set.rules().iter().flat_map(|rule| &rule.spec);
-    let is_needed =
-        |class: usize| wanted.all_classes || specs().any(|spec| spec.waits_for_class(class));
-    let needed: Vec<bool> = (0..classes.len()).map(is_needed).collect();
-    let repairs = wanted.all_classes || specs().any(|spec| spec.repair.is_some());
-    let sources = || {
-        specs()
-            .flat_map(|spec| &spec.conditions)
-            .map(|it| &it.source)
-    };
-    let registers = needed.contains(&true)
-        || sources().any(|source| matches!(source, condition::Source::CsiDriver(_)));
-    let view = View::new(classes.clone(), passing_taints, repairs, now);
+    let needs = Needs::of(&rules, &classes, wanted);
+    let view = View::new(classes.clone(), passing_taints, needs.karpenter, now);
     let filling = Filling {
         reader,
         view: RefCell::new(view),
@@ -117,11 +102,11 @@ pub async fn snapshot(
     let of_classes = classes
         .iter()
         .enumerate()
-        .map(async |(class, it)| filling.class(class, it, needed[class]).await);
+        .map(async |(class, it)| filling.class(class, it, needs.classes[class]).await);
     futures::try_join!(
         filling.nodes(),
-        filling.csi_nodes(registers),
-        filling.karpenter(repairs),
+        filling.csi_nodes(needs.csi_nodes),
+        filling.karpenter(needs.karpenter),
         try_join_all(of_classes),
     )?;
     filling.named().await?;
@@ -175,6 +160,8 @@ pub async fn with_rules(
         },
         view: RefCell::new(snapshot.view),
         stories: RefCell::new(snapshot.stories),
+        records: RefCell::default(),
+        origins: RefCell::default(),
         wanted: &Wanted::everything(),
     };
     for rule in rules {
