@@ -73,9 +73,9 @@ topics! {
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
         "A rule has kept the node closed for a minute: what each condition lacks; again when that is something else. Not of a rule \
-         that waits for critical components, whose events are the ones below.";
+         that waits for critical components, whose events have names of their own (`Unready...`, `Unscheduled...`).";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
-        "The same, of another project's taint whose rule waits for critical components; in Gardener's words.";
+        "Another project's taint has been lifted, whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
         "The node has been opened though it is not ready: its time was up, and the rule's `repair.action` is `Release`.";
     TAINT_ADOPTED: Normal "TaintAdopted" "AdoptTaint" on "Node",
