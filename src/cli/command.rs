@@ -82,6 +82,16 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Look over rules, DaemonSets and what makes nodes for faults, in the cluster or in files
+    #[command(after_help = EXIT_CODES)]
+    Lint {
+        /// Look over the YAML in this folder, or file, instead of a cluster
+        #[arg(short, long, value_name = "DIR", conflicts_with_all = ["from", "context", "kubeconfig"])]
+        filename: Option<PathBuf>,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
     /// Show what took how long at the start of nodes, and which component makes them slow
     #[command(after_help = EXIT_CODES)]
     Timeline {

@@ -37,6 +37,7 @@ mod dump;
 pub mod explain;
 pub mod failure;
 pub mod fleet;
+pub mod lint;
 pub mod page;
 pub mod preview;
 mod read;

@@ -15,9 +15,10 @@ use super::command::{Colour, Command, Common, NodeName, Output, Target};
 use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::Failure;
+use super::lint::lint;
 use super::page::Page;
 use super::preview::{self, Before, File};
-use super::read::{Cluster, Configured, Folder, Source, pod, snapshot, unknown, with_rules};
+use super::read::{Cluster, Configured, Folder, Source, inventory, inventory_of_files, pod, snapshot, unknown, with_rules};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 use super::timeline::{timeline_of, timelines};
@@ -85,6 +86,14 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let read = read(&source, &common, &Wanted::everything()).await?;
             let dumped = dump(&source, &read, &folder, hash_names).await?;
             say(&dumped, &common, read.at)
+        }
+        Command::Lint { filename, common } => {
+            let config = common.config.as_deref();
+            let read = match filename {
+                Some(path) => inventory_of_files(&path, config)?,
+                None => inventory(&source(&common).await?, config).await?,
+            };
+            say(&lint(&read), &common, Timestamp::now())
         }
         Command::Timeline {
             node,

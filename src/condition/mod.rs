@@ -25,7 +25,7 @@ pub use class::{CriticalComponentClass, Namespaces, Question};
 pub use cohorts::{ByCohort, Cohort, NamedDaemonSet};
 pub use detail::Detail;
 pub use facts::{ClassFacts, Facts, NamedFacts};
-pub use placement::{PassingTaints, is_meant_for, tolerates};
+pub use placement::{PassingTaints, can_share_a_node, is_meant_for, tolerates};
 pub use sightings::{Reboot, Sightings};
 pub use source::{RESERVED_PREFIXES, Source, is_ours, names_no_daemon_set};
 pub use state::Condition;

@@ -4,8 +4,11 @@
 //! Source of the semantics: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
 //! `GetRequiredNodeAffinity` of `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 
+use std::collections::BTreeMap;
+
 use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
+use crate::selector::{Operator, Requirement, Selector, overlap};
 
 /// Taints that Kubernetes and Karpenter put on a node for a while, whatever their effect.
 const LIFECYCLE_TAINTS: [&str; 10] = [
@@ -46,6 +49,27 @@ impl PassingTaints {
                     None => taint.key == *pattern,
                 })
     }
+}
+
+/// Whether there can be a node that the selector selects and that the `DaemonSet` asks for.
+#[must_use]
+pub fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
+    let mut wanted: Vec<_> = selector.requirements().to_vec();
+    wanted.extend(in_each(&daemon_set.node_selector));
+    let Some(terms) = &daemon_set.node_affinity else {
+        return overlap(&wanted, &[]);
+    };
+    terms.iter().any(|term| match term {
+        NodeAffinityTerm::Nothing => false,
+        NodeAffinityTerm::All { labels, .. } => overlap(&wanted, labels),
+    })
+}
+
+fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requirement> {
+    labels.iter().map(|(key, value)| Requirement {
+        key: key.clone(),
+        operator: Operator::In([value.clone()].into()),
+    })
 }
 
 /// Whether the `DaemonSet`'s pods tolerate the taint, or need not because it does not repel them.

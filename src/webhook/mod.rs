@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `review` | whether a rule is taken, and what there is to warn of (pure) |
 //! | `warnings` | the warnings (pure) |
+//! | `advice` | their words (pure) |
 //! | `closings` | which nodes a rule would close as soon as it is taken (pure) |
 //! | `surroundings` | what a review looks at beside the rule: other rules, `DaemonSet`s, nodes |
 //! | `envelope` | a request read, without trust (pure) |
@@ -12,12 +13,16 @@
 //!
 //! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `serve::tls`.
 
+mod advice;
 mod closings;
 mod envelope;
 mod review;
 mod server;
 mod surroundings;
 mod warnings;
+
+pub use advice::Advice;
+pub use warnings::SHORTEST_HEARTBEAT;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,22 +1,22 @@
 //! What a rule's author should know, though the rule is taken. Each warning fits the 256 characters that the API server
 //! passes on, and says what to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::advice::Advice;
 use super::closings::closings;
 use super::surroundings::{NodeSample, Surroundings};
 use crate::api::{EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
-use crate::condition::{CriticalComponentClass, Source, tolerates};
-use crate::object::{DaemonSet, NodeAffinityTerm, ObjectKey};
+use crate::condition::{CriticalComponentClass, Source, can_share_a_node, tolerates};
+use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rule};
-use crate::selector::{Operator, Requirement, Selector, overlap};
 use crate::wording::cut;
 
 /// The longest warning that is surely passed on whole.
 const LONGEST: usize = 256;
 /// A heartbeat that comes every 5 minutes, and a minute for it to be late.
-const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
+pub const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
 /// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it. `begins`: the rule comes to
 /// act by this request.
@@ -39,11 +39,10 @@ pub fn warnings(
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match condition.source {
-            Source::Nobody => Some(format!(
-                "nothing makes conditions of type '{}', though their prefix is Nodegate's: it counts as '{counts_as}' \
-                 on every node; check the spelling",
-                condition.kind
-            )),
+            Source::Nobody => {
+                let kind = &condition.kind;
+                Some(Advice::Nobody { kind, counts_as }.to_string())
+            }
             Source::Node => surroundings
                 .nodes
                 .as_ref()
@@ -73,36 +72,21 @@ fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option
     if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
-    Some(match spec.mode {
-        EnforcementMode::BootstrapOnly => {
-            "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate \
-             tolerations. Nodes that are in use when the rule is created are closed too; NoSchedule only keeps new pods \
-             away"
-                .into()
-        }
+    let advice = match spec.mode {
+        EnforcementMode::BootstrapOnly => Advice::EvictsOnce,
         EnforcementMode::Continuous => {
-            let limited = sent.is_some_and(|sent| sent.disruption.is_some());
-            let limit = if limited {
-                ""
-            } else {
-                ", or set spec.disruption to limit how fast"
-            };
-            format!(
-                "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. \
-                 Consider NoSchedule or bootstrap-only{limit}"
-            )
+            let is_limited = sent.is_some_and(|sent| sent.disruption.is_some());
+            Advice::EvictsAgain { is_limited }
         }
-    })
+    };
+    Some(advice.to_string())
 }
 
 fn heartbeat(sent: &NodeReadinessRuleSpec) -> Option<String> {
     let timeout = sent
         .heartbeat_timeout
         .filter(|timeout| timeout.as_std() < SHORTEST_HEARTBEAT)?;
-    Some(format!(
-        "heartbeatTimeout {timeout} is shorter than kubelet and node problem detector need, which beat every 5m: their \
-         conditions would count as Unknown in between; use at least 6m for them"
-    ))
+    Some(Advice::ShortHeartbeat(timeout).to_string())
 }
 
 /// Critical `DaemonSet`s that cannot start on a node which the rule holds.
@@ -125,30 +109,22 @@ fn shut_out(
         })
         .map(|daemon_set| &daemon_set.key)
         .collect();
-    let first = shut_out.first()?;
-    let more = match shut_out.len() - 1 {
-        0 => String::new(),
-        others => format!(" (+{others} more)"),
+    let advice = Advice::ShutOut {
+        daemon_set: shut_out.first()?,
+        more: shut_out.len() - 1,
+        key: &spec.taint.key,
+        effect: spec.effect,
     };
-    Some(format!(
-        "critical DaemonSet {}{more} does not tolerate the taint {}:{}: it cannot start on a node that has it, and is \
-         not waited for; add the toleration to its pod template",
-        first, spec.taint.key, spec.effect
-    ))
+    Some(advice.to_string())
 }
 
 /// `DaemonSet`s that the rule waits for by name and that are not there.
 fn missing(surroundings: &Surroundings) -> Option<String> {
     let named = surroundings.named.iter();
     let mut missing = named.filter(|(_, there)| there.is_none());
-    let (first, _) = missing.next()?;
-    let more = match missing.count() {
-        0 => String::new(),
-        others => format!(" (+{others} more)"),
-    };
-    Some(format!(
-        "there is no DaemonSet {first}{more} today: until there is one, no node meets the condition; check namespace and name"
-    ))
+    let (daemon_set, _) = missing.next()?;
+    let more = missing.count();
+    Some(Advice::Missing { daemon_set, more }.to_string())
 }
 
 /// Labelled `DaemonSet`s that a class which the rule waits for does not cover.
@@ -168,35 +144,13 @@ fn outside_namespaces(
                 .map(|daemon_set| (&daemon_set.key, class.name.as_str()))
         })
         .collect();
-    let (first, class) = outside.first()?;
-    let more = match outside.len() - 1 {
-        0 => String::new(),
-        others => format!(" (+{others} more)"),
+    let (daemon_set, class) = outside.first()?;
+    let advice = Advice::OutsideNamespaces {
+        daemon_set,
+        more: outside.len() - 1,
+        class,
     };
-    Some(format!(
-        "DaemonSet {first}{more} is labelled as critical, but its namespace is none of class '{class}': it is not waited \
-         for; add the namespace to the class, or take the label off"
-    ))
-}
-
-/// Whether there can be a node that the selector selects and that the `DaemonSet` asks for.
-fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
-    let mut wanted: Vec<_> = selector.requirements().to_vec();
-    wanted.extend(in_each(&daemon_set.node_selector));
-    let Some(terms) = &daemon_set.node_affinity else {
-        return overlap(&wanted, &[]);
-    };
-    terms.iter().any(|term| match term {
-        NodeAffinityTerm::Nothing => false,
-        NodeAffinityTerm::All { labels, .. } => overlap(&wanted, labels),
-    })
-}
-
-fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requirement> {
-    labels.iter().map(|(key, value)| Requirement {
-        key: key.clone(),
-        operator: Operator::In([value.clone()].into()),
-    })
+    Some(advice.to_string())
 }
 
 /// A condition that no node has.

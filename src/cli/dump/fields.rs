@@ -97,6 +97,7 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "status.providerID",
         ],
         Kind::NodePools => &["spec.template", "spec.disruption", "status"],
+        Kind::Deployments => &[],
     }
 }
 

@@ -144,7 +144,8 @@ fn filters(kind: Kind, snapshot: &Snapshot) -> Vec<Filter> {
         | Kind::CsiNodes
         | Kind::DaemonSets
         | Kind::NodeClaims
-        | Kind::NodePools => vec![all],
+        | Kind::NodePools
+        | Kind::Deployments => vec![all],
         Kind::Leases => vec![Filter::named(LEASE)],
         Kind::ConfigMaps => vec![in_the_controllers(Filter::named(CONFIG_MAP.0))],
         Kind::Events => vec![

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Resource;
@@ -37,10 +38,12 @@ pub enum Kind {
     NodeClaims,
     /// Karpenter's `NodePool`s.
     NodePools,
+    /// Deployments: Cluster Autoscaler's among them.
+    Deployments,
 }
 
 impl Kind {
-    /// All of them.
+    /// All that a dump has. Deployments are left out: what matters of them is arguments, which no dump keeps.
     pub const ALL: [Self; 10] = [
         Self::Rules,
         Self::Nodes,
@@ -68,6 +71,7 @@ impl Kind {
             Self::ConfigMaps => "configmaps",
             Self::NodeClaims => "nodeclaims",
             Self::NodePools => "nodepools",
+            Self::Deployments => "deployments",
         }
     }
 
@@ -84,6 +88,7 @@ impl Kind {
             Self::Events => "what probes answer cannot be said",
             Self::ConfigMaps => "how the controller is configured cannot be said",
             Self::NodeClaims | Self::NodePools => "what becomes of late nodes cannot be said",
+            Self::Deployments => "whether Cluster Autoscaler knows the taints cannot be said",
         }
     }
 
@@ -101,6 +106,7 @@ impl Kind {
             Self::ConfigMaps => ConfigMap::url_path(&(), namespace),
             Self::NodeClaims => NodeClaimObject::url_path(&(), None),
             Self::NodePools => NodePoolObject::url_path(&(), None),
+            Self::Deployments => Deployment::url_path(&(), namespace),
         }
     }
 

@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `kind` | the kinds of objects that are read, and which of them |
+//! | `inventory` | objects as they were written |
 //! | `startup` | how nodes started, as it stands on record |
 //! | `story` | what a pod's containers say of why it is not Ready |
 //! | `placement` | where a pod that is not bound could run |
@@ -14,6 +15,7 @@
 
 mod controller;
 mod gap;
+mod inventory;
 mod kind;
 mod leader;
 mod placement;
@@ -30,6 +32,7 @@ use crate::engine::View;
 use crate::object::{ObjectKey, RuleObject};
 pub use controller::{Controller, LABEL as CONTROLLER_LABEL};
 pub use gap::Gap;
+pub use inventory::{Agent, Inventory, Pool, Program};
 pub use kind::{About, Binding, Facts, Filter, Kind};
 pub use leader::{Health, Leader};
 pub use placement::Specimen;

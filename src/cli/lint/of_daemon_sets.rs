@@ -1,0 +1,134 @@
+//! Faults of what nodes wait for.
+
+use super::fault::{Check, Fault};
+use super::field::{Field, name};
+use crate::cli::snapshot::Agent;
+use crate::condition::{can_share_a_node, tolerates};
+use crate::object::NodeAffinityTerm;
+use crate::selector::Operator;
+use crate::webhook::Advice;
+
+/// What the labels begin with that others than the kubelet and whoever makes nodes put on them.
+const LATE: [(&str, &str); 4] = [
+    ("feature.node.kubernetes.io/", "Node Feature Discovery"),
+    ("nvidia.com/", "the GPU Operator"),
+    ("amd.com/", "AMD's GPU Operator"),
+    (
+        "intel.feature.node.kubernetes.io/",
+        "Intel's device plugins",
+    ),
+];
+
+pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for agent in &field.inventory.daemon_sets {
+        faults.extend(labels(field, agent));
+    }
+    for (_, spec) in field.usable() {
+        for agent in field.waited_for(spec) {
+            let daemon_set = &agent.daemon_set;
+            if !tolerates(daemon_set, &spec.taint) {
+                let advice = Advice::ShutOut {
+                    daemon_set: &daemon_set.key,
+                    more: 0,
+                    key: &spec.taint.key,
+                    effect: spec.effect,
+                };
+                let way_out = format!(
+                    "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
+                    spec.taint.key
+                );
+                let what = advice.to_string();
+                faults.push(Fault::new(Check::ShutOut, name(agent), what, way_out));
+            }
+            faults.extend(late(agent));
+        }
+    }
+    faults
+}
+
+/// Labels that do not say what they were meant to.
+fn labels(field: &Field<'_>, agent: &Agent) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (index, class) in field.inventory.classes.iter().enumerate() {
+        let daemon_set = &agent.daemon_set;
+        let on_itself = class.selector.matches(&agent.labels);
+        let on_template = class.selector.matches(&daemon_set.template_labels);
+        if on_itself != on_template {
+            let (there, missing) = if on_itself {
+                (
+                    "its metadata",
+                    "its pod template (spec.template.metadata.labels)",
+                )
+            } else {
+                ("its pod template", "its metadata (metadata.labels)")
+            };
+            let what = format!(
+                "the label of class '{}' ({}) is on {there} and not on {missing}: it is not waited for",
+                class.name, class.selector
+            );
+            let way_out = format!("put it on {missing}, too, or take it off");
+            faults.push(Fault::new(
+                Check::LabelOnOnePlace,
+                name(agent),
+                what,
+                way_out,
+            ));
+        }
+        let mut rules = field.usable();
+        let is_wanted = rules.any(|(_, spec)| {
+            spec.waits_for_class(index) && can_share_a_node(daemon_set, &spec.selector)
+        });
+        if is_wanted && on_itself && class.labels(daemon_set) && !class.has(daemon_set) {
+            let advice = Advice::OutsideNamespaces {
+                daemon_set: &daemon_set.key,
+                more: 0,
+                class: &class.name,
+            };
+            let way_out = "docs/conditions.md#configuration-file says how a class names namespaces";
+            let what = advice.to_string();
+            faults.push(Fault::new(
+                Check::OutsideNamespaces,
+                name(agent),
+                what,
+                way_out,
+            ));
+        }
+    }
+    faults
+}
+
+/// The first label that comes after birth by which a `DaemonSet` selects its nodes, and who brings it.
+pub fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
+    let daemon_set = &agent.daemon_set;
+    let terms = daemon_set.node_affinity.iter().flatten();
+    let in_terms = terms.flat_map(|term| match term {
+        NodeAffinityTerm::Nothing => &[][..],
+        NodeAffinityTerm::All { labels, .. } => labels,
+    });
+    let in_terms =
+        in_terms.filter(|it| !matches!(it.operator, Operator::NotIn(_) | Operator::DoesNotExist));
+    let in_terms = in_terms.map(|requirement| requirement.key.as_str());
+    let mut keys = daemon_set
+        .node_selector
+        .keys()
+        .map(String::as_str)
+        .chain(in_terms);
+    keys.find_map(|key| {
+        let mut late = LATE.iter();
+        let (_, who) = late.find(|(prefix, _)| key.starts_with(prefix))?;
+        Some((key, *who))
+    })
+}
+
+/// A critical `DaemonSet` that is not meant for a new node until somebody has labelled it.
+fn late(agent: &Agent) -> Option<Fault> {
+    let (label, who) = late_label(agent)?;
+    let what = format!(
+        "it selects nodes by {label}, which {who} puts on them after they have come: until then it is not meant for the \
+         node, is not waited for, and the node may be opened without it"
+    );
+    let way_out = "select nodes by a label that they are born with (of the node group or NodePool), or wait for what it \
+                   brings, such as resource.nodegate.dev/<resource>";
+    Some(Fault::new(Check::LateLabel, name(agent), what, way_out))
+}

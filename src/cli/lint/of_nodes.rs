@@ -1,0 +1,125 @@
+//! Faults of what makes nodes: Karpenter's `NodePool`s and Cluster Autoscaler.
+
+use super::fault::{Check, Fault};
+use super::field::Field;
+use crate::api::TaintEffect;
+use crate::cli::snapshot::{Pool, Program};
+use crate::object::karpenter::NODE_POOL_LABEL;
+use crate::rule::CompiledSpec;
+use crate::selector::{Operator, Requirement, overlap};
+
+/// What a key begins with that Cluster Autoscaler knows by itself.
+const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";
+/// The domains of labels that nodes have whether or not a `NodePool` says so.
+const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
+
+pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (rule, spec) in field.usable() {
+        for pool in &field.inventory.node_pools {
+            faults.extend(of_pool(pool, &rule.name, spec));
+        }
+        for program in &field.inventory.deployments {
+            faults.extend(of_autoscaler(program, &rule.name, spec));
+        }
+    }
+    faults
+}
+
+fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
+    let (key, effect) = (&spec.taint.key, spec.effect);
+    let has = |taints: &[(String, String)]| {
+        let mut taints = taints.iter();
+        taints.any(|taint| taint.0 == *key && taint.1.parse() == Ok(effect))
+    };
+    if !makes_nodes_for(pool, spec) {
+        return None;
+    }
+    let object = format!("nodepool/{}", pool.name);
+    if has(&pool.startup_taints) {
+        return (effect == TaintEffect::NoExecute).then(|| {
+            let what = format!(
+                "its startup taint {key}:{effect} evicts what runs on a new node before the kubelet has all of it up, \
+                 DaemonSets without a toleration included"
+            );
+            let way_out = "use effect NoSchedule, in the rule and in the NodePool";
+            Fault::new(Check::Evicts, object, what, way_out)
+        });
+    }
+    let (what, way_out) = if has(&pool.taints) {
+        (
+            format!(
+                "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes for ones that stay: \
+                 it makes no nodes for pods that do not tolerate it"
+            ),
+            "move it to spec.template.spec.startupTaints".to_owned(),
+        )
+    } else {
+        (
+            format!(
+                "its nodes come without the taint {key}:{effect} of rule '{rule}': pods may slip in before it is put on"
+            ),
+            format!(
+                "spec.template.spec.startupTaints: [{{key: {key}, value: pending, effect: {effect}}}]"
+            ),
+        )
+    };
+    Some(Fault::new(Check::NodePool, object, what, way_out))
+}
+
+/// Whether a rule is about nodes of a pool, as far as the pool says what labels they have.
+fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
+    let own = (NODE_POOL_LABEL.to_owned(), pool.name.clone());
+    let labels = pool
+        .labels
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()));
+    let labels = labels.chain([own]).map(|(key, value)| Requirement {
+        key,
+        operator: Operator::In([value].into()),
+    });
+    let required = pool.requirements.iter();
+    let required = required.filter_map(|it| Requirement::parse(it).ok());
+    let of_pool: Vec<Requirement> = labels.chain(required).collect();
+    let wanted = spec.selector.requirements();
+    let is_known = |requirement: &Requirement| {
+        let needs_it = !matches!(
+            requirement.operator,
+            Operator::NotIn(_) | Operator::DoesNotExist
+        );
+        let is_there = of_pool.iter().any(|it| it.key == requirement.key);
+        !needs_it || is_there || COMMON.iter().any(|part| requirement.key.contains(part))
+    };
+    wanted.iter().all(is_known) && overlap(wanted, &of_pool)
+}
+
+fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
+    let is_it = program.image.contains("cluster-autoscaler")
+        || program
+            .args
+            .iter()
+            .any(|arg| arg.contains("cluster-autoscaler"));
+    let key = spec.taint.key.as_str();
+    if !is_it || program.args.is_empty() || key.starts_with(KNOWN_TO_AUTOSCALER) {
+        return None;
+    }
+    let is_known = program.args.iter().any(|arg| {
+        let value = |flag: &str| arg.trim_start_matches('-').strip_prefix(flag);
+        let names = ["startup-taint=", "ignore-taint=", "status-taint="];
+        let prefixes = ["startup-taint-prefix=", "status-taint-prefix="];
+        names.iter().any(|flag| value(flag) == Some(key))
+            || prefixes
+                .iter()
+                .filter_map(|flag| value(flag))
+                .any(|prefix| key.starts_with(prefix))
+    });
+    (!is_known).then(|| {
+        let what = format!(
+            "it does not know that the taint {key} of rule '{rule}' goes by itself: it may add too many nodes, or none"
+        );
+        let way_out = format!(
+            "add --startup-taint={key} (1.29 and newer), or --startup-taint-prefix=readiness.k8s.io/ (1.36 and newer)"
+        );
+        Fault::new(Check::Autoscaler, format!("deployment/{}", program.name), what, way_out)
+    })
+}

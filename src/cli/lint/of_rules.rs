@@ -1,0 +1,200 @@
+//! Faults of rules, and between them.
+
+use super::fault::{Check, Fault};
+use super::field::{Field, rule_name};
+use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
+use crate::cli::snapshot::Program;
+use crate::condition::Source;
+use crate::object::ObjectKey;
+use crate::rule::{CompiledSpec, Rejection, Rule};
+use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
+
+/// How often Nodegate's reporter beats unless it is told.
+const REPORTERS_BEAT: Duration = Duration::from_secs(300);
+
+pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for rule in field.rules.rules() {
+        faults.extend(rejected(rule));
+    }
+    for (rule, spec) in field.usable() {
+        faults.extend(conflicts(field, rule, spec));
+        faults.extend(conditions(field, rule, spec));
+        faults.extend(evicts(rule, spec));
+        faults.extend(heartbeat(field, rule, spec));
+    }
+    faults
+}
+
+/// What makes a rule unusable.
+fn rejected(rule: &Rule) -> Option<Fault> {
+    let why: &Rejection = rule.spec.as_ref().err()?;
+    let way_out = "correct the field; until then the rule has no effect";
+    Some(Fault::new(
+        Check::Rejected,
+        rule_name(rule),
+        why.to_string(),
+        way_out,
+    ))
+}
+
+/// Earlier rules about the same taint.
+fn conflicts<'a>(
+    field: &'a Field<'_>,
+    rule: &'a Rule,
+    spec: &'a CompiledSpec,
+) -> impl Iterator<Item = Fault> {
+    let earlier = field
+        .usable()
+        .take_while(|(other, _)| other.name != rule.name);
+    earlier
+        .filter_map(|(other, _)| spec.conflict_with(other))
+        .map(|conflict| {
+            let way_out =
+                "give one of them another taint key, or selectors that no node fulfils both of";
+            Fault::new(
+                Check::Conflict,
+                rule_name(rule),
+                conflict.to_string(),
+                way_out,
+            )
+        })
+}
+
+/// Conditions that cannot be met as they are.
+fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for condition in &spec.conditions {
+        if condition.source == Source::Nobody {
+            let advice = Advice::Nobody {
+                kind: &condition.kind,
+                counts_as: condition.status_if_missing().as_str(),
+            };
+            let way_out = "docs/conditions.md has all types that there are";
+            let what = advice.to_string();
+            faults.push(Fault::new(Check::Nobody, rule_name(rule), what, way_out));
+        }
+    }
+    let is_missing = |key: &&ObjectKey| field.inventory.daemon_set(key).is_none();
+    for daemon_set in spec.daemon_sets().filter(is_missing) {
+        let what = Advice::Missing {
+            daemon_set,
+            more: 0,
+        }
+        .to_string();
+        let way_out = "kubectl get daemonsets --all-namespaces lists those that there are";
+        let fault = Fault::new(Check::NoSuchDaemonSet, rule_name(rule), what, way_out);
+        // What is not among the files may be elsewhere.
+        faults.push(if field.inventory.is_of_files {
+            fault.only_a_warning()
+        } else {
+            fault
+        });
+    }
+    let classes = field.inventory.classes.iter().enumerate();
+    for (_, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {
+        let mut agents = field.inventory.daemon_sets.iter();
+        let has_some = agents
+            .any(|agent| class.selector.matches(&agent.labels) && class.has(&agent.daemon_set));
+        if !has_some {
+            let what = format!(
+                "it waits for class '{}', and no DaemonSet is of it: there is nothing to wait for, and nodes open at once",
+                class.name
+            );
+            let way_out = format!(
+                "label what nodes need ({}), on the DaemonSet and on its pod template, or wait for it by its name: \
+                 daemonset.nodegate.dev/<namespace>.<name>",
+                class.selector
+            );
+            faults.push(Fault::new(
+                Check::EmptyClass,
+                rule_name(rule),
+                what,
+                way_out,
+            ));
+        }
+    }
+    faults
+}
+
+/// A rule that evicts.
+fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
+    if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
+        return None;
+    }
+    let advice = match spec.mode {
+        EnforcementMode::BootstrapOnly => Advice::EvictsOnce,
+        EnforcementMode::Continuous => Advice::EvictsAgain {
+            is_limited: spec.disruption.is_some(),
+        },
+    };
+    let way_out = "use effect NoSchedule, unless what runs has to go";
+    Some(Fault::new(
+        Check::Evicts,
+        rule_name(rule),
+        advice.to_string(),
+        way_out,
+    ))
+}
+
+/// A rule that gives its reporters less time than they take.
+fn heartbeat(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+    let Some(timeout) = field.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
+        return Vec::new();
+    };
+    let mut faults = Vec::new();
+    let reported = spec
+        .conditions
+        .iter()
+        .filter(|it| it.source == Source::Node);
+    for condition in reported {
+        let agents = field.inventory.daemon_sets.iter();
+        let mut reporters = agents.flat_map(|agent| &agent.containers);
+        let beat = reporters.find_map(|container| beat_of(container, &condition.kind));
+        match beat {
+            Some(beat) if timeout <= beat => {
+                let what = format!(
+                    "heartbeatTimeout {timeout} is no longer than the time between two beats of the reporter of '{}', \
+                     {beat}: the condition would count as Unknown in between",
+                    condition.kind
+                );
+                let way_out =
+                    "let the reporter beat more often (HEARTBEAT_PERIOD), or give it more time";
+                faults.push(Fault::new(
+                    Check::ShortHeartbeat,
+                    rule_name(rule),
+                    what,
+                    way_out,
+                ));
+            }
+            None if timeout.as_std() < SHORTEST_HEARTBEAT => {
+                let what = Advice::ShortHeartbeat(timeout).to_string();
+                let way_out = "leave it as it is where the reporter beats often enough";
+                faults.push(Fault::new(
+                    Check::ShortHeartbeat,
+                    rule_name(rule),
+                    what,
+                    way_out,
+                ));
+            }
+            _ => {}
+        }
+    }
+    faults
+}
+
+/// How often a container beats, where it is Nodegate's reporter of this condition.
+fn beat_of(container: &Program, kind: &str) -> Option<Duration> {
+    let said = |flag: &str, env: &str| {
+        let mut args = container.args.iter();
+        let with_value = args.find_map(|arg| arg.strip_prefix(flag)?.strip_prefix('='));
+        let env = container.env.get(env).map(String::as_str);
+        with_value.or(env)
+    };
+    let is_of_it = said("--condition-type", "CONDITION_TYPE") == Some(kind);
+    let period = said("--heartbeat-period", "HEARTBEAT_PERIOD");
+    is_of_it.then(|| {
+        let period = period.and_then(|text| text.parse().ok());
+        period.unwrap_or(REPORTERS_BEAT)
+    })
+}

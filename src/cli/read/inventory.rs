@@ -1,0 +1,169 @@
+//! Reads objects as they were written: from the API server or a dump, and from a folder of YAML.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+
+use super::page::Refusal;
+use super::reader::Reader;
+use super::source::Source;
+use crate::api::names::{CONFIG_MAP, LEASE};
+use crate::cli::failure::Failure;
+use crate::cli::snapshot::{ClassesFrom, Filter, Inventory, Kind, Leader};
+use crate::config::Config;
+
+/// The kinds that matter, with their names in files.
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Rules, "NodeReadinessRule"),
+    (Kind::DaemonSets, "DaemonSet"),
+    (Kind::NodePools, "NodePool"),
+    (Kind::Deployments, "Deployment"),
+];
+
+/// What is in the cluster, or in a dump.
+///
+/// # Errors
+/// Where the configuration cannot be used.
+pub async fn inventory(source: &Source, config: Option<&Path>) -> Result<Inventory, Failure> {
+    let gaps = RefCell::new(Vec::new());
+    let reader = Reader {
+        source,
+        gaps: &gaps,
+    };
+    let mut inventory = Inventory::default();
+    for (kind, name) in KINDS {
+        let take = |json: &str| {
+            if let Ok(object) = serde_json::from_str(json) {
+                inventory.take(name, object, name);
+            }
+        };
+        let refusal = reader.each(kind, &Filter::default(), take).await;
+        if let (Some(Refusal::NotInstalled), Kind::Rules) = (refusal, kind) {
+            inventory.notes.push(
+                "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
+            );
+        }
+    }
+    let config = if let Some(path) = config {
+        Config::read(path)?
+    } else {
+        let lease = Filter::named(LEASE);
+        let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
+        let leader = leases.into_iter().next().map(Leader::of);
+        let (config, from) = reader.config(leader.as_ref()).await?;
+        if from == ClassesFrom::Assumed {
+            inventory.notes.push(
+                "the controller's configuration could not be read: its critical component classes are taken to be the \
+                 default ones; --config FILE names others"
+                    .into(),
+            );
+        }
+        config
+    };
+    inventory.classes = config.classes()?;
+    let gaps = gaps.into_inner();
+    inventory.notes.extend(gaps.iter().map(ToString::to_string));
+    Ok(inventory)
+}
+
+/// What is in a folder of YAML and JSON files, and in the folders below it, or in one file.
+///
+/// # Errors
+/// Where it cannot be read, or the configuration cannot be used.
+pub fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, Failure> {
+    let mut inventory = Inventory {
+        is_of_files: true,
+        ..Inventory::default()
+    };
+    let mut configured = None;
+    for file in files(path)? {
+        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        for (line, document) in documents(&text) {
+            let place = format!("{}:{line}", file.display());
+            match serde_saphyr::from_str::<Value>(&document) {
+                Ok(object) => put(&mut inventory, &mut configured, object, &place),
+                Err(_) if document.contains("{{") => {
+                    let why =
+                        "there is templating left in it: render it first, as `helm template` does";
+                    inventory.unreadable.push((place, why.into()));
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    let why = why.lines().next().unwrap_or_default();
+                    inventory.unreadable.push((place, why.into()));
+                }
+            }
+        }
+    }
+    let config = match (config, configured) {
+        (Some(path), _) => Config::read(path)?,
+        (None, Some(text)) => Config::parse(&text, Path::new(CONFIG_MAP.0))?,
+        (None, None) => Config::default(),
+    };
+    inventory.classes = config.classes()?;
+    Ok(inventory)
+}
+
+fn put(inventory: &mut Inventory, configured: &mut Option<String>, object: Value, place: &str) {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    if let Some(items) = object.get("items").and_then(Value::as_array)
+        && kind.ends_with("List")
+    {
+        for item in items {
+            put(inventory, configured, item.clone(), place);
+        }
+    } else if kind == "ConfigMap" {
+        let map: Option<ConfigMap> = serde_json::from_value(object).ok();
+        let (name, key) = CONFIG_MAP;
+        let map = map.filter(|map| map.metadata.name.as_deref() == Some(name));
+        let text = map.and_then(|map| map.data?.remove(key));
+        *configured = text.or_else(|| configured.take());
+    } else {
+        inventory.take(&kind, object, place);
+    }
+}
+
+/// The documents of a file that have something in them, with the lines that they begin on.
+fn documents(text: &str) -> Vec<(usize, String)> {
+    let mut documents = vec![(1, String::new())];
+    for (index, line) in text.lines().enumerate() {
+        if line == "---" || line.starts_with("--- ") {
+            documents.push((index + 2, String::new()));
+        } else if let Some((_, document)) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let says = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    documents.retain(|(_, document)| document.lines().any(says));
+    documents
+}
+
+/// The files that may have objects in them, in order.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.into()]);
+    }
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(|error| unreadable(path, &error))? {
+        entries.push(entry.map_err(|error| unreadable(path, &error))?.path());
+    }
+    entries.sort();
+    let mut all = Vec::new();
+    for entry in entries {
+        let ending = entry.extension().and_then(|ending| ending.to_str());
+        if entry.is_dir() {
+            all.extend(files(&entry)?);
+        } else if matches!(ending, Some("yaml" | "yml" | "json")) {
+            all.push(entry);
+        }
+    }
+    Ok(all)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Input(format!("cannot read {}: {error}", path.display()))
+}

@@ -1,0 +1,193 @@
+//! Objects as they were written, from a cluster, a dump or files: what `lint` looks over and `suggest` goes by.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use std::collections::BTreeMap;
+
+use crate::condition::CriticalComponentClass;
+use crate::object::{DaemonSet, DaemonSetObject, ObjectKey, RuleObject};
+use crate::selector::RequirementObject;
+
+/// Objects as they were written.
+#[derive(Debug, Default)]
+pub struct Inventory {
+    /// Rules.
+    pub rules: Vec<RuleObject>,
+    /// `DaemonSet`s.
+    pub daemon_sets: Vec<Agent>,
+    /// Karpenter's `NodePool`s.
+    pub node_pools: Vec<Pool>,
+    /// Deployments.
+    pub deployments: Vec<Program>,
+    /// The critical component classes.
+    pub classes: Vec<CriticalComponentClass>,
+    /// Whether these are files: what is not among them may be elsewhere.
+    pub is_of_files: bool,
+    /// What cannot be read: where it stands, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// What is not known.
+    pub notes: Vec<String>,
+}
+
+/// A `DaemonSet`.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// What decides.
+    pub daemon_set: DaemonSet,
+    /// Its own labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its containers.
+    pub containers: Vec<Program>,
+}
+
+/// A container, or a Deployment by its first one.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// As `namespace/name` of a Deployment, or the container's name.
+    pub name: String,
+    /// The image.
+    pub image: String,
+    /// Command and arguments, where they are known.
+    pub args: Vec<String>,
+    /// Its environment, as far as that is written down.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A `NodePool`.
+#[derive(Debug, Clone, Default)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// The labels of its nodes.
+    pub labels: BTreeMap<String, String>,
+    /// What else is known of the labels of its nodes.
+    pub requirements: Vec<RequirementObject>,
+    /// Taints that stay, as key and effect.
+    pub taints: Vec<(String, String)>,
+    /// Taints that go, as key and effect.
+    pub startup_taints: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct ContainerObject {
+    name: String,
+    image: String,
+    command: Option<Vec<String>>,
+    args: Option<Vec<String>>,
+    env: Option<Vec<EnvObject>>,
+}
+
+#[derive(Deserialize)]
+struct EnvObject {
+    name: String,
+    #[serde(default)]
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TaintObject {
+    key: String,
+    #[serde(default)]
+    effect: String,
+}
+
+impl Inventory {
+    /// Takes in an object; `place` is where it stands, in words. Kinds that do not matter are passed over.
+    pub fn take(&mut self, kind: &str, mut object: Value, place: &str) {
+        let taken = match kind {
+            "NodeReadinessRule" => serde_json::from_value(object)
+                .map(|rule| self.rules.push(rule))
+                .map_err(|error| error.to_string()),
+            "DaemonSet" => agent(&mut object).map(|agent| self.daemon_sets.push(agent)),
+            "NodePool" => {
+                self.node_pools.push(pool(&object));
+                Ok(())
+            }
+            "Deployment" => {
+                self.deployments.extend(deployment(&object));
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(why) = taken {
+            self.unreadable.push((place.into(), why));
+        }
+    }
+
+    /// The `DaemonSet` of this name, if there is one.
+    #[must_use]
+    pub fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
+        let mut all = self.daemon_sets.iter();
+        all.find(|agent| agent.daemon_set.key == *key)
+    }
+}
+
+fn part<T: DeserializeOwned + Default>(object: &Value, path: &str) -> T {
+    let part = object.pointer(path).cloned();
+    part.and_then(|part| serde_json::from_value(part).ok())
+        .unwrap_or_default()
+}
+
+fn agent(object: &mut Value) -> Result<Agent, String> {
+    // Files have neither, and the API server would see to both.
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.entry("uid").or_insert_with(|| json!("none"));
+        meta.entry("namespace").or_insert_with(|| json!("default"));
+    }
+    let labels = part(object, "/metadata/labels");
+    let containers = containers(object);
+    let read: DaemonSetObject =
+        serde_json::from_value(object.take()).map_err(|error| error.to_string())?;
+    Ok(Agent {
+        daemon_set: read.read().map_err(|error| error.to_string())?,
+        labels,
+        containers,
+    })
+}
+
+fn containers(object: &Value) -> Vec<Program> {
+    let containers: Vec<ContainerObject> = part(object, "/spec/template/spec/containers");
+    let containers = containers.into_iter().map(|it| Program {
+        name: it.name,
+        image: it.image,
+        args: it.command.into_iter().chain(it.args).flatten().collect(),
+        env: (it.env.into_iter().flatten())
+            .map(|env| (env.name, env.value.unwrap_or_default()))
+            .collect(),
+    });
+    containers.collect()
+}
+
+fn deployment(object: &Value) -> Option<Program> {
+    let namespace: String = part(object, "/metadata/namespace");
+    let namespace = if namespace.is_empty() {
+        "default"
+    } else {
+        &namespace
+    };
+    let name: String = part(object, "/metadata/name");
+    let first = containers(object).into_iter().next()?;
+    Some(Program {
+        name: format!("{namespace}/{name}"),
+        ..first
+    })
+}
+
+fn pool(object: &Value) -> Pool {
+    let taints = |path: &str| {
+        let taints: Vec<TaintObject> = part(object, path);
+        let taints = taints.into_iter().map(|it| (it.key, it.effect));
+        taints.collect()
+    };
+    Pool {
+        name: part(object, "/metadata/name"),
+        labels: part(object, "/spec/template/metadata/labels"),
+        requirements: part(object, "/spec/template/spec/requirements"),
+        taints: taints("/spec/template/spec/taints"),
+        startup_taints: taints("/spec/template/spec/startupTaints"),
+    }
+}
