@@ -82,12 +82,19 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Look over rules, DaemonSets and what makes nodes for faults, in the cluster or in files
+    /// Look over rules, `DaemonSet`s and what makes nodes for faults, in the cluster or in files
     #[command(after_help = EXIT_CODES)]
     Lint {
         /// Look over the YAML in this folder, or file, instead of a cluster
         #[arg(short, long, value_name = "DIR", conflicts_with_all = ["from", "context", "kubeconfig"])]
         filename: Option<PathBuf>,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Write rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs that can be applied
+    #[command(after_help = EXIT_CODES)]
+    Suggest {
         /// What every command takes.
         #[command(flatten)]
         common: Common,

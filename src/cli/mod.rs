@@ -45,6 +45,7 @@ mod run;
 pub mod snapshot;
 pub mod standing;
 pub mod status;
+pub mod suggest;
 #[cfg(test)]
 mod testing;
 pub mod timeline;

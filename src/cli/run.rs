@@ -21,6 +21,7 @@ use super::preview::{self, Before, File};
 use super::read::{Cluster, Configured, Folder, Source, inventory, inventory_of_files, pod, snapshot, unknown, with_rules};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
+use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use crate::object::RuleObject;
 
@@ -94,6 +95,10 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
                 None => inventory(&source(&common).await?, config).await?,
             };
             say(&lint(&read), &common, Timestamp::now())
+        }
+        Command::Suggest { common } => {
+            let read = inventory(&source(&common).await?, common.config.as_deref()).await?;
+            say(&suggest(&read), &common, Timestamp::now())
         }
         Command::Timeline {
             node,

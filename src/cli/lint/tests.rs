@@ -67,155 +67,137 @@ fn nothing_is_found_where_there_is_nothing() {
     assert_eq!(found(&objects), []);
 }
 
+/// Has these findings, by id and object, and no others.
+fn finds(objects: &[Value], expected: &[(&'static str, &str)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(id, object)| (*id, (*object).to_owned()))
+        .collect();
+    assert_eq!(found(objects), expected, "{objects:#?}");
+}
+
+const POD_SPEC: &str = "/spec/template/spec";
+const TOLERATIONS: &str = "/spec/template/spec/tolerations";
+const CNI: &str = "daemonset/kube-system/cni";
+
+fn cni() -> Value {
+    daemon_set("kube-system/cni")
+}
+
+fn network() -> Value {
+    rule("network", READY)
+}
+
+/// A rule that waits for a `DaemonSet` by its name.
+fn named(name: &str, daemon_set: &str) -> Value {
+    rule(
+        name,
+        &format!("daemonset.nodegate.dev/kube-system.{daemon_set}"),
+    )
+}
+
+/// A `DaemonSet` that selects nodes by a label which comes later.
+fn late() -> Value {
+    let mut object = cni();
+    object.pointer_mut(POD_SPEC).unwrap()["nodeSelector"] =
+        json!({"nvidia.com/gpu.present": "true"});
+    object
+}
+
 #[test]
-fn each_fault_is_found_where_it_is() {
-    let good = || daemon_set("kube-system/cni");
-    let spec = "/spec/template/spec";
-    let blind = || with(good(), "/spec/template/spec/tolerations", json!([]));
-    let class_rule = || rule("network", READY);
-    let late = |object: Value| {
-        let mut object = object;
-        object.pointer_mut(spec).unwrap()["nodeSelector"] =
-            json!({"nvidia.com/gpu.present": "true"});
-        object
-    };
+fn faults_of_daemon_sets_are_found() {
+    let bare = with(cni(), "/metadata/labels", json!({}));
+    finds(
+        &[network(), bare],
+        &[("NG001", CNI), ("NG003", "rule/network")],
+    );
+    let blind = with(cni(), TOLERATIONS, json!([]));
+    finds(&[network(), blind], &[("NG002", CNI)]);
+    let outside = [network(), cni(), daemon_set("tenant/agent")];
+    finds(&outside, &[("NG004", "daemonset/tenant/agent")]);
+    finds(&[network(), late()], &[("NG006", CNI)]);
+}
+
+#[test]
+fn deadlocks_are_found() {
     let discovery = json!({
         "kind": "DaemonSet",
         "metadata": {"namespace": "nfd", "name": "worker"},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
             "containers": [{"name": "w", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.18"}]}}},
     });
-    let keyed = |key: &str, taint: &str| {
+    let expected = [("NG005", "daemonset/nfd/worker"), ("NG006", CNI)];
+    finds(&[network(), late(), discovery], &expected);
+    let tolerating = |key: &str, taint: &str| {
         let tolerations = json!([{"key": taint, "operator": "Exists"}]);
-        with(
-            daemon_set(key),
-            "/spec/template/spec/tolerations",
-            tolerations,
-        )
+        with(daemon_set(key), TOLERATIONS, tolerations)
     };
-    let named = |name: &str, daemon_set: &str| {
-        rule(
-            name,
-            &format!("daemonset.nodegate.dev/kube-system.{daemon_set}"),
-        )
-    };
+    let each_other = [
+        named("a", "one"),
+        named("b", "two"),
+        tolerating("kube-system/one", "readiness.k8s.io/a"),
+        tolerating("kube-system/two", "readiness.k8s.io/b"),
+    ];
+    finds(&each_other, &[("NG005", "rule/a")]);
+}
+
+#[test]
+fn faults_of_rules_are_found() {
+    finds(&[network()], &[("NG003", "rule/network")]);
+    let evicts = with(network(), "/spec/taint/effect", json!("NoExecute"));
+    finds(&[evicts, cni()], &[("NG007", "rule/network")]);
+    finds(&[named("a", "none")], &[("NG011", "rule/a")]);
+    let other = with(network(), "/metadata/name", json!("other"));
+    finds(&[network(), cni(), other], &[("NG012", "rule/other")]);
+    let empty = with(network(), "/spec/conditions", json!([]));
+    finds(&[empty], &[("NG013", "rule/network")]);
+    let misspelt = rule("a", "node.gardener.cloud/CriticalPodsReadyy");
+    finds(&[misspelt], &[("NG014", "rule/a")]);
+    let odd = json!({"kind": "DaemonSet", "metadata": {"name": "x"}, "spec": 1});
+    finds(&[odd], &[("NG015", "file.yaml:1")]);
+}
+
+#[test]
+fn a_timeout_below_the_reporters_beat_is_found() {
     let mut impatient = rule("reported", "example.com/Ready");
     impatient["spec"]["enforcementMode"] = json!("continuous");
     impatient["spec"]["heartbeatTimeout"] = json!("7m");
-    let mut reporter = good();
-    reporter.pointer_mut(spec).unwrap()["containers"] = json!([{"name": "r", "image": "nodegate", "args": ["reporter"],
-        "env": [{"name": "CONDITION_TYPE", "value": "example.com/Ready"}, {"name": "HEARTBEAT_PERIOD", "value": "10m"}]}]);
-    let pool = |startup: Value| json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": {"template": {"spec": {"startupTaints": startup}}}});
-    let autoscaler = |flag: &str| {
-        json!({"kind": "Deployment", "metadata": {"namespace": "kube-system", "name": "ca"}, "spec": {"template": {"spec": {
-            "containers": [{"name": "ca", "image": "cluster-autoscaler:v1", "command": ["./cluster-autoscaler", flag]}]}}}})
+    let beating = |period: &str| {
+        let mut reporter = cni();
+        reporter.pointer_mut(POD_SPEC).unwrap()["containers"] = json!([{
+        "name": "r", "image": "nodegate", "args": ["reporter"], "env": [
+            {"name": "CONDITION_TYPE", "value": "example.com/Ready"},
+            {"name": "HEARTBEAT_PERIOD", "value": period},
+        ]}]);
+        reporter
     };
-    let network = || "readiness.k8s.io/network";
-    let cases: Vec<(Vec<Value>, Vec<(&str, &str)>)> = vec![
-        (
-            vec![class_rule(), with(good(), "/metadata/labels", json!({}))],
-            vec![
-                ("NG001", "daemonset/kube-system/cni"),
-                ("NG003", "rule/network"),
-            ],
-        ),
-        (
-            vec![class_rule(), blind()],
-            vec![("NG002", "daemonset/kube-system/cni")],
-        ),
-        (vec![class_rule()], vec![("NG003", "rule/network")]),
-        (
-            vec![class_rule(), good(), daemon_set("tenant/agent")],
-            vec![("NG004", "daemonset/tenant/agent")],
-        ),
-        (
-            vec![class_rule(), late(good()), discovery],
-            vec![
-                ("NG005", "daemonset/nfd/worker"),
-                ("NG006", "daemonset/kube-system/cni"),
-            ],
-        ),
-        (
-            vec![
-                named("a", "one"),
-                named("b", "two"),
-                keyed("kube-system/one", "readiness.k8s.io/a"),
-                keyed("kube-system/two", "readiness.k8s.io/b"),
-            ],
-            vec![("NG005", "rule/a")],
-        ),
-        (
-            vec![class_rule(), late(good())],
-            vec![("NG006", "daemonset/kube-system/cni")],
-        ),
-        (
-            vec![
-                with(class_rule(), "/spec/taint/effect", json!("NoExecute")),
-                good(),
-            ],
-            vec![("NG007", "rule/network")],
-        ),
-        (vec![impatient, reporter], vec![("NG008", "rule/reported")]),
-        (
-            vec![class_rule(), good(), pool(json!([]))],
-            vec![("NG009", "nodepool/default")],
-        ),
-        (
-            vec![
-                class_rule(),
-                good(),
-                pool(json!([{"key": network(), "effect": "NoSchedule"}])),
-            ],
-            vec![],
-        ),
-        (
-            vec![class_rule(), good(), autoscaler("--v=4")],
-            vec![("NG010", "deployment/kube-system/ca")],
-        ),
-        (
-            vec![
-                class_rule(),
-                good(),
-                autoscaler("--startup-taint=readiness.k8s.io/network"),
-            ],
-            vec![],
-        ),
-        (
-            vec![
-                class_rule(),
-                good(),
-                autoscaler("--startup-taint-prefix=readiness.k8s.io/"),
-            ],
-            vec![],
-        ),
-        (vec![named("a", "none")], vec![("NG011", "rule/a")]),
-        (
-            vec![
-                class_rule(),
-                good(),
-                with(class_rule(), "/metadata/name", json!("other")),
-            ],
-            vec![("NG012", "rule/other")],
-        ),
-        (
-            vec![with(class_rule(), "/spec/conditions", json!([]))],
-            vec![("NG013", "rule/network")],
-        ),
-        (
-            vec![rule("a", "node.gardener.cloud/CriticalPodsReadyy")],
-            vec![("NG014", "rule/a")],
-        ),
-        (
-            vec![json!({"kind": "DaemonSet", "metadata": {"name": "x"}, "spec": 1})],
-            vec![("NG015", "file.yaml:1")],
-        ),
-    ];
-    for (objects, expected) in cases {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(id, object)| (*id, (*object).to_owned()))
-            .collect();
-        assert_eq!(found(&objects), expected, "{objects:#?}");
+    let expected = [("NG008", "rule/reported")];
+    finds(&[impatient.clone(), beating("10m")], &expected);
+    finds(&[impatient, beating("5m")], &[]);
+}
+
+#[test]
+fn faults_of_what_makes_nodes_are_found() {
+    let pool = |startup: Value| {
+        let spec = json!({"template": {"spec": {"startupTaints": startup}}});
+        json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": spec})
+    };
+    let taint = json!([{"key": "readiness.k8s.io/network", "effect": "NoSchedule"}]);
+    let expected = [("NG009", "nodepool/default")];
+    finds(&[network(), cni(), pool(json!([]))], &expected);
+    finds(&[network(), cni(), pool(taint)], &[]);
+    let autoscaler = |flag: &str| {
+        let container = json!({"name": "ca", "image": "cluster-autoscaler:v1", "command": ["./cluster-autoscaler", flag]});
+        json!({"kind": "Deployment", "metadata": {"namespace": "kube-system", "name": "ca"},
+            "spec": {"template": {"spec": {"containers": [container]}}}})
+    };
+    let expected = [("NG010", "deployment/kube-system/ca")];
+    finds(&[network(), cni(), autoscaler("--v=4")], &expected);
+    for flag in [
+        "--startup-taint=readiness.k8s.io/network",
+        "--startup-taint-prefix=readiness.k8s.io/",
+    ] {
+        finds(&[network(), cni(), autoscaler(flag)], &[]);
     }
 }
 

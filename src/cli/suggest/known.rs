@@ -1,0 +1,184 @@
+//! What is recognised, and what for.
+
+use serde::Serialize;
+
+use crate::cli::snapshot::Agent;
+
+/// What nodes need something for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Purpose {
+    /// Pods reach each other, services and names.
+    Network,
+    /// Volumes can be mounted.
+    Storage,
+    /// Devices can be allocated.
+    Devices,
+    /// Pods have an identity that they ask the node for.
+    Identity,
+    /// What runs is watched over.
+    Security,
+}
+
+impl Purpose {
+    /// All of them, in the order in which they are suggested.
+    pub const ALL: [Self; 5] = [
+        Self::Network,
+        Self::Storage,
+        Self::Devices,
+        Self::Identity,
+        Self::Security,
+    ];
+
+    /// The name of its rule.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Storage => "storage",
+            Self::Devices => "devices",
+            Self::Identity => "identity",
+            Self::Security => "security",
+        }
+    }
+
+    /// What happens to pods without it, in a sentence.
+    #[must_use]
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::Network => {
+                "Pods that start before the network is there fail to be set up, or cannot reach services and names."
+            }
+            Self::Storage => {
+                "Pods with volumes that start before the driver is there hang in ContainerCreating, and their volumes may \
+                 have been counted wrong."
+            }
+            Self::Devices => {
+                "A node offers its devices only once their plugin runs; until then other pods fill it."
+            }
+            Self::Identity => "Pods that start earlier get no credentials, or those of the node.",
+            Self::Security => "Pods that start earlier run unobserved.",
+        }
+    }
+}
+
+/// What is recognised: a part of a container image's name, what for, and what it is.
+const KNOWN: [(&str, Purpose, &str); 27] = [
+    ("cilium/cilium", Purpose::Network, "Cilium"),
+    ("calico/node", Purpose::Network, "Calico"),
+    (
+        "amazon-k8s-cni",
+        Purpose::Network,
+        "the Amazon VPC CNI plugin",
+    ),
+    ("flannel", Purpose::Network, "Flannel"),
+    ("antrea", Purpose::Network, "Antrea"),
+    ("azure-cns", Purpose::Network, "the Azure CNI plugin"),
+    ("kube-router", Purpose::Network, "kube-router"),
+    ("ovn-kubernetes", Purpose::Network, "OVN-Kubernetes"),
+    ("kube-ovn", Purpose::Network, "Kube-OVN"),
+    ("weave-kube", Purpose::Network, "Weave Net"),
+    ("multus", Purpose::Network, "Multus"),
+    (
+        "istio/install-cni",
+        Purpose::Network,
+        "the CNI plugin of Istio",
+    ),
+    (
+        "kube-proxy",
+        Purpose::Network,
+        "kube-proxy: services are not reached without it",
+    ),
+    (
+        "k8s-dns-node-cache",
+        Purpose::Network,
+        "NodeLocal DNSCache: names are not found without it",
+    ),
+    (
+        "csi-node-driver-registrar",
+        Purpose::Storage,
+        "a CSI driver",
+    ),
+    (
+        "k8s-device-plugin",
+        Purpose::Devices,
+        "the device plugin of NVIDIA",
+    ),
+    (
+        "k8s-dra-driver-gpu",
+        Purpose::Devices,
+        "the DRA driver of NVIDIA",
+    ),
+    (
+        "nvidia-gpu-device-plugin",
+        Purpose::Devices,
+        "the device plugin of GKE for NVIDIA",
+    ),
+    (
+        "rocm/k8s-device-plugin",
+        Purpose::Devices,
+        "the device plugin of AMD",
+    ),
+    (
+        "intel-gpu-plugin",
+        Purpose::Devices,
+        "the GPU plugin of Intel",
+    ),
+    (
+        "sriov-network-device-plugin",
+        Purpose::Devices,
+        "the SR-IOV device plugin",
+    ),
+    (
+        "neuron-device-plugin",
+        Purpose::Devices,
+        "the device plugin of AWS Neuron",
+    ),
+    (
+        "eks-pod-identity-agent",
+        Purpose::Identity,
+        "the EKS Pod Identity agent",
+    ),
+    ("spire-agent", Purpose::Identity, "the SPIRE agent"),
+    (
+        "gke-metadata-server",
+        Purpose::Identity,
+        "the metadata server of GKE",
+    ),
+    ("falco", Purpose::Security, "Falco"),
+    ("tetragon", Purpose::Security, "Tetragon"),
+];
+
+/// What a `DaemonSet` is, where it is known to serve this purpose. Those of Windows nodes are passed over, since the rules
+/// that are suggested are about Linux nodes.
+pub fn recognise(agent: &Agent, purpose: Purpose) -> Option<String> {
+    let daemon_set = &agent.daemon_set;
+    let os = daemon_set.node_selector.get("kubernetes.io/os");
+    if daemon_set.deleting || os.is_some_and(|os| os != "linux") {
+        return None;
+    }
+    let of_purpose = KNOWN.iter().filter(|known| known.1 == purpose);
+    let mut recognised = of_purpose.filter_map(|(part, _, what)| {
+        let mut containers = agent.containers.iter();
+        containers
+            .any(|it| it.image.contains(part))
+            .then_some(*what)
+    });
+    let what = recognised.next()?;
+    Some(match purpose {
+        Purpose::Storage => format!("{what}: {}", driver(agent)),
+        _ => what.into(),
+    })
+}
+
+/// The image of a driver: that of the first container which is no sidecar.
+fn driver(agent: &Agent) -> &str {
+    let is_sidecar = |image: &str| {
+        ["csi-node-driver-registrar", "livenessprobe"]
+            .iter()
+            .any(|it| image.contains(it))
+    };
+    let mut containers = agent.containers.iter();
+    let own = containers.find(|it| !is_sidecar(&it.image));
+    own.map_or(&*agent.daemon_set.key.name, |it| it.image.as_str())
+}

@@ -1,0 +1,133 @@
+//! What is suggested for which `DaemonSet`s, and that it can be applied as it is.
+
+use super::*;
+use crate::cli::answer::Answer;
+use crate::cli::page::Page;
+use crate::config::Config;
+use crate::object::RuleObject;
+use crate::testing::at;
+use serde_json::{Value, json};
+
+fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {
+    let (namespace, name) = key.split_once('/').unwrap();
+    let containers = images
+        .iter()
+        .map(|image| json!({"name": "c", "image": image}));
+    let containers: Vec<Value> = containers.collect();
+    json!({
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"tolerations": tolerations, "containers": containers},
+        }},
+    })
+}
+
+fn inventory(daemon_sets: &[Value]) -> Inventory {
+    let mut inventory = Inventory {
+        classes: Config::default().classes().unwrap(),
+        ..Inventory::default()
+    };
+    for object in daemon_sets {
+        inventory.take("DaemonSet", object.clone(), "");
+    }
+    inventory
+}
+
+fn cluster() -> Inventory {
+    let all = json!([{"operator": "Exists"}]);
+    inventory(&[
+        daemon_set(
+            "kube-system/cilium",
+            &["quay.io/cilium/cilium:v1.18.1"],
+            &all,
+        ),
+        daemon_set(
+            "kube-system/kube-proxy",
+            &["registry.k8s.io/kube-proxy:v1.36.0"],
+            &all,
+        ),
+        daemon_set(
+            "kube-system/ebs-csi-node",
+            &[
+                "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.50.0",
+                "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0",
+            ],
+            &json!([]),
+        ),
+        daemon_set(
+            "monitoring/node-exporter",
+            &["quay.io/prometheus/node-exporter:v1.9.0"],
+            &all,
+        ),
+    ])
+}
+
+/// The rules in a text, compiled.
+fn rules(text: &str) -> Vec<Rule> {
+    let documents = text.split("---\n").skip(1);
+    let classes = Config::default().classes().unwrap();
+    let rules = documents.map(|text| {
+        let rule: RuleObject = serde_saphyr::from_str(text).unwrap();
+        Rule::compile(&rule.metadata, rule.spec, &classes)
+    });
+    rules.collect()
+}
+
+#[test]
+fn what_is_suggested_is_a_dry_run_that_can_be_applied() {
+    let answer = suggest(&cluster());
+    let text = answer.text(&Page::plain(at(0)));
+    let rules = rules(&text);
+    let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
+    assert_eq!(names, ["network", "storage"]);
+    for rule in &rules {
+        assert!(rule.spec.as_ref().unwrap().dry_run);
+    }
+    let waits: Vec<_> = rules[0]
+        .spec
+        .as_ref()
+        .unwrap()
+        .daemon_sets()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(waits, ["kube-system/cilium", "kube-system/kube-proxy"]);
+    let book = include_str!("../../../docs/kubectl/suggest.md");
+    assert!(
+        book.contains(&text),
+        "docs/kubectl/suggest.md lacks\n{text}"
+    );
+}
+
+#[test]
+fn what_is_waited_for_is_not_suggested_again_and_no_rule_is_overwritten() {
+    let mut inventory = cluster();
+    let rule = json!({"metadata": {"name": "network"}, "spec": {
+        "enforcementMode": "bootstrap-only",
+        "conditions": [{"type": "daemonset.nodegate.dev/kube-system.cilium", "requiredStatus": "True"}],
+        "taint": {"key": "readiness.k8s.io/cni", "effect": "NoSchedule"},
+        "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+    }});
+    inventory.take("NodeReadinessRule", rule, "");
+    let answer = suggest(&inventory);
+    assert_eq!(
+        answer.already,
+        [("kube-system/cilium".to_owned(), "network".to_owned())]
+    );
+    assert_eq!(answer.rules[0].name, "network-2");
+    assert_eq!(answer.rules[0].taint, "readiness.k8s.io/network-2");
+}
+
+#[test]
+fn hostile_words_stay_in_their_comment() {
+    let image = "x\nkind: Evil\n# csi-node-driver-registrar";
+    let answer = suggest(&inventory(&[daemon_set("a/b", &[image], &json!([]))]));
+    let text = answer.text(&Page::plain(at(0)));
+    assert!(!text.contains("\nkind: Evil"), "{text}");
+    assert_eq!(rules(&text).len(), 1);
+    let nothing = suggest(&inventory(&[])).text(&Page::plain(at(0)));
+    assert_eq!(
+        nothing,
+        "# Nothing runs here that is known and not waited for yet.\n"
+    );
+}
