@@ -76,8 +76,10 @@ impl Launcher {
             .arg("--authorization-mode=Node,RBAC")
             .arg("--profiling=false");
         match self.options.pods_reach {
+            // Webhooks are called at their pods' addresses: there is no kube-proxy.
             Some(address) => command
                 .arg("--bind-address=0.0.0.0")
+                .arg("--enable-aggregator-routing=true")
                 .arg(format!("--advertise-address={address}")),
             None => command
                 .arg("--bind-address=127.0.0.1")

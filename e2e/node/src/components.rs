@@ -64,6 +64,18 @@ pub fn driver(daemon_set: DaemonSet, name: &str) -> Result<DaemonSet> {
     run(daemon_set, json!({}), container, &folders)
 }
 
+/// The `DaemonSet` with pods that are a device plugin: the kubelet has so many of a resource to give away, none of which is
+/// anything.
+///
+/// # Errors
+///
+/// As for [`network`].
+pub fn devices(daemon_set: DaemonSet, resource: &str, count: u32) -> Result<DaemonSet> {
+    let container = json!({"command": ["/pod", "devices", resource, count.to_string()]});
+    let folders = ["/var/lib/kubelet/device-plugins"];
+    run(daemon_set, json!({}), container, &folders)
+}
+
 /// The `DaemonSet` with pods that answer over HTTP, gRPC and sockets, and are Ready while [`set_ready`] says so. They are on the
 /// pod network.
 ///

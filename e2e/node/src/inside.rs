@@ -21,6 +21,14 @@ pub fn is_inside() -> bool {
     env::var(VARIABLE.0).is_ok_and(|value| value == VARIABLE.1)
 }
 
+/// Whether there are other users in there than root: root outside may hand them on, nobody else.
+#[must_use]
+pub fn has_users() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let count = map.split_whitespace().nth(2);
+    count.and_then(|count| count.parse::<u64>().ok()) > Some(1)
+}
+
 /// This command, to be run in namespaces of its own. Without arguments it tells whether the machine allows them.
 ///
 /// # Errors

@@ -65,22 +65,29 @@ fn processes() -> Result<Vec<Seen>> {
 }
 
 /// Kills what runs with these first arguments in containers, and says how many that were.
-pub fn kill_in_containers(arguments: &[&str]) -> Result<usize> {
-    let seen = processes()?;
-    let theirs = seen
-        .iter()
-        .filter(|seen| seen.is_contained && seen.arguments.starts_with(&owned(arguments)));
-    let mut killed = 0;
-    for process in theirs {
-        kill(Pid::from_raw(process.pid), Signal::SIGKILL)
-            .with_context(|| format!("killing {:?}", process.arguments))?;
-        killed += 1;
-    }
-    Ok(killed)
+pub fn kill_with_arguments(arguments: &[&str]) -> Result<usize> {
+    let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
+    kill_contained(|seen| seen.arguments.starts_with(&arguments))
 }
 
-fn owned(arguments: &[&str]) -> Vec<String> {
-    arguments.iter().map(|&one| one.to_owned()).collect()
+/// Kills what runs with this environment variable in containers, and says how many that were.
+pub fn kill_with_variable(name: &str, value: &str) -> Result<usize> {
+    let variable = format!("{name}={value}");
+    kill_contained(|seen| {
+        let path = format!("/proc/{}/environ", seen.pid);
+        fs::read_to_string(path)
+            .is_ok_and(|variables| variables.split('\0').any(|one| one == variable))
+    })
+}
+
+fn kill_contained(is_meant: impl Fn(&Seen) -> bool) -> Result<usize> {
+    let mut meant = processes()?;
+    meant.retain(|seen| seen.is_contained && is_meant(seen));
+    for process in &meant {
+        kill(Pid::from_raw(process.pid), Signal::SIGKILL)
+            .with_context(|| format!("killing {:?}", process.arguments))?;
+    }
+    Ok(meant.len())
 }
 
 /// Kills everything that runs in containers, and what watches over it; then nothing of it is mounted any more.

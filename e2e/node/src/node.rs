@@ -228,8 +228,19 @@ impl RealNode {
     /// When there is none, or several.
     pub fn kill(&self, part: &[&str]) -> Result<()> {
         let arguments: Vec<&str> = ["/pod"].iter().chain(part).copied().collect();
-        let killed = leftovers::kill_in_containers(&arguments)?;
+        let killed = leftovers::kill_with_arguments(&arguments)?;
         ensure!(killed == 1, "{killed} processes are {arguments:?}");
+        Ok(())
+    }
+
+    /// Kills the process of a pod's container that has this environment variable.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or several.
+    pub fn kill_by_variable(&self, name: &str, value: &str) -> Result<()> {
+        let killed = leftovers::kill_with_variable(name, value)?;
+        ensure!(killed == 1, "{killed} processes have {name}={value}");
         Ok(())
     }
 

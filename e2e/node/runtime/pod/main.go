@@ -5,6 +5,7 @@
 //	serve FILE                            answers over HTTP, gRPC, TCP and sockets; well while FILE is there
 //	check FILE                            ends well if FILE is there
 //	csi NAME NODE SOCKET                  a CSI driver that registers with the kubelet
+//	devices RESOURCE COUNT                a device plugin that registers with the kubelet
 package main
 
 import (
@@ -29,11 +30,12 @@ func run(arguments []string) error {
 		takes int
 		run   func(arguments []string) error
 	}{
-		"pause": {0, func([]string) error { return pause() }},
-		"cni":   {2, func(a []string) error { return installNetwork(a[0], a[1]) }},
-		"serve": {1, func(a []string) error { return serve(a[0]) }},
-		"check": {1, func(a []string) error { return check(a[0]) }},
-		"csi":   {3, func(a []string) error { return runDriver(a[0], a[1], a[2]) }},
+		"pause":   {0, func([]string) error { return pause() }},
+		"cni":     {2, func(a []string) error { return installNetwork(a[0], a[1]) }},
+		"serve":   {1, func(a []string) error { return serve(a[0]) }},
+		"check":   {1, func(a []string) error { return check(a[0]) }},
+		"csi":     {3, func(a []string) error { return runDriver(a[0], a[1], a[2]) }},
+		"devices": {2, func(a []string) error { return offerDevices(a[0], a[1]) }},
 	}
 	role, known := roles[arguments[0]]
 	if !known || len(arguments) != role.takes+1 {

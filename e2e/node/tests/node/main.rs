@@ -3,7 +3,9 @@
 
 mod birth;
 mod demo;
+mod product;
 mod reboot;
 mod reporter;
 mod running;
 mod scene;
+mod stack;

@@ -34,16 +34,19 @@ pub struct Scene {
 
 impl Scene {
     pub async fn start(options: Options, rules: Vec<RuleBuilder>) -> Result<Self> {
+        let scene = Self::bare(options).await?;
+        for rule in rules {
+            rule.create(&scene.client).await?;
+        }
+        create_critical(&scene.client).await?;
+        Ok(scene)
+    }
+
+    /// The controller alone.
+    pub async fn bare(options: Options) -> Result<Self> {
         let cluster = Cluster::start(options).await?;
         let client = cluster.client().await?;
         let controller = Controller::start(&cluster, &[]).await?;
-        for rule in rules {
-            rule.create(&client).await?;
-        }
-        let critical = |name: &str| daemon_set(name).critical().tolerate_everything();
-        create(&client, &network(critical("kube-system/cni").build())?).await?;
-        let csi = critical("kube-system/csi").wait_for_csi_driver("test", DRIVER);
-        create(&client, &driver(csi.build(), DRIVER)?).await?;
         Ok(Self {
             client,
             _controller: controller,
@@ -117,6 +120,14 @@ impl Scene {
         let mut nodes = witness.up_to(&self.client, NAME).await?;
         nodes.remove(NAME).context("the node was not seen")
     }
+}
+
+/// A network and a CSI driver that are critical.
+pub async fn create_critical(client: &Client) -> Result<()> {
+    let critical = |name: &str| daemon_set(name).critical().tolerate_everything();
+    create(client, &network(critical("kube-system/cni").build())?).await?;
+    let csi = critical("kube-system/csi").wait_for_csi_driver("test", DRIVER);
+    create(client, &driver(csi.build(), DRIVER)?).await
 }
 
 /// A node that registers with the taint of the rules.
