@@ -99,7 +99,11 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if is_plugin(&arguments) {
+    if is_called(&arguments, "kubectl_complete-nodegate") {
+        let words = arguments.iter().skip(1).map(|it| it.to_string_lossy());
+        return cli::complete_for_kubectl(&words.map(Into::into).collect::<Vec<String>>());
+    }
+    if is_called(&arguments, "kubectl-nodegate") {
         return match cli::Plugin::try_parse_from(arguments) {
             Ok(plugin) => cli::run(plugin.command),
             Err(error) => Ok(refused(&error)),
@@ -132,11 +136,11 @@ fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether this process was started as kubectl's plugin, under the name by which kubectl finds it.
-fn is_plugin(arguments: &[OsString]) -> bool {
+/// Whether this process was started under a name by which kubectl finds it.
+fn is_called(arguments: &[OsString], name: &str) -> bool {
     let program = arguments.first().map(Path::new);
-    let name = program.and_then(|path| path.file_stem()?.to_str());
-    name == Some("kubectl-nodegate")
+    let stem = program.and_then(|path| path.file_stem()?.to_str());
+    stem == Some(name)
 }
 
 /// Says what is wrong with a command line, or helps. To those who ask, 2 means another thing than to those who run servers: that

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::complete::Shell;
 use crate::api::Duration;
 
 const EXIT_CODES: &str = "Exit codes: 0, it is as it should be; 1, the question could not be answered; 2, the answer is no \
@@ -114,6 +115,24 @@ pub enum Command {
         /// What every command takes.
         #[command(flatten)]
         common: Common,
+    },
+    /// Print a script that completes commands, and names of nodes and rules
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write manual pages into a folder
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Print what may come next, for the scripts of shells
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        /// The words so far
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
 }
 

@@ -10,6 +10,7 @@
 //! | [`command`] | the commands and their flags, as clap takes them |
 //! | `run` | the shell: reads, has a command answer, writes the answer out, and ends with its exit code |
 //! | `read` | fills a snapshot from the API server or from a dump |
+//! | `complete`, `help`, `output` | completion, manual pages; standard output |
 //! | `dump` | writes a dump |
 //! | [`snapshot`] | what was read: the engine's view, what containers say, who leads, and the gaps |
 //! | [`page`] | how an answer is laid out: width, colour, trees and tables |
@@ -33,11 +34,14 @@
 
 pub mod answer;
 pub mod command;
+pub mod complete;
 mod dump;
 pub mod explain;
 pub mod failure;
 pub mod fleet;
+mod help;
 pub mod lint;
+mod output;
 pub mod page;
 pub mod preview;
 mod read;
@@ -52,4 +56,4 @@ pub mod timeline;
 
 pub use command::{Command, Plugin};
 pub use read::{Lists, snapshot_of};
-pub use run::run;
+pub use run::{complete_for_kubectl, run};

@@ -1,7 +1,7 @@
 //! The shell: reads what a command wants, has it answer, and writes the answer out. Everything here is about this terminal and
 //! this process.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,13 +12,19 @@ use tokio::runtime;
 
 use super::answer::Answer;
 use super::command::{Colour, Command, Common, NodeName, Output, Target};
+use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::Failure;
+use super::help;
 use super::lint::lint;
+use super::output::write;
 use super::page::Page;
 use super::preview::{self, Before, File};
-use super::read::{Cluster, Configured, Folder, Source, inventory, inventory_of_files, pod, snapshot, unknown, with_rules};
+use super::read::{
+    Cluster, Configured, Folder, Source, inventory, inventory_of_files, pod, snapshot, unknown,
+    with_rules,
+};
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 use super::suggest::suggest;
@@ -59,8 +65,25 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Answers kubectl what may come after these words.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(help::complete_for_kubectl(words))
+}
+
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Completion { shell } => {
+            write(script(shell))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { folder } => Ok(help::manuals(&folder)?),
+        Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
             target,
             namespace,
@@ -281,15 +304,6 @@ fn say<A: Answer>(answer: &A, common: &Common, at: Timestamp) -> anyhow::Result<
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// Writes to standard output. Whoever has closed it has seen enough.
-fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
 }
 
 /// What standard output is to people.
