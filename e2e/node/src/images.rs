@@ -25,20 +25,18 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image that runs this program, which is in it as `/NAME`.
+    /// An image that runs this program, which is at this path in it.
     ///
     /// # Errors
     ///
     /// When nothing tells what the program is linked with.
-    pub fn of(name: &str, program: &Path) -> Result<Self> {
-        let in_image = program.file_name().context("a program without a name")?;
-        let in_image = format!("/{}", in_image.to_string_lossy());
+    pub fn of(name: &str, in_image: &str, program: &Path) -> Result<Self> {
         let mut image = Self {
             name: name.to_owned(),
-            entrypoint: in_image.clone(),
+            entrypoint: in_image.to_owned(),
             files: Vec::new(),
         };
-        image.add(&in_image, program);
+        image.add(in_image, program);
         for library in libraries(program)? {
             image.add(&library, Path::new(&library));
         }
@@ -57,7 +55,7 @@ impl Image {
 
     /// The image of the tests' pods.
     pub(crate) fn of_pods(programs: &Programs) -> Result<Self> {
-        let mut image = Self::of(POD, &programs.path("pod")?)?;
+        let mut image = Self::of(POD, "/pod", &programs.path("pod")?)?;
         for plugin in PLUGINS {
             image.add(&format!("/plugins/{plugin}"), &programs.path(plugin)?);
         }

@@ -22,7 +22,7 @@ use crate::scene::{TAINT, closed, create_critical, critical_rule};
 /// The image of `config/manager`, as containerd calls it.
 const IMAGE: &str = "docker.io/library/nodegate:0.1.0";
 
-/// `config/default` with the webhook. Without other users than root, its pods run as root.
+/// `config/default` with the webhook. Without other users than root, its pods run as root, which its namespace has to allow.
 async fn manifests(folder: &Path) -> Result<String> {
     write_kustomization(folder, &["default"], &["components/webhook"])?;
     let shipped = kustomize(folder).await?;
@@ -32,7 +32,8 @@ async fn manifests(folder: &Path) -> Result<String> {
     Ok(shipped
         .replace("runAsNonRoot: true", "runAsNonRoot: false")
         .replace("runAsUser: 65532", "runAsUser: 0")
-        .replace("runAsGroup: 65532", "runAsGroup: 0"))
+        .replace("runAsGroup: 65532", "runAsGroup: 0")
+        .replace("enforce: restricted", "enforce: privileged"))
 }
 
 /// The pod that leads.
@@ -65,7 +66,7 @@ fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
         create_critical(&client).await?;
         create_workload(&client, "shop", 1).await?;
 
-        let image = Image::of(IMAGE, &binary()?)?;
+        let image = Image::of(IMAGE, "/nodegate", &binary()?)?;
         let node = RealNode::start(&cluster, closed().image(image)).await?;
         let times = Times::since("the kubelet is started");
         times

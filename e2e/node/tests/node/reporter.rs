@@ -80,7 +80,7 @@ fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
         }
         components::create(&scene.client, &serde_json::from_value(set)?).await?;
 
-        let image = Image::of(IMAGE, &binary()?)?.with_pod()?;
+        let image = Image::of(IMAGE, "/nodegate", &binary()?)?.with_pod()?;
         let setup = closed().taint(TAINT, "NoSchedule").image(image);
         let _real = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
