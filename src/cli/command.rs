@@ -83,6 +83,26 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Write one self-contained HTML page: the fleet, its slowest starts, what takes how long, rules and findings
+    #[command(after_help = EXIT_CODES)]
+    Report {
+        /// The file
+        #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+        output: PathBuf,
+        /// Only starts of nodes that were created within this time, such as 24h
+        #[arg(long, value_name = "DURATION")]
+        since: Option<Duration>,
+        /// What is asked.
+        #[command(flatten)]
+        access: Access,
+    },
+    /// Say whether what Nodegate needs is there, before it is installed and after
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
     /// Look over rules, `DaemonSet`s and what makes nodes for faults, in the cluster or in files
     #[command(after_help = EXIT_CODES)]
     Lint {
@@ -136,9 +156,9 @@ pub enum Command {
     },
 }
 
-/// What every command takes.
+/// What is asked.
 #[derive(Debug, Clone, Args)]
-pub struct Common {
+pub struct Access {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -155,6 +175,14 @@ pub struct Common {
     /// makes, and where there is none Gardener's class
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// What is asked.
+    #[command(flatten)]
+    pub access: Access,
 
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]

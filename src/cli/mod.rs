@@ -33,6 +33,7 @@
 //!    `e2e/suite/tests/cli`.
 
 pub mod answer;
+pub mod check;
 pub mod command;
 pub mod complete;
 mod dump;
@@ -45,6 +46,7 @@ mod output;
 pub mod page;
 pub mod preview;
 mod read;
+pub mod report;
 mod run;
 pub mod snapshot;
 pub mod standing;

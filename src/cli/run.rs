@@ -11,7 +11,8 @@ use rustix::termios::tcgetwinsize;
 use tokio::runtime;
 
 use super::answer::Answer;
-use super::command::{Colour, Command, Common, NodeName, Output, Target};
+use super::check::check;
+use super::command::{Access, Colour, Command, Common, NodeName, Output, Target};
 use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
@@ -22,15 +23,18 @@ use super::output::write;
 use super::page::Page;
 use super::preview::{self, Before, File};
 use super::read::{
-    Cluster, Configured, Folder, Source, inventory, inventory_of_files, pod, snapshot, unknown,
-    with_rules,
+    Cluster, Configured, Folder, Source, facts, inventory, inventory_of_files, pod, snapshot,
+    unknown, with_rules,
 };
+use super::report::Report;
 use super::snapshot::{Kind, Snapshot, Wanted};
 use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use crate::object::RuleObject;
 
+/// How many of the slowest starts a report has.
+const SLOWEST: usize = 10;
 /// The exit code of an answer that is no.
 const NO: u8 = 2;
 /// How long something may take before somebody at a terminal is told that it goes on.
@@ -111,8 +115,23 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let dumped = dump(&source, &read, &folder, hash_names).await?;
             say(&dumped, &common, read.at)
         }
+        Command::Report {
+            output,
+            since,
+            access,
+        } => report(&output, since, &access).await,
+        Command::Check { common } => match source(&common).await? {
+            Source::Cluster(cluster) => {
+                let facts = facts(&cluster).await;
+                say(&check(&facts), &common, facts.at)
+            }
+            Source::Folder(_) | Source::Lists(_) => {
+                let why = "check asks the API server: a dump cannot tell how it is";
+                Err(Failure::Input(why.into()).into())
+            }
+        },
         Command::Lint { filename, common } => {
-            let config = common.config.as_deref();
+            let config = common.access.config.as_deref();
             let read = match filename {
                 Some(path) => inventory_of_files(&path, config)?,
                 None => inventory(&source(&common).await?, config).await?,
@@ -120,7 +139,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&lint(&read), &common, Timestamp::now())
         }
         Command::Suggest { common } => {
-            let read = inventory(&source(&common).await?, common.config.as_deref()).await?;
+            let read = inventory(&source(&common).await?, common.access.config.as_deref()).await?;
             say(&suggest(&read), &common, Timestamp::now())
         }
         Command::Timeline {
@@ -137,6 +156,32 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&timelines(&read, since, slowest), &common, read.at)
         }
     }
+}
+
+/// Writes a page about all into a file.
+async fn report(
+    file: &Path,
+    since: Option<crate::api::Duration>,
+    access: &Access,
+) -> anyhow::Result<ExitCode> {
+    let source = source_of(access).await?;
+    let wanted = Wanted {
+        startups: true,
+        ..of_all()
+    };
+    let read = read_of(&source, access, &wanted).await?;
+    let written = inventory(&source, access.config.as_deref()).await?;
+    let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
+    let report = Report {
+        at: read.at,
+        status: status(&read),
+        timeline: timelines(&read, since, SLOWEST),
+        lint: lint(&written),
+    };
+    let unwritable = |error| Failure::Input(format!("cannot write {}: {error}", file.display()));
+    std::fs::write(file, report.page()).map_err(unwritable)?;
+    write(&format!("wrote {}\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn node_timeline(name: &str, common: &Common) -> anyhow::Result<ExitCode> {
@@ -275,18 +320,26 @@ fn of_starts() -> Wanted {
 }
 
 async fn read(source: &Source, common: &Common, wanted: &Wanted) -> Result<Snapshot, Failure> {
-    let file = common.config.as_deref();
+    read_of(source, &common.access, wanted).await
+}
+
+async fn read_of(source: &Source, access: &Access, wanted: &Wanted) -> Result<Snapshot, Failure> {
+    let file = access.config.as_deref();
     let configured = file.map_or(Configured::InTheCluster, Configured::File);
     snapshot(source, configured, wanted).await
 }
 
 /// Where the command is to read.
 async fn source(common: &Common) -> Result<Source, Failure> {
-    if let Some(folder) = &common.from {
+    source_of(&common.access).await
+}
+
+async fn source_of(access: &Access) -> Result<Source, Failure> {
+    if let Some(folder) = &access.from {
         return Ok(Source::Folder(Folder::open(folder)?));
     }
-    let kubeconfig = common.kubeconfig.as_deref();
-    let cluster = Cluster::connect(kubeconfig, common.context.as_deref()).await?;
+    let kubeconfig = access.kubeconfig.as_deref();
+    let cluster = Cluster::connect(kubeconfig, access.context.as_deref()).await?;
     Ok(Source::Cluster(cluster))
 }
 

@@ -3,8 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use axum::http::header::{CONTENT_TYPE, DATE};
+use axum::http::{Error as HttpError, Request as HttpRequest};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use kube::api::{ListParams, Request};
+use kube::client::Body;
 use kube::{Client, Error};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::page::{Page, Refusal};
@@ -93,6 +100,53 @@ impl Cluster {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Cluster {
+    /// What the API server answers to a question by path, and what time it was by its clock.
+    pub async fn get(&self, path: &str) -> Result<(Value, Option<Timestamp>), Refusal> {
+        self.ask(HttpRequest::get(path).body(Body::empty())).await
+    }
+
+    /// What the API server answers to a question that is sent to it, of which it keeps nothing.
+    pub async fn post(&self, path: &str, question: &Value) -> Result<Value, Refusal> {
+        let request = HttpRequest::post(path).header(CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(question.to_string().into_bytes()));
+        Ok(self.ask(request).await?.0)
+    }
+
+    async fn ask(
+        &self,
+        request: Result<HttpRequest<Body>, HttpError>,
+    ) -> Result<(Value, Option<Timestamp>), Refusal> {
+        let failed = |why: String| Refusal::Failed(why);
+        let request = request.map_err(|error| failed(error.to_string()))?;
+        let answer = async {
+            let (head, body) = self.client.send(request).await?.into_parts();
+            let body = body.collect().await?.to_bytes();
+            Ok::<_, Error>((head, body))
+        };
+        let answer = timeout(PAGE_LIMIT, answer).await;
+        let (head, body) = answer
+            .map_err(|_| failed("the API server did not answer in time".into()))?
+            .map_err(refusal)?;
+        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let message = || value["message"].as_str().unwrap_or_default().to_owned();
+        match head.status.as_u16() {
+            403 => return Err(Refusal::Forbidden(message())),
+            404 => return Err(Refusal::NotInstalled),
+            _ if head.status.is_success() => {}
+            code => {
+                return Err(failed(format!(
+                    "the API server answers {code}: {}",
+                    message()
+                )));
+            }
+        }
+        let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| rfc2822::parse(date).ok());
+        Ok((value, date.map(|date| date.timestamp())))
     }
 }
 

@@ -2,7 +2,9 @@
 //! rules wait for no class costs four lists (rules, the Lease, the configuration, nodes), and each class two more and one of
 //! `CSINode`s, each `DaemonSet` by name two, repair two. Pages are decoded as they come into what the engine keeps, so that no list is ever held as a whole.
 
+mod certificate;
 mod cluster;
+mod facts;
 mod filling;
 mod folder;
 mod inventory;
@@ -30,6 +32,7 @@ use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
 use crate::object::RuleObject;
 pub use cluster::Cluster;
+pub use facts::facts;
 use filling::Filling;
 pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub use inventory::{inventory, inventory_of_files};

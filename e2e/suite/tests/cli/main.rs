@@ -8,6 +8,7 @@
 //! answers   what is printed
 //! rights    with the rights of nodegate-view, with fewer and with none
 //! failures  questions that cannot be answered
+//! whole     questions about the whole cluster
 //! ```
 
 mod answers;
@@ -15,4 +16,5 @@ mod ask;
 mod failures;
 mod golden;
 mod rights;
+mod whole;
 mod world;

@@ -1,0 +1,90 @@
+//! What is asked about the whole cluster: how nodes have started, what is wrong, whether all is there, what rules would suit,
+//! and a page about all.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::ask::{ask, ask_json};
+use crate::world::{HELD, OPEN, TURN, world};
+
+#[tokio::test]
+async fn a_timeline_tells_how_nodes_have_started() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let of = async |node: &str| {
+        let said = ask_json(&kubeconfig, &["timeline", &format!("node/{node}")]).await?;
+        let starts = said["starts"].as_array().context("no starts")?;
+        let mut starts = starts.iter();
+        let of_network = starts.find(|start| start["rule"] == "network").cloned();
+        of_network.with_context(|| format!("{said:#}"))
+    };
+    let open = of(OPEN).await?;
+    ensure!(open["opened"].is_string(), "{open:#}");
+    let stages = open["stages"].to_string();
+    ensure!(
+        stages.contains("daemonset.nodegate.dev/default.cni"),
+        "{open:#}"
+    );
+    let held = of(HELD).await?;
+    ensure!(held["opened"].is_null(), "{held:#}");
+    let fleet = ask(&kubeconfig, &["timeline", "--slowest", "1"]).await?;
+    ensure!(fleet.out.contains("LAST CONDITION"), "{fleet:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_viewer_may_ask_is_answered() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    world.cluster.account("onlooker", "nodegate-view").await?;
+    let viewer = world
+        .cluster
+        .kubeconfig_for_service_account("default", "onlooker")
+        .await?;
+    let checkup = ask_json(&viewer, &["check"]).await?;
+    let items = checkup["items"].as_array().context("no items")?;
+    for item in items {
+        ensure!(item["health"] == "ok", "{checkup:#}");
+    }
+    let lint = ask(&viewer, &["lint"]).await?;
+    ensure!(
+        lint.code == 0 && !lint.out.contains("not allowed"),
+        "{lint:?}"
+    );
+    let suggested = ask(&viewer, &["suggest"]).await?;
+    ensure!(suggested.code == 0, "{suggested:?}");
+    let file = std::env::temp_dir().join(format!("nodegate-report-{}.html", std::process::id()));
+    let name = file.display().to_string();
+    let said = ask(&viewer, &["report", "-o", &name]).await?;
+    let page = std::fs::read_to_string(&file).with_context(|| format!("{said:?}"))?;
+    std::fs::remove_file(&file)?;
+    for word in ["<!doctype html>", HELD, OPEN, "default.cni", "</html>"] {
+        ensure!(page.contains(word), "{word}: {page}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_are_looked_over_without_a_cluster() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("nodegate-lint-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let samples = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../config/samples/dry-run.yaml"
+    );
+    let sample = std::fs::read_to_string(samples)?;
+    let name = folder.display().to_string();
+    let nowhere = folder.join("no-kubeconfig");
+    std::fs::write(folder.join("good.yaml"), &sample)?;
+    let good = ask(&nowhere, &["lint", "-f", &name]).await?;
+    ensure!(good.code == 0, "{good:?}");
+    std::fs::write(
+        folder.join("bad.yaml"),
+        format!("{sample}---\nkind: {{{{ .Values.kind }}}}\n"),
+    )?;
+    let bad = ask(&nowhere, &["lint", "-f", &name]).await?;
+    ensure!(bad.code == 2 && bad.out.contains("NG015"), "{bad:?}");
+    ensure!(bad.out.contains("helm template"), "{bad:?}");
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! What is said of a cluster that is well, one that has nothing yet, and each way to be amiss.
+
+use super::ItemHealth::{Failed, Ok as Fine, Unknown, Warning};
+use super::facts::{Definition, Found, WebhookFacts};
+use super::*;
+use crate::cli::answer::Answer;
+use crate::cli::page::Page;
+use crate::cli::snapshot::Leader;
+use crate::testing::at;
+
+/// A cluster that is as it should be.
+fn well() -> Facts {
+    Facts {
+        at: at(0),
+        served_at: Some(at(-1)),
+        version: Ok((1, 36, "v1.36.0".into())),
+        denied: Ok(Vec::new()),
+        definition: Found::There(Definition {
+            is_established: true,
+            served: ["v1alpha1".to_owned()].into(),
+            lacks: Vec::new(),
+        }),
+        policies: Found::There(()),
+        birth_policy: Found::There(()),
+        birth_binding: Found::There(()),
+        webhook: Found::There(WebhookFacts {
+            has_ca: true,
+            ca_ends: Some(at(365 * 86_400)),
+            fails_closed: true,
+            service: Some(("nrr-system".into(), "nrr-webhook-service".into())),
+            ready: Some(2),
+        }),
+        leader: Found::There(Leader {
+            namespace: "nrr-system".into(),
+            holder: "nrr-controller-manager-1_x".into(),
+            renewed: Some(at(-3)),
+            duration_seconds: 15,
+            suspends_all: false,
+        }),
+        deleted: Ok(Vec::new()),
+    }
+}
+
+fn webhook(change: impl Fn(&mut WebhookFacts)) -> Facts {
+    let mut facts = well();
+    if let Found::There(webhook) = &mut facts.webhook {
+        change(webhook);
+    }
+    facts
+}
+
+#[test]
+fn a_cluster_that_is_well_has_nothing_amiss() {
+    let answer = check(&well());
+    assert!(
+        answer
+            .items
+            .iter()
+            .all(|item| item.health == ItemHealth::Ok),
+        "{answer:#?}"
+    );
+    assert!(!answer.is_no());
+}
+
+/// A cluster that is as it should be but for this.
+fn but(change: impl Fn(&mut Facts)) -> Facts {
+    let mut facts = well();
+    change(&mut facts);
+    facts
+}
+
+/// Says this of it, and that all else is well.
+fn tells(what: &str, health: ItemHealth, facts: &Facts) {
+    let answer = check(facts);
+    let amiss = answer.items.iter().filter(|item| item.health != Fine);
+    let amiss: Vec<_> = amiss.map(|item| (item.what, item.health)).collect();
+    let expected: &[_] = if health == Fine {
+        &[]
+    } else {
+        &[(what, health)]
+    };
+    assert_eq!(amiss, expected);
+    assert_eq!(answer.is_no(), health == Failed, "{what}");
+}
+
+#[test]
+fn what_runs_amiss_is_told() {
+    let version = |version: Result<_, String>| but(|it| it.version.clone_from(&version));
+    let old = (1, 29, "v1.29.3".to_owned());
+    tells("API server", Failed, &version(Ok(old)));
+    tells("API server", Unknown, &version(Err("no".into())));
+    tells("clock", Warning, &but(|it| it.served_at = Some(at(-60))));
+    tells("clock", Unknown, &but(|it| it.served_at = None));
+    let denied = but(|it| it.denied = Ok(vec![("pods", "x")]));
+    tells("permissions", Warning, &denied);
+    tells("controller", Warning, &but(|it| it.leader = Found::Missing));
+    let later = but(|it| (it.at, it.served_at) = (at(600), Some(at(600))));
+    tells("controller", Failed, &later);
+    let deleted = |seconds| but(|it| it.deleted = Ok(vec![("r".into(), at(seconds))]));
+    tells("deletions", Fine, &deleted(-60));
+    tells("deletions", Failed, &deleted(-600));
+    let unknown = but(|it| it.deleted = Err("no".into()));
+    tells("deletions", Unknown, &unknown);
+}
+
+#[test]
+fn what_is_not_installed_as_it_should_be_is_told() {
+    let missing = but(|it| it.definition = Found::Missing);
+    tells("definition of rules", Failed, &missing);
+    let older = but(|it| {
+        if let Found::There(definition) = &mut it.definition {
+            definition.lacks = vec!["gracePeriod".into()];
+        }
+    });
+    tells("definition of rules", Warning, &older);
+    let half = but(|it| it.birth_binding = Found::Missing);
+    tells("closed at birth", Warning, &half);
+    let none = but(|it| it.policies = Found::Missing);
+    tells("closed at birth", Fine, &none);
+    tells("webhook", Fine, &but(|it| it.webhook = Found::Missing));
+    tells("webhook", Failed, &webhook(|it| it.has_ca = false));
+    tells("webhook", Failed, &webhook(|it| it.ready = Some(0)));
+    let ends = |end| webhook(move |it| it.ca_ends = Some(at(end)));
+    tells("webhook", Failed, &ends(-1));
+    tells("webhook", Warning, &ends(86_400));
+}
+
+#[test]
+fn the_page_about_it_shows_what_it_prints() {
+    let facts = Facts {
+        leader: Found::Missing,
+        ..webhook(|it| it.ready = Some(0))
+    };
+    let printed = check(&facts).text(&Page::plain(at(0)));
+    let book = include_str!("../../../docs/kubectl/check.md");
+    assert!(
+        book.contains(&printed),
+        "docs/kubectl/check.md lacks\n{printed}"
+    );
+}

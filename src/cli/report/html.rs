@@ -1,0 +1,85 @@
+//! Elements of a page. Text gets into one only escaped.
+
+use std::fmt::Write as _;
+
+/// A piece of a page.
+#[derive(Debug, Clone, Default)]
+pub struct Html(String);
+
+impl Html {
+    /// What is written here in the source, as it is.
+    pub fn raw(markup: &'static str) -> Self {
+        Self(markup.into())
+    }
+
+    /// A text.
+    pub fn text(text: &str) -> Self {
+        Self(escaped(text))
+    }
+
+    /// This with another piece after it.
+    pub fn with(self, other: Self) -> Self {
+        Self([self.0, other.0].concat())
+    }
+
+    /// An element of this kind and with these attributes around this.
+    pub fn within(self, kind: &'static str, attributes: &[(&'static str, &str)]) -> Self {
+        let mut out = format!("<{kind}");
+        for (name, value) in attributes {
+            let _ = write!(out, " {name}=\"{}\"", escaped(value));
+        }
+        Self(format!("{out}>{}</{kind}>\n", self.0))
+    }
+
+    /// As it is written into a file.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl FromIterator<Html> for Html {
+    fn from_iter<T: IntoIterator<Item = Html>>(pieces: T) -> Self {
+        Self(pieces.into_iter().map(Self::into_string).collect())
+    }
+}
+
+/// A section with a heading.
+pub fn section(title: &str, content: Html) -> Html {
+    let heading = Html::text(title).within("h2", &[]);
+    heading.with(content).within("section", &[])
+}
+
+/// A table of texts, each with a class of its own or none.
+pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'static str)>>) -> Html {
+    let heads: Html = heads
+        .iter()
+        .map(|head| Html::text(head).within("th", &[]))
+        .collect();
+    let row = |row: Vec<(String, &'static str)>| {
+        let cells = row
+            .into_iter()
+            .map(|(text, class)| Html::text(&text).within("td", &[("class", class)]));
+        cells.collect::<Html>().within("tr", &[])
+    };
+    let rows: Html = rows.into_iter().map(row).collect();
+    let head = heads.within("tr", &[]).within("thead", &[]);
+    head.with(rows.within("tbody", &[])).within("table", &[])
+}
+
+/// A text as it stands in an element or an attribute. Whatever is no character of XML is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(' '),
+            character if character.is_control() => {}
+            character => out.push(character),
+        }
+    }
+    out
+}

@@ -1,0 +1,238 @@
+//! What the page says, section by section.
+
+use super::Report;
+use super::bars;
+use super::html::{Html, section, table};
+use crate::cli::lint::Severity;
+use crate::cli::page::age;
+use crate::cli::timeline::length;
+
+/// How many starts are drawn.
+const DRAWN: usize = 10;
+
+pub fn head(report: &Report) -> Html {
+    let title = Html::text("Nodegate report").within("h1", &[]);
+    let leader = report.status.leader.as_ref();
+    let leader = leader.map_or_else(
+        || "who leads is not known".to_owned(),
+        |leader| match leader.lease.pod() {
+            "" => "nobody leads".to_owned(),
+            pod => format!("{pod} leads"),
+        },
+    );
+    let line = format!(
+        "read at {}; {leader}; made by kubectl nodegate {}",
+        report.at, report.status.versions.client
+    );
+    title
+        .with(Html::text(&line).within("p", &[("class", "faint")]))
+        .within("header", &[])
+}
+
+pub fn fleet(report: &Report) -> Html {
+    let nodes = &report.status.nodes;
+    let tiles = [
+        ("nodes", nodes.total, ""),
+        ("held", nodes.held, if nodes.held > 0 { "bad" } else { "" }),
+        ("opening", nodes.opening, ""),
+        ("open", nodes.open, "good"),
+        (
+            "spared",
+            nodes.spared,
+            if nodes.spared > 0 { "poor" } else { "" },
+        ),
+        ("not selected", nodes.not_selected, ""),
+        (
+            "left as they are",
+            nodes.left_alone,
+            if nodes.left_alone > 0 { "bad" } else { "" },
+        ),
+    ];
+    let tile = |(word, count, class): (&str, usize, &str)| {
+        let count = Html::text(&count.to_string()).within("b", &[("class", class)]);
+        count
+            .with(Html::text(word).within("span", &[]))
+            .within("div", &[("class", "tile")])
+    };
+    let tiles: Html = tiles.into_iter().map(tile).collect();
+    section("Fleet", tiles.within("div", &[("class", "tiles")]))
+}
+
+pub fn rules(report: &Report) -> Html {
+    let rows = report.status.rules.iter().map(|rule| {
+        let lacks: Vec<_> = rule
+            .lacks
+            .iter()
+            .map(|lack| format!("{} {} ({})", lack.condition, lack.reason, lack.nodes))
+            .collect();
+        let published: Vec<_> = rule
+            .published
+            .iter()
+            .map(|it| format!("{}: {}", it.kind, it.message))
+            .collect();
+        let remarks = [lacks.join("; "), published.join("; ")].join(" ");
+        let if_any = |count: bool, class: &'static str| if count { class } else { "" };
+        vec![
+            (rule.rule.to_string(), "name"),
+            (words(&format!("{:?}", rule.state)), ""),
+            (rule.taint.clone(), ""),
+            (rule.matched.to_string(), "number"),
+            (rule.held.to_string(), if_any(rule.held > 0, "number bad")),
+            (rule.open.to_string(), "number"),
+            (
+                rule.failing.to_string(),
+                if_any(rule.failing > 0, "number bad"),
+            ),
+            (remarks, "faint"),
+        ]
+    });
+    let heads = [
+        "Rule",
+        "State",
+        "Taint",
+        "Nodes",
+        "Held",
+        "Open",
+        "Failing",
+        "What nodes lack",
+    ];
+    section("Rules", table(&heads, rows))
+}
+
+/// `InForce` as people write it.
+fn words(name: &str) -> String {
+    let mut out = String::new();
+    for character in name.chars() {
+        if character.is_uppercase() && !out.is_empty() {
+            out.push(' ');
+        }
+        out.extend(character.to_lowercase());
+    }
+    out
+}
+
+pub fn held(report: &Report) -> Html {
+    if report.status.held.is_empty() {
+        return Html::default();
+    }
+    let rows = report.status.held.iter().map(|held| {
+        let since = held
+            .since
+            .map_or_else(String::new, |since| age(report.at, since));
+        vec![
+            (held.node.to_string(), "name"),
+            (held.rule.to_string(), ""),
+            (since, "number"),
+            (held.why.clone(), "faint"),
+        ]
+    });
+    section(
+        "Held nodes, longest first",
+        table(&["Node", "Rule", "For", "Why"], rows),
+    )
+}
+
+pub fn starts(report: &Report) -> Html {
+    let drawn = report.timeline.starts.iter().take(DRAWN).map(|start| {
+        let how = match start.opened {
+            Some(_) => format!("opened after {}", length(start.seconds)),
+            None => format!("held for {} so far", length(start.seconds)),
+        };
+        let caption = Html::text(&format!("{}: {how} under rule {}", start.node, start.rule));
+        let caption = caption.within("figcaption", &[]);
+        caption.with(bars::of_start(start)).within("figure", &[])
+    });
+    let drawn: Html = drawn.collect();
+    let counts = format!(
+        "{} starts on record, {} not ended yet. Bars begin with the creation of the Node; what came last is marked.",
+        report.timeline.recorded, report.timeline.held
+    );
+    let counts = Html::text(&counts).within("p", &[("class", "faint")]);
+    section("Slowest starts", counts.with(drawn))
+}
+
+pub fn conditions(report: &Report) -> Html {
+    let spreads: Vec<_> = report
+        .timeline
+        .conditions
+        .iter()
+        .filter(|it| it.nodes > 0)
+        .collect();
+    if spreads.is_empty() {
+        return Html::default();
+    }
+    let rows = spreads.iter().map(|spread| {
+        let is_whole = spread.condition.is_empty();
+        let condition = if is_whole {
+            "opened"
+        } else {
+            &spread.condition
+        };
+        let number = |text: String| (if is_whole { String::new() } else { text }, "number");
+        vec![
+            (spread.rule.clone(), ""),
+            (condition.to_owned(), "name"),
+            (spread.nodes.to_string(), "number"),
+            (length(spread.p50), "number"),
+            (length(spread.p90), "number"),
+            (length(spread.max), "number"),
+            (spread.slowest.clone(), ""),
+            number(spread.last.to_string()),
+            number(length(spread.costs)),
+        ]
+    });
+    let heads = [
+        "Rule",
+        "Condition",
+        "Nodes",
+        "p50",
+        "p90",
+        "max",
+        "Slowest",
+        "Last on",
+        "Costs",
+    ];
+    let figure = bars::of_spreads(&spreads).within("figure", &[]);
+    section("What takes how long", table(&heads, rows).with(figure))
+}
+
+pub fn findings(report: &Report) -> Html {
+    let rows = report.lint.findings.iter().map(|fault| {
+        let (word, class) = match fault.severity {
+            Severity::Error => ("error", "bad"),
+            Severity::Warning => ("warning", "poor"),
+        };
+        vec![
+            (fault.id.to_owned(), "name"),
+            (word.to_owned(), class),
+            (fault.object.clone(), ""),
+            (fault.what.clone(), ""),
+            (fault.way_out.clone(), "faint"),
+        ]
+    });
+    let content = if report.lint.findings.is_empty() {
+        Html::text("Nothing found.").within("p", &[])
+    } else {
+        table(&["Id", "", "Object", "What", "Way out"], rows)
+    };
+    section("Findings", content)
+}
+
+pub fn notes(report: &Report) -> Html {
+    let mut notes: Vec<&String> = report
+        .status
+        .notes
+        .iter()
+        .chain(&report.lint.notes)
+        .collect();
+    notes.sort();
+    notes.dedup();
+    if notes.is_empty() {
+        return Html::default();
+    }
+    let notes: Html = notes
+        .into_iter()
+        .map(|note| Html::text(note).within("li", &[]))
+        .collect();
+    section("What this page goes without", notes.within("ul", &[]))
+}

@@ -1,0 +1,105 @@
+//! The page has all that it is about, in elements that end where they should, and takes no orders from names.
+
+use super::*;
+use crate::cli::lint::{Check, Fault};
+use crate::cli::status::status;
+use crate::cli::testing::Scene;
+use crate::cli::timeline::timelines;
+use crate::rule::StartupRecord;
+use crate::testing::{Builder, GATE, at, node, rule};
+
+const HOSTILE: &str = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>\u{7}";
+
+fn report(word: &str) -> Report {
+    let record = StartupRecord {
+        rule_name: word.into(),
+        created: at(0),
+        tainted: at(1),
+        conditions: [
+            (word.to_owned(), at(20)),
+            ("example.com/b".to_owned(), at(9)),
+        ]
+        .into(),
+        left_out: 0,
+        opened: at(21),
+    };
+    let key = StartupRecord::key("uid");
+    let started = node("started")
+        .created(at(0))
+        .annotation(&key, &record.value());
+    let held = node("held").created(at(0)).taint(GATE, "NoSchedule");
+    let held = held.condition("example.com/a", "False");
+    let network = rule("network").waits_for("example.com/a");
+    let read = Scene::default()
+        .rule(network)
+        .node(started)
+        .node(held)
+        .read(at(60));
+    let mut status = status(&read);
+    status.notes.push(word.into());
+    Report {
+        at: at(60),
+        timeline: timelines(&read, None, 10),
+        status,
+        lint: Lint {
+            rules: 1,
+            daemon_sets: 0,
+            findings: vec![Fault::new(Check::Conflict, word, word, word)],
+            notes: Vec::new(),
+        },
+    }
+}
+
+/// The names of the elements of a page, in order; fails where one is not ended, or another one is.
+fn elements(page: &str) -> Vec<&str> {
+    let mut open = Vec::new();
+    let mut all = Vec::new();
+    for part in page.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').expect("a tag that does not end");
+        let name = tag.split(' ').next().unwrap_or_default();
+        match name.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "{page}"),
+            None if ["!doctype", "meta"].contains(&name) => {}
+            None => {
+                open.push(name);
+                all.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    all
+}
+
+#[test]
+fn the_page_has_all_that_it_is_about() {
+    let page = report("example.com/Slow").page();
+    for text in [
+        "<h1>Nodegate report</h1>",
+        "started: opened after 21.0s under rule example.com/Slow",
+        "held: held for 1m00s so far under rule network",
+        "NG012",
+        "prefers-color-scheme: dark",
+        "@media print",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let count = |name: &str| elements(&page).iter().filter(|it| **it == name).count();
+    assert_eq!((count("svg"), count("script"), count("link")), (3, 0, 0));
+    assert!(
+        !page.contains("src=") && !page.contains("href=") && !page.contains("url("),
+        "{page}"
+    );
+}
+
+#[test]
+fn names_give_no_orders() {
+    let (plain, hostile) = (report("example.com/Slow").page(), report(HOSTILE).page());
+    assert_eq!(elements(&plain), elements(&hostile));
+    assert!(
+        hostile.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"),
+        "{hostile}"
+    );
+    assert!(
+        !hostile.contains("<script") && !hostile.contains("<img") && !hostile.contains('\u{7}')
+    );
+}
