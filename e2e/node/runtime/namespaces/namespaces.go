@@ -37,8 +37,8 @@ func all() uintptr {
 // may hand on the users of the machine.
 func inNamespaces(flags uintptr, arguments ...string) *exec.Cmd {
 	users := 1
-	if os.Getuid() == 0 {
-		users = 1 << 16
+	if os.Getuid() == 0 && hasUsers("/proc/self/uid_map") && hasUsers("/proc/self/gid_map") {
+		users = handedOn
 	}
 	command := exec.Command("/proc/self/exe", arguments...)
 	command.SysProcAttr = &syscall.SysProcAttr{
@@ -49,6 +49,17 @@ func inNamespaces(flags uintptr, arguments ...string) *exec.Cmd {
 		Pdeathsig:                  syscall.SIGKILL,
 	}
 	return command
+}
+
+// How many users root hands on.
+const handedOn = 1 << 16
+
+// hasUsers is false where root is so in a namespace alone, of which it may hand on but itself.
+func hasUsers(file string) bool {
+	content, _ := os.ReadFile(file)
+	var inside, outside, count uint64
+	_, err := fmt.Sscan(string(content), &inside, &outside, &count)
+	return err == nil && inside == 0 && count >= handedOn
 }
 
 // allowed tells which kind of namespace may not be made here, and what to do about it.
