@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::facts::{BIRTH, Facts, Found, WEBHOOK, WebhookFacts};
-use super::{Item, ItemHealth};
+use super::item::{Item, ItemHealth};
 use crate::api::names::VERSION;
 
 /// How long before its end a certificate is warned of.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::facts::{Facts, Found};
-use super::{Item, ItemHealth};
+use super::item::{Item, ItemHealth};
 use crate::api::names::{FINALIZER, NAMESPACE};
 use crate::cli::snapshot::Health;
 

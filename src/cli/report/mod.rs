@@ -3,36 +3,21 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `content` | what it is made of |
 //! | `html` | elements, with everything escaped |
 //! | `bars` | drawings of how long what took |
 //! | `sections` | what the page says |
 //! | `style.css` | how it looks |
 
 mod bars;
+mod content;
 mod html;
 mod sections;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
-
-use super::lint::Lint;
-use super::status::ClusterStatus;
-use super::timeline::Timeline;
+pub use content::Report;
 use html::Html;
-
-/// What the page is about.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// When it was read.
-    pub at: Timestamp,
-    /// The cluster on one screen.
-    pub status: ClusterStatus,
-    /// How nodes have started.
-    pub timeline: Timeline,
-    /// What is wrong with what was written.
-    pub lint: Lint,
-}
 
 impl Report {
     /// The page.

@@ -1,7 +1,7 @@
 //! What the page says, section by section.
 
-use super::Report;
 use super::bars;
+use super::content::Report;
 use super::html::{Html, section, table};
 use crate::cli::lint::Severity;
 use crate::cli::page::age;

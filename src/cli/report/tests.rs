@@ -1,7 +1,7 @@
 //! The page has all that it is about, in elements that end where they should, and takes no orders from names.
 
 use super::*;
-use crate::cli::lint::{Check, Fault};
+use crate::cli::lint::{Check, Fault, Lint};
 use crate::cli::status::status;
 use crate::cli::testing::Scene;
 use crate::cli::timeline::timelines;
