@@ -176,6 +176,7 @@ mod tests {
             nodes: 1,
             broken: "n".to_owned(),
             closing: Duration::from_millis(30),
+            explained: String::new(),
             opening: Duration::from_millis(20),
         }
     }

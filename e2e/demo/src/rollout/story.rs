@@ -13,10 +13,11 @@ use super::record::NodeRecord;
 use super::report::{checks, summary};
 use super::world::World;
 use super::{Show, kubelet};
-use crate::stage::{Moment, count, latency};
+use crate::stage::{Moment, ask, count, latency};
 use nodegate_testbed::Cluster;
 use nodegate_testbed::Controller;
 use nodegate_testbed::changes::set_pod_ready;
+use nodegate_testbed::controller::binary;
 use nodegate_testbed::fixtures;
 
 /// How long after one node the next one joins.
@@ -37,6 +38,8 @@ pub struct Ending {
     pub broken: String,
     /// From the request that broke the pod to the taint that was seen.
     pub closing: Duration,
+    /// What the command line said of it meanwhile.
+    pub explained: String,
     /// From the request that made the pod Ready to the taint that was seen gone.
     pub opening: Duration,
 }
@@ -71,7 +74,16 @@ pub async fn tell(
         ended = kubelet::register_drivers(show, &client) => Err(ended.err().context("the kubelets ended")?)?,
     };
     let checks = checks(&show.world().borrow(), &ending);
-    show.end(&checks, summary)
+    let all_happened = show.end(&checks, summary)?;
+    println!(
+        "\nWhile {} was closed:\n\n{}",
+        ending.broken, ending.explained
+    );
+    println!("{}", ask(cluster, &["timeline", "--slowest", "3"]).await?);
+    let page = binary()?.with_file_name("demo-report.html");
+    let page = page.to_string_lossy();
+    println!("{}", ask(cluster, &["report", "--output", &page]).await?);
+    Ok(all_happened)
 }
 
 async fn prepare(
@@ -177,6 +189,7 @@ async fn break_and_mend(
         "Each open node took its share, and {} wait for {broken}.",
         count(PODS_PER_NODE, "pod")
     ))?;
+    let explained = ask(cluster, &["explain", &format!("node/{broken}")]).await?;
     tokio::time::sleep(A_LOOK * 2).await;
 
     show.say("The CNI pod is Ready again.")?;
@@ -197,6 +210,7 @@ async fn break_and_mend(
         nodes,
         broken,
         closing,
+        explained,
         opening,
     })
 }

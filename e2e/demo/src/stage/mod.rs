@@ -7,6 +7,7 @@
 //! moment   when something was written and seen (pure)
 //! check    promises, and whether they were kept (pure)
 //! show     watches, world and screen together
+//! question what the command line for people says of it
 //! play     a story from the start of its cluster to its exit code
 //! ```
 
@@ -15,6 +16,7 @@ mod grid;
 mod layout;
 mod moment;
 mod play;
+mod question;
 mod screen;
 mod show;
 
@@ -23,4 +25,5 @@ pub use grid::{Cell, grid};
 pub use layout::{Colours, Paint, count, cut, latency, seconds, wrap};
 pub use moment::{Moment, Revision};
 pub use play::{Play, perform};
+pub use question::ask;
 pub use show::{Show, World};
