@@ -2,9 +2,9 @@
 //!
 //! The kubelet does not clear a `CSINode` when it starts, and a driver that registers exactly as before changes nothing in
 //! it. So after a reboot a driver that is there counts once its registration has been seen to be made, or one of its own
-//! pods on the node is Ready (as far as pods are believed), or nothing of the kind has come for long.
+//! pods on the node has been Ready for some seconds (as far as pods are believed), or nothing of the kind has come for long.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
 use super::detail::Detail;
@@ -12,7 +12,11 @@ use super::facts::{ClassFacts, Facts};
 use super::names::Names;
 use super::pods::{Word, word};
 use super::state::Condition;
-use crate::object::{CsiNode, Node};
+use crate::object::{CsiNode, Node, Pod, PodReady};
+
+/// How long after a reboot a driver's own pod has to have been Ready before the driver counts that was registered before: by
+/// then the kubelet has found the driver's socket replaced, taken the driver out of the `CSINode`, and put it back.
+const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
 
 /// The node's `CSINode`, unless it speaks of an earlier node of the same name.
 fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a CsiNode> {
@@ -47,12 +51,23 @@ fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
         let own = class.pods.iter().filter(|pod| pod.is_live());
         for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
             match word(pod, facts.node, facts.trust, facts.now) {
-                Word::Ready => return None,
+                Word::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
+                    Some(by) => soonest = soonest.min(by),
+                    None => return None,
+                },
                 word => soonest = word.believed_at().map_or(soonest, |at| at.min(soonest)),
             }
         }
     }
     Some(soonest)
+}
+
+/// By when a driver has been registered whose own pod this is.
+fn registered_by(pod: &Pod) -> Option<Timestamp> {
+    match pod.ready {
+        PodReady::Yes { since: Some(since) } => since.checked_add(REGISTRATION).ok(),
+        PodReady::Yes { since: None } | PodReady::No => None,
+    }
 }
 
 /// That drivers were registered before a reboot and are not believed yet.

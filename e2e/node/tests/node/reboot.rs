@@ -1,5 +1,7 @@
 //! A node reboots: its pods are there, and nothing runs in them.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube_realnode::Times;
@@ -7,6 +9,7 @@ use kube_realnode::inside::alone;
 use kube_realnode::node::{NAME, options};
 use nodegate_testbed::Witness;
 use nodegate_testbed::fixtures::rule;
+use nodegate_testbed::never;
 use nodegate_testbed::sights::{events_on, node};
 use serde_json::json;
 
@@ -54,6 +57,11 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
             .await?;
         scene.closes(&times, AGAIN).await?;
         scene.opens(&times, AGAIN).await?;
+        // The kubelet has taken the driver out of the CSINode by then, and put it back.
+        never("the driver goes", Duration::from_secs(3), async || {
+            Ok(!scene.has_driver().await?)
+        })
+        .await?;
         scene.pod_turns(&times, "cni", true).await?;
         scene.pod_turns(&times, "csi", true).await?;
         scene.node_turns(&times, "True").await?;

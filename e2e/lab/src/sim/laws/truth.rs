@@ -17,6 +17,18 @@ use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
+/// A pod's Ready condition, where it is `True`.
+fn ready(pod: &Value) -> Option<&Value> {
+    let mut conditions = pod["status"]["conditions"].as_array()?.iter();
+    let ready = conditions.find(|condition| condition["type"] == "Ready");
+    ready.filter(|ready| ready["status"] == "True")
+}
+
+/// The time in a field.
+fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +40,8 @@ const OLD_PODS_SEEN_LATE: SignedDuration = SignedDuration::from_secs(30);
 const BOOT_PODS: Duration = Duration::from_secs(60);
 /// How long after a reboot other evidence does not count that has not been renewed.
 const NOT_RENEWED: Duration = Duration::from_secs(6 * 60);
+/// How long after a reboot a driver's own pod has to have been Ready for the driver to count: 5 s, by times in whole seconds.
+const REGISTRATION: SignedDuration = SignedDuration::from_secs(4);
 /// How much later something is seen than it happened, at most.
 const LATE: Duration = Duration::from_secs(30);
 
@@ -313,8 +327,13 @@ impl Facts<'_> {
             .classes
             .iter()
             .flat_map(|class| self.pods(class).filter(|pod| is_own(pod, class)));
-        let mut is_renewed =
-            || self.csi_node_since > boot || own.any(|pod| self.is_ready(rule, pod) != Answer::No);
+        let proves = |pod: &&Arc<Value>| {
+            let since = ready(pod).and_then(|ready| time(&ready["lastTransitionTime"]));
+            let has_settled =
+                |since| wall(self.at).duration_since(since) + self.steps >= REGISTRATION;
+            since.is_none_or(has_settled) && self.is_ready(rule, pod) != Answer::No
+        };
+        let mut is_renewed = || self.csi_node_since > boot || own.any(|pod| proves(&pod));
         if self.at < boot + NOT_RENEWED && self.is_known_to_have_rebooted(rule) && !is_renewed() {
             return Answer::No;
         }
@@ -371,15 +390,8 @@ impl Facts<'_> {
 
     /// Whether a pod is Ready, as far as its word counts.
     fn is_ready(&self, rule: &Rule, pod: &Value) -> Answer {
-        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let ready = conditions.find(|condition| condition["type"] == "Ready");
-        let Some(ready) = ready.filter(|ready| ready["status"] == "True") else {
+        let Some(ready) = ready(pod) else {
             return Answer::No;
-        };
-        let time = |value: &Value| {
-            value
-                .as_str()
-                .and_then(|time| time.parse::<Timestamp>().ok())
         };
         let created = time(&self.node["metadata"]["creationTimestamp"]);
         let since = time(&ready["lastTransitionTime"]);
