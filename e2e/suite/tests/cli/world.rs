@@ -9,13 +9,15 @@ use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
-use nodegate_testbed::sights::{has_taint, pods_on};
+use nodegate_testbed::sights::{self, has_taint, pods_on};
 use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 pub const HELD: &str = "worker-1";
 pub const OPEN: &str = "worker-2";
+/// What the controller makes of the network on each node.
+const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
 const TAINT: &str = "readiness.k8s.io/network";
 const STORAGE: &str = "example.com/StorageReady";
 
@@ -83,6 +85,17 @@ async fn make() -> Result<World> {
             are_ready &= !has_taint(&client, node, "node.kubernetes.io/not-ready").await?;
         }
         Ok(are_ready.then_some(()))
+    })
+    .await?;
+    // By then it is known since when.
+    eventually("what the pod lacks is published", SOON, async || {
+        let status = sights::node(&client, HELD).await?.status;
+        let conditions = status.and_then(|status| status.conditions);
+        let mut conditions = conditions.into_iter().flatten();
+        let lacks =
+            |message: Option<String>| message.is_some_and(|it| it.ends_with("is not Ready"));
+        let is_published = conditions.any(|it| it.type_ == PUBLISHED && lacks(it.message));
+        Ok(is_published.then_some(()))
     })
     .await?;
     Ok(World {

@@ -21,6 +21,8 @@ use crate::{Key, Kind};
 
 /// How long it takes to close a node that has been seen.
 const WRITE: Time = s(1);
+/// The same where nodes are seen late: one that has changed meanwhile is read again, and written again.
+const WRITE_AGAIN: Time = s(3);
 
 /// The law.
 pub struct Workload {
@@ -107,7 +109,13 @@ fn judge(
         return Ok(());
     };
     // Who has led for a while saw it as it came, or as late as a watch is.
-    if at < *seen + WRITE || *seen > came.at + longest_age(moment) {
+    let is_late = |fault: &Fault| matches!(fault, Fault::WatchDelay { .. });
+    let write = if moment.faults.iter().any(is_late) {
+        WRITE_AGAIN
+    } else {
+        WRITE
+    };
+    if at < *seen + write || *seen > came.at + longest_age(moment) {
         return Ok(());
     }
     let known = books.rules(
