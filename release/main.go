@@ -32,7 +32,7 @@ import (
 
 const usage = `usage:
   release archive --out FILE.tar.gz NAME=PATH...
-        A compressed archive of these files. PATH may be NAME2 -> NAME, as in kubectl-nodegate='->nodegate', for a link.
+        A compressed archive of these files.
   release image --out FOLDER --version V [--revision R] [--source URL] ARCH=BINARY...
         An OCI layout with an image for each architecture (amd64, arm64). Prints its digest.
   release push [--plain-http] FOLDER REPOSITORY:TAG
@@ -82,10 +82,6 @@ func archive(arguments []string) error {
 		name, from, found := strings.Cut(argument, "=")
 		if !found {
 			return fmt.Errorf("%q is not NAME=PATH", argument)
-		}
-		if target, isLink := strings.CutPrefix(from, "->"); isLink {
-			files = append(files, file{name: name, mode: 0o777, link: target})
-			continue
 		}
 		content, err := os.ReadFile(from)
 		if err != nil {
