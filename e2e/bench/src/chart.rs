@@ -18,8 +18,12 @@ pub struct Chart {
 pub struct Series {
     /// What the legend calls it.
     pub name: String,
+    /// The number of its colour: curves that belong together share one.
+    pub colour: usize,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
+    /// Over which range the values of a point are spread, from below to above, where that is known.
+    pub ranges: Vec<(f64, f64, f64)>,
     /// How it is drawn.
     pub style: Style,
 }

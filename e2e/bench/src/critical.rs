@@ -8,8 +8,11 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::load;
-use crate::run::{Bench, Seen};
-use crate::world::{self, Gate};
+use crate::measure::Latencies;
+use crate::results::Limit;
+use crate::run::{Bench, Changed, Seen};
+use crate::subject::cpu_of;
+use crate::world::{self, Gate, Member};
 
 /// How long the first critical pod of a node that joins takes to get Ready, and the next ones each.
 const PODS_READY_AFTER: Duration = Duration::from_millis(150);
@@ -23,8 +26,7 @@ impl Bench<'_> {
         let started = Instant::now();
         let mut under_way = FuturesUnordered::new();
         let mut begun = 0;
-        let mut latencies = Vec::new();
-        let mut faults = Vec::new();
+        let mut seen = Seen::default();
         while begun < joins || !under_way.is_empty() {
             tokio::select! {
                 _ = ticks.tick(), if begun < joins => {
@@ -32,21 +34,17 @@ impl Bench<'_> {
                     begun += 1;
                 }
                 Some(joined) = under_way.next() => match joined? {
-                    Joined::Released(after) => latencies.push(after),
-                    Joined::Early(fault) => faults.push(fault),
+                    Joined::Released(changed) => seen.take(changed),
+                    Joined::Early(fault) => seen.faults.push(fault),
                     Joined::Missed => {}
                 },
             }
         }
-        let wall = started.elapsed();
-        faults.extend(self.faults(Gate::Startup, |_| false).await?);
-        Ok(Seen {
-            changes: usize::try_from(joins)?,
-            latencies,
-            wall,
-            faults,
-            ..Seen::default()
-        })
+        seen.wall = started.elapsed();
+        seen.changes = usize::try_from(joins)?;
+        let faults = self.faults(Gate::Startup, |_| false).await?;
+        seen.faults.extend(faults);
+        Ok(seen)
     }
 
     async fn join(&self, node: String) -> Result<Joined> {
@@ -63,69 +61,116 @@ impl Bench<'_> {
             let fault = format!("node {node} was released before pod {last} was Ready");
             return Ok(Joined::Early(fault));
         }
-        let took = self
-            .change(&node, Gate::Startup, last, Change::Ready)
+        let changed = self
+            .change(&node, Gate::Startup, last, Change::Ready, left_to_others)
             .await?;
-        Ok(took.map_or(Joined::Missed, Joined::Released))
+        Ok(changed.map_or(Joined::Missed, Joined::Released))
     }
 
     /// The pods of a critical `DaemonSet` are replaced, on some nodes at a time.
-    pub(crate) async fn rollout(&self) -> Result<Seen> {
+    pub(crate) async fn rollout(&mut self) -> Result<Seen> {
+        let mut seen = self
+            .replace_pods(Gate::Critical, async |_, _| Ok(()))
+            .await?;
+        seen.faults = self.faults(Gate::Critical, |_| false).await?;
+        self.generation += 1;
+        Ok(seen)
+    }
+
+    /// The same, and the client itself taints each node as soon as it knows that the pod is gone, and lifts that as soon as it
+    /// knows that the next one is Ready: no controller could do it sooner.
+    pub(crate) async fn rollout_by_client(&mut self) -> Result<Limit> {
+        let before = cpu_of(self.api_server)?;
+        let seen = self
+            .replace_pods(Gate::Limit, async |member, tainted| {
+                load::set_limit_taint(&self.controller, member, tainted).await
+            })
+            .await?;
+        self.generation += 1;
+        Ok(Limit {
+            wall: seen.wall.as_secs_f64(),
+            latencies: Latencies::of(seen.latencies),
+            api_server_cpu: cpu_of(self.api_server)?
+                .saturating_sub(before)
+                .as_secs_f64(),
+        })
+    }
+
+    /// Replaces pods, and has each node tainted and opened again by who is given.
+    async fn replace_pods(
+        &self,
+        gate: Gate,
+        taint: impl AsyncFn(&Member, bool) -> Result<()>,
+    ) -> Result<Seen> {
         let started = Instant::now();
-        let nodes = self.world.members.iter().map(|member| member.name.as_str());
+        let members = &self.world.members;
+        let members = &members[..members.len().min(self.plan.rollout_nodes)];
         let daemon_set = self.world.daemon_set_name(0);
         let updated = AtomicU32::new(0);
-        let replaced = load::each(self.plan.rollout_at_once, nodes, async |node| {
-            let [old, new] = [1, 2].map(|generation| self.world.pod_name(0, node, generation));
-            let closed = self.change(node, Gate::Critical, &old, Change::End).await?;
+        let replaced = load::each(self.plan.rollout_at_once, members, async |member| {
+            let node = member.name.as_str();
+            let [old, new] = [self.generation, self.generation + 1]
+                .map(|generation| self.world.pod_name(0, node, generation));
+            let closed = self
+                .change(node, gate, &old, Change::End, || taint(member, true))
+                .await?;
             self.world.create_pod(&self.client, 0, node, &new).await?;
             let opened = self
-                .change(node, Gate::Critical, &new, Change::Ready)
+                .change(node, gate, &new, Change::Ready, || taint(member, false))
                 .await?;
             let updated = updated.fetch_add(1, Ordering::Relaxed) + 1;
             load::report_rollout(&self.client, &daemon_set, updated).await?;
             Ok([closed, opened])
         })
         .await?;
-        let wall = started.elapsed();
-        Ok(Seen {
-            changes: 2 * self.world.members.len(),
-            latencies: replaced.into_iter().flatten().flatten().collect(),
-            wall,
-            faults: self.faults(Gate::Critical, |_| false).await?,
+        let mut seen = Seen {
+            changes: 2 * members.len(),
+            wall: started.elapsed(),
             ..Seen::default()
-        })
+        };
+        let changes = replaced.into_iter().flatten().flatten();
+        changes.for_each(|changed| seen.take(changed));
+        Ok(seen)
     }
 
-    /// Changes a pod and waits until the node's taint is seen to follow; says how much later that was, if it came.
-    async fn change(
+    /// Changes a pod, does what is given, and waits until the node's taint is seen to follow; says how long that took, if it
+    /// came.
+    async fn change<F: Future<Output = Result<()>>>(
         &self,
         node: &str,
         gate: Gate,
         pod: &str,
         change: Change,
-    ) -> Result<Option<Duration>> {
+        then: impl FnOnce() -> F,
+    ) -> Result<Option<Changed>> {
+        // Pods and nodes are two watches, of which one may be behind the other, or behind the answer: the request is the one
+        // moment before which nobody can know of the change.
+        let asked = Instant::now();
         match change {
             Change::Ready => load::set_pod_ready(&self.client, pod).await?,
             Change::End => load::delete_pod(&self.client, pod).await?,
         }
-        let answered = Instant::now();
+        then().await?;
         let ready = change == Change::Ready;
-        let mut took = None;
+        let mut changed = None;
         self.view
             .until(self.plan.patience_each, |sights| {
                 let pod = sights.pods.get(pod).filter(|pod| pod.is == ready);
                 let taint = sights.taint(node, gate).filter(|taint| taint.is != ready);
-                // Pods and nodes are two watches, of which one may be behind the other, or behind the answer.
-                took = pod.zip(taint).map(|(pod, taint)| {
-                    let cause = pod.since.min(answered);
-                    taint.since.saturating_duration_since(cause)
+                changed = pod.zip(taint).map(|(pod, taint)| Changed {
+                    seen: pod.since.saturating_duration_since(asked),
+                    followed: taint.since.saturating_duration_since(asked),
                 });
-                took.is_some()
+                changed.is_some()
             })
             .await;
-        Ok(took)
+        Ok(changed)
     }
+}
+
+/// What is done where the controller does it.
+async fn left_to_others() -> Result<()> {
+    Ok(())
 }
 
 /// What becomes of a critical pod.
@@ -139,8 +184,8 @@ enum Change {
 
 /// What became of a node that joined.
 enum Joined {
-    /// It was released, so long after its last pod was Ready.
-    Released(Duration),
+    /// It was released.
+    Released(Changed),
     /// It was not released in time.
     Missed,
     /// It was released too early, in words.

@@ -135,7 +135,8 @@ impl Bench<'_> {
     /// One node flips at a time among unrelated status writes.
     pub(crate) async fn flip_under_churn(&self) -> Result<Seen> {
         let nodes = self.world.members.iter().map(|member| &member.name);
-        let pods = nodes.clone().map(|node| self.world.pod_name(0, node, 1));
+        // Those of a DaemonSet that no rollout replaces.
+        let pods = nodes.clone().map(|node| self.world.pod_name(1, node, 1));
         let churn = Churn::start(
             self.client.clone(),
             nodes.cloned().collect(),
@@ -161,26 +162,13 @@ impl Bench<'_> {
 
     /// The rule is deleted while all nodes are gated.
     pub(crate) async fn delete(&self) -> Result<Seen> {
-        let rule = Gate::Agent.rule_name();
         let started = Instant::now();
-        rules(&self.client)
-            .delete(rule, &DeleteParams::default())
-            .await?;
-        let view = &self.view;
-        view.until(self.plan.patience, |sights| {
-            sights.tainted(Gate::Agent) == 0
-        })
-        .await;
-        let mut faults = Vec::new();
-        while rules(&self.client).get_opt(rule).await?.is_some() {
-            if started.elapsed() > self.plan.patience {
-                faults.push("the rule is still there".to_owned());
-                break;
-            }
-            sleep(POLL).await;
-        }
+        let gone = self.remove(Gate::Agent).await?;
         let wall = started.elapsed();
-        faults.extend(self.faults(Gate::Agent, |_| false).await?);
+        let mut faults = self.faults(Gate::Agent, |_| false).await?;
+        if !gone {
+            faults.push("the rule is still there".to_owned());
+        }
         Ok(Seen {
             changes: self.world.members.len(),
             latencies: self.changes_since(started, false),
@@ -188,6 +176,24 @@ impl Bench<'_> {
             faults,
             ..Seen::default()
         })
+    }
+
+    /// Deletes a gate's rule, waits until its taints and the rule itself are gone, and says whether it came to that.
+    pub(crate) async fn remove(&self, gate: Gate) -> Result<bool> {
+        let started = Instant::now();
+        rules(&self.client)
+            .delete(gate.rule_name(), &DeleteParams::default())
+            .await?;
+        let view = &self.view;
+        view.until(self.plan.patience, |sights| sights.tainted(gate) == 0)
+            .await;
+        while self.has_rule(gate).await? {
+            if started.elapsed() > self.plan.patience {
+                return Ok(false);
+            }
+            sleep(POLL).await;
+        }
+        Ok(true)
     }
 
     /// The controller starts again over gated nodes.

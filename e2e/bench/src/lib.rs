@@ -14,10 +14,12 @@
 //! subject   the controller as a process: its CPU and memory
 //! requests  the controller's requests, by the audit log
 //! relay     the bytes that they take
-//! measure   quantiles
+//! measure   quantiles and spread
 //! results   what came out, as JSON
 //! targets   what Nodegate aims at
-//! report    what came out, as lines and tables
+//! report    what came out, as lines and a page
+//! overview  its table of what matters most
+//! table     tables, and figures in them
 //! chart     scales, ticks and curves
 //! svg       charts as SVG
 //! plots     which charts there are
@@ -31,6 +33,7 @@ mod gates;
 mod limit;
 mod load;
 mod measure;
+mod overview;
 mod plan;
 mod plots;
 mod relay;
@@ -40,6 +43,7 @@ mod results;
 mod run;
 mod subject;
 mod svg;
+mod table;
 mod targets;
 mod view;
 mod world;

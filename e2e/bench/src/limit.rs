@@ -5,6 +5,7 @@
 //! out fastest, and the end is the same as in the phases: the moment in which the watch has shown the last of them.
 //! Since a machine is not always equally fast, it is measured right before what is compared with it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -13,6 +14,8 @@ use tokio::time::Instant;
 
 use crate::load::{self, AT_ONCE};
 use crate::plan::Phase;
+use crate::results::Limit;
+use crate::subject::cpu_of;
 use crate::view::View;
 use crate::world::{Gate, Member};
 
@@ -33,30 +36,8 @@ pub struct Limiter<'a> {
     pub controller: &'a Client,
     /// What shows it.
     pub view: &'a View,
-}
-
-/// Seconds for all nodes.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// To taint them.
-    add: f64,
-    /// To untaint them.
-    remove: f64,
-    /// To turn all conditions `True` and untaint them.
-    release: f64,
-}
-
-impl Limits {
-    /// What no controller could beat in a phase; `None` for one that does not go as fast as it can.
-    #[must_use]
-    pub fn of(&self, phase: Phase) -> Option<f64> {
-        match phase {
-            Phase::Gate => Some(self.add),
-            Phase::Release => Some(self.release),
-            Phase::Delete => Some(self.remove),
-            _ => None,
-        }
-    }
+    /// The API server's process.
+    pub api_server: u32,
 }
 
 impl Limiter<'_> {
@@ -78,24 +59,42 @@ impl Limiter<'_> {
         Ok(best.0)
     }
 
-    /// Measures it with so many writes at a time, and leaves the nodes as they are.
+    /// Measures what no controller could beat in the phases over all nodes, with so many writes at a time, and leaves the
+    /// nodes as they are.
     ///
     /// # Errors
     ///
     /// When the API server refuses a write.
-    pub async fn measure(&self, nodes: &[Member], at_once: usize) -> Result<Limits> {
-        let add = self.taint(nodes, true, at_once).await?;
-        let remove = self.taint(nodes, false, at_once).await?;
+    pub async fn measure(
+        &self,
+        nodes: &[Member],
+        at_once: usize,
+    ) -> Result<BTreeMap<Phase, Limit>> {
+        let gate = self.cost(self.taint(nodes, true, at_once)).await?;
+        let delete = self.cost(self.taint(nodes, false, at_once)).await?;
         self.taint(nodes, true, at_once).await?;
-        let release = self.release(nodes, at_once).await?;
+        let release = self.cost(self.release(nodes, at_once)).await?;
         load::each(AT_ONCE, nodes, async |node| {
             load::set_agent(self.reporter, &node.name, false).await
         })
         .await?;
-        Ok(Limits {
-            add: add.as_secs_f64(),
-            remove: remove.as_secs_f64(),
-            release: release.as_secs_f64(),
+        Ok(BTreeMap::from([
+            (Phase::Gate, gate),
+            (Phase::Delete, delete),
+            (Phase::Release, release),
+        ]))
+    }
+
+    /// What something costs that says itself how long it took.
+    async fn cost(&self, work: impl Future<Output = Result<Duration>>) -> Result<Limit> {
+        let before = cpu_of(self.api_server)?;
+        let wall = work.await?;
+        Ok(Limit {
+            wall: wall.as_secs_f64(),
+            latencies: None,
+            api_server_cpu: cpu_of(self.api_server)?
+                .saturating_sub(before)
+                .as_secs_f64(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The `bench` command: what a controller takes from cause to effect, and what it costs, on a real control plane.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
@@ -10,6 +10,9 @@ use clap::Parser;
 use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, plots, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
+
+/// The file that keeps what was measured.
+const RESULTS: &str = "results.json";
 
 /// Measures a controller from outside, on a Kubernetes control plane of its own for each number of nodes.
 ///
@@ -27,6 +30,10 @@ struct Cli {
     #[arg(long, value_name = "PHASES", value_delimiter = ',')]
     phases: Vec<Phase>,
 
+    /// How often everything is measured: tables then give medians and ranges
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+
     /// Fewer flips, shorter waits: to see that everything works
     #[arg(long)]
     quick: bool,
@@ -43,8 +50,12 @@ struct Cli {
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
+    /// Add to what the folder's results.json has already, such as more runs, or another number of nodes
+    #[arg(long, requires = "out")]
+    add: bool,
+
     /// Measure nothing: make tables and plots from this results.json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "quick", "count_bytes", "controller"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "runs", "quick", "count_bytes", "controller", "add"])]
     from: Option<PathBuf>,
 }
 
@@ -82,9 +93,7 @@ async fn main() -> Result<ExitCode> {
 
 async fn results(cli: &Cli) -> Result<Results> {
     if let Some(file) = &cli.from {
-        let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-        let results = serde_json::from_slice(&text)
-            .with_context(|| format!("understanding {}", file.display()))?;
+        let results = read(file)?;
         keep(cli, &results)?;
         return Ok(results);
     }
@@ -104,27 +113,45 @@ async fn results(cli: &Cli) -> Result<Results> {
     let mut results = Results {
         controller: recipe.name(),
         machine: machine(),
-        runs: Vec::new(),
+        runs: match &cli.out {
+            Some(folder) if cli.add => read(&folder.join(RESULTS))?.runs,
+            _ => Vec::new(),
+        },
     };
     let mut sizes = cli.nodes.clone();
     sizes.sort_unstable();
     sizes.dedup();
     let started = Instant::now();
-    for nodes in sizes {
-        let tell = |text: &str| {
-            let seconds = started.elapsed().as_secs();
-            eprintln!(
-                "[{:3}:{:02}] {nodes} nodes, {text}",
-                seconds / 60,
-                seconds % 60
-            );
-        };
-        let run = run(&plan, &recipe, nodes.try_into()?, tell).await?;
-        results.runs.push(run);
-        // The next size may fail: what there is, is there.
-        keep(cli, &results)?;
+    // Round by round, so that what makes the machine slower for a while does not make one size slow.
+    for round in 1..=cli.runs {
+        for nodes in &sizes {
+            let tell = |text: &str| {
+                let seconds = started.elapsed().as_secs();
+                let round = if cli.runs > 1 {
+                    format!("run {round} of {}, ", cli.runs)
+                } else {
+                    String::new()
+                };
+                eprintln!(
+                    "[{:3}:{:02}] {round}{nodes} nodes, {text}",
+                    seconds / 60,
+                    seconds % 60
+                );
+            };
+            let run = run(&plan, &recipe, (*nodes).try_into()?, tell).await?;
+            results.runs.push(run);
+            results.runs.sort_by_key(|run| run.nodes);
+            // The next one may fail: what there is, is there.
+            keep(cli, &results)?;
+        }
     }
     Ok(results)
+}
+
+/// What has been measured before.
+fn read(file: &Path) -> Result<Results> {
+    let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("understanding {}", file.display()))
 }
 
 /// Writes everything into the folder that was asked for, if one was.
@@ -134,7 +161,7 @@ fn keep(cli: &Cli, results: &Results) -> Result<()> {
     };
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let json = serde_json::to_string(results).context("forming results.json")? + "\n";
-    let files = [("results.json", json), ("results.md", markdown(results))];
+    let files = [(RESULTS, json), ("results.md", markdown(results))];
     for (name, content) in files.into_iter().chain(plots(results)) {
         let path = folder.join(name);
         fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;

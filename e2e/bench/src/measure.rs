@@ -1,4 +1,4 @@
-//! Latencies: quantiles and distribution. Pure.
+//! Latencies and repeated measurements: quantiles, distribution, spread. Pure.
 
 use std::time::Duration;
 
@@ -47,14 +47,44 @@ impl Latencies {
             curve,
         })
     }
+}
 
-    /// The distribution as points: milliseconds, and the share (0 to 1) of latencies that were at most so long.
+/// What came out of one measurement that was made several times.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The middle one; of an even number the upper of the two in the middle, which never looks better than it is.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Sums up what was measured; `None` where nothing was.
     #[must_use]
-    pub fn cumulative(&self) -> Vec<(f64, f64)> {
-        let all = number(self.curve.len());
-        let shares = (1..).map(|rank| number(rank) / all);
-        self.curve.iter().copied().zip(shares).collect()
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values = Vec::from_iter(values);
+        values.sort_by(f64::total_cmp);
+        Some(Self {
+            median: *values.get(values.len() / 2)?,
+            least: *values.first()?,
+            most: *values.last()?,
+        })
     }
+}
+
+/// Several distributions as one, as if all had been one sample of latencies. They should be of about the same size.
+#[must_use]
+pub fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f64)> {
+    let mut points: Vec<f64> = all
+        .into_iter()
+        .flat_map(|latencies| latencies.curve.iter().copied())
+        .collect();
+    points.sort_by(f64::total_cmp);
+    let count = number(points.len());
+    let shares = (1..).map(|rank| number(rank) / count);
+    points.into_iter().zip(shares).collect()
 }
 
 /// The least value that so many per cent of a sorted, non-empty sample do not exceed (the nearest-rank method).
@@ -120,8 +150,29 @@ mod tests {
     }
 
     #[test]
-    fn the_distribution_ends_with_all_of_the_sample() {
-        let points = sample([2, 1]).map(|latencies| latencies.cumulative());
-        assert_eq!(points, Some(vec![(1.0, 0.5), (2.0, 1.0)]));
+    fn a_distribution_ends_with_all_of_its_samples() {
+        let [one, other] = [[4, 1], [3, 2]].map(sample);
+        assert_eq!(
+            together(&one),
+            [(1.0, 0.5), (4.0, 1.0)],
+            "that of one sample"
+        );
+        assert_eq!(
+            together(one.iter().chain(&other)),
+            [(1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)],
+            "that of two"
+        );
+    }
+
+    #[test]
+    fn a_spread_is_made_of_values_that_were_measured() {
+        let spread = |values: &[f64]| {
+            Spread::of(values.iter().copied())
+                .map(|spread| [spread.least, spread.median, spread.most])
+        };
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[2.0]), Some([2.0, 2.0, 2.0]));
+        assert_eq!(spread(&[4.0, 1.0]), Some([1.0, 4.0, 4.0]));
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), Some([1.0, 2.0, 3.0]));
     }
 }

@@ -52,7 +52,10 @@ impl Phase {
     /// Whether it goes as fast as writes can be made, and is compared with how fast that is.
     #[must_use]
     pub fn has_limit(self) -> bool {
-        matches!(self, Self::Gate | Self::Release | Self::Delete)
+        matches!(
+            self,
+            Self::Gate | Self::Release | Self::Delete | Self::Rollout
+        )
     }
 
     /// What it is called on the command line and in tables.
@@ -70,42 +73,6 @@ impl Phase {
             Self::Joins => "joins",
             Self::Rollout => "rollout",
             Self::Birth => "birth",
-        }
-    }
-
-    /// What happens in it, and from which cause to which effect is measured.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Gate => {
-                "a rule is created over nodes that do not meet it: from the rule to each node's taint"
-            }
-            Self::Release => {
-                "all nodes' conditions turn `True` as fast as the client can: from each condition to its taint's end"
-            }
-            Self::Single => "one node flips at a time: from the condition to the taint",
-            Self::Churn => {
-                "the same among unrelated status writes, half on nodes and half on critical pods"
-            }
-            Self::Idle => "nothing happens",
-            Self::Restart => "the controller starts again over gated nodes; nothing has changed",
-            Self::CatchUp => {
-                "the controller starts again; one node has turned ready meanwhile: from the start of the process to its \
-                 taint's end"
-            }
-            Self::Delete => {
-                "the rule is deleted while every node is gated: from the deletion to each taint's end"
-            }
-            Self::Joins => {
-                "nodes join with a startup taint, their critical pods get Ready: from the last pod's Ready to the taint's end"
-            }
-            Self::Rollout => {
-                "a critical DaemonSet's pods are replaced, some nodes at a time: from the pod's end to the taint, and from \
-                 the new pod's Ready to the taint's end"
-            }
-            Self::Birth => {
-                "nodes join among pending pods: how many are bound to a node before its gate is there"
-            }
         }
     }
 }
@@ -127,7 +94,9 @@ pub struct Plan {
     pub joins: u32,
     /// Nodes that join per second.
     pub joins_per_second: u32,
-    /// On how many nodes a rollout replaces pods at a time.
+    /// On how many nodes a rollout replaces pods, at most.
+    pub rollout_nodes: usize,
+    /// On how many of them at a time.
     pub rollout_at_once: usize,
     /// How long a whole phase may take.
     pub patience: Duration,
@@ -149,6 +118,7 @@ impl Plan {
             idle: Duration::from_secs(20),
             joins: 200,
             joins_per_second: 20,
+            rollout_nodes: 300,
             rollout_at_once: 16,
             patience: Duration::from_secs(300),
             patience_each: Duration::from_secs(30),

@@ -1,10 +1,11 @@
 //! Which charts there are.
 
 use crate::chart::{Axis, Chart, Scale, Series, Style};
-use crate::measure::number;
+use crate::measure::{Spread, number, together};
 use crate::plan::Phase;
 use crate::results::{Results, Run};
 use crate::svg;
+use crate::table::count;
 
 /// A value of a run, where it was measured.
 type Value = fn(&Run) -> Option<f64>;
@@ -12,34 +13,38 @@ type Value = fn(&Run) -> Option<f64>;
 /// All charts, as SVG, by the names of their files.
 #[must_use]
 pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
-    let runs = &results.runs;
     let latency = [
         (Phase::Single, "One node at a time"),
         (Phase::Churn, "The same among unrelated writes"),
         (Phase::Joins, "Nodes that join"),
         (Phase::Rollout, "A rollout of critical pods"),
     ];
-    let latency = latency.map(|(phase, title)| distribution(runs, phase, title));
+    let latency = latency.map(|(phase, title)| distribution(results, phase, title));
     let latency: Vec<Chart> = latency.into_iter().flatten().collect();
     let mut charts = Vec::new();
     if !latency.is_empty() {
         charts.push(("latency.svg", svg::draw(&latency, 2)));
     }
-    charts.push(("cost.svg", svg::draw(&costs(runs), 2)));
+    charts.push(("cost.svg", svg::draw(&costs(results), 2)));
     charts
 }
 
 /// How the latencies of a phase are distributed, for each number of nodes.
-fn distribution(runs: &[Run], phase: Phase, title: &str) -> Option<Chart> {
-    let series: Vec<Series> = runs
-        .iter()
-        .filter_map(|run| {
-            Some(Series {
-                name: format!("{} nodes", run.nodes),
-                points: run.outcome(phase)?.latencies.as_ref()?.cumulative(),
+fn distribution(results: &Results, phase: Phase, title: &str) -> Option<Chart> {
+    let series: Vec<Series> = results
+        .sizes()
+        .enumerate()
+        .map(|(index, runs)| {
+            let outcomes = runs.iter().filter_map(|run| run.outcome(phase));
+            Series {
+                name: format!("{} nodes", count(runs[0].nodes)),
+                colour: index,
+                points: together(outcomes.filter_map(|outcome| outcome.latencies.as_ref())),
+                ranges: Vec::new(),
                 style: Style::Steps,
-            })
+            }
         })
+        .filter(|series| !series.points.is_empty())
         .collect();
     if series.is_empty() {
         return None;
@@ -57,90 +62,122 @@ fn distribution(runs: &[Run], phase: Phase, title: &str) -> Option<Chart> {
 }
 
 /// What grows with the number of nodes, and what should not.
-fn costs(runs: &[Run]) -> [Chart; 4] {
+fn costs(results: &Results) -> [Chart; 4] {
     [
         over_nodes(
-            runs,
+            results,
             "All nodes at once",
             Scale::Logarithmic,
             "seconds",
             &[
-                ("gate", Style::Marks, |run| wall(run, Phase::Gate)),
-                ("release", Style::Marks, |run| wall(run, Phase::Release)),
-                ("delete", Style::Marks, |run| wall(run, Phase::Delete)),
-                ("limit: gate", Style::Dashed, |run| {
-                    run.outcome(Phase::Gate)?.limit
+                ("gate", 0, Style::Marks, |run| wall(run, Phase::Gate)),
+                ("release", 1, Style::Marks, |run| wall(run, Phase::Release)),
+                ("delete", 2, Style::Marks, |run| wall(run, Phase::Delete)),
+                ("gate's limit", 0, Style::Dashed, |run| {
+                    limit(run, Phase::Gate)
                 }),
-                ("limit: release", Style::Dashed, |run| {
-                    run.outcome(Phase::Release)?.limit
+                ("release's limit", 1, Style::Dashed, |run| {
+                    limit(run, Phase::Release)
+                }),
+                ("delete's limit", 2, Style::Dashed, |run| {
+                    limit(run, Phase::Delete)
                 }),
             ],
         ),
         over_nodes(
-            runs,
+            results,
             "One node",
             Scale::Logarithmic,
             "milliseconds",
             &[
-                ("single, p50", Style::Marks, |run| {
+                ("single, p50", 0, Style::Marks, |run| {
                     latency(run, Phase::Single, 50)
                 }),
-                ("single, p99", Style::Marks, |run| {
-                    latency(run, Phase::Single, 99)
-                }),
-                ("churn, p50", Style::Marks, |run| {
+                ("churn, p50", 1, Style::Marks, |run| {
                     latency(run, Phase::Churn, 50)
                 }),
-                ("churn, p99", Style::Marks, |run| {
+                ("single, p99", 0, Style::Dashed, |run| {
+                    latency(run, Phase::Single, 99)
+                }),
+                ("churn, p99", 1, Style::Dashed, |run| {
                     latency(run, Phase::Churn, 99)
                 }),
             ],
         ),
         over_nodes(
-            runs,
+            results,
             "CPU for each taint change",
             Scale::Logarithmic,
             "milliseconds of CPU",
             &[
-                ("gate", Style::Marks, |run| cpu(run, Phase::Gate)),
-                ("release", Style::Marks, |run| cpu(run, Phase::Release)),
-                ("single", Style::Marks, |run| cpu(run, Phase::Single)),
-                ("rollout", Style::Marks, |run| cpu(run, Phase::Rollout)),
+                ("controller, gate", 0, Style::Marks, |run| {
+                    run.outcome(Phase::Gate)?.cpu_per_change()
+                }),
+                ("controller, release", 1, Style::Marks, |run| {
+                    run.outcome(Phase::Release)?.cpu_per_change()
+                }),
+                ("API server, gate", 0, Style::Dashed, |run| {
+                    run.outcome(Phase::Gate)?.api_server_cpu_per_change()
+                }),
+                ("API server, release", 1, Style::Dashed, |run| {
+                    run.outcome(Phase::Release)?.api_server_cpu_per_change()
+                }),
             ],
         ),
         over_nodes(
-            runs,
+            results,
             "Peak resident memory",
             Scale::Linear,
             "MiB",
-            &[("over all phases", Style::Marks, Run::peak_memory)],
+            &[("over all phases", 0, Style::Marks, Run::peak_memory)],
         ),
     ]
 }
 
 fn over_nodes(
-    runs: &[Run],
+    results: &Results,
     title: &str,
     scale: Scale,
     label: &str,
-    values: &[(&str, Style, Value)],
+    values: &[(&str, usize, Style, Value)],
 ) -> Chart {
     let series: Vec<Series> = values
         .iter()
-        .map(|(name, style, value)| Series {
-            name: (*name).to_owned(),
-            points: runs
-                .iter()
-                .filter_map(|run| Some((number(run.nodes), value(run)?)))
-                .collect(),
-            style: *style,
+        .map(|(name, colour, style, value)| {
+            let spreads: Vec<(f64, Spread)> = results
+                .sizes()
+                .filter_map(|runs| {
+                    let spread = Spread::of(runs.iter().filter_map(value))?;
+                    Some((number(runs[0].nodes), spread))
+                })
+                .collect();
+            Series {
+                name: (*name).to_owned(),
+                colour: *colour,
+                points: spreads
+                    .iter()
+                    .map(|(nodes, spread)| (*nodes, spread.median))
+                    .collect(),
+                ranges: spreads
+                    .iter()
+                    .filter(|(_, spread)| spread.least < spread.most)
+                    .map(|(nodes, spread)| (*nodes, spread.least, spread.most))
+                    .collect(),
+                style: *style,
+            }
         })
         .filter(|series| !series.points.is_empty())
         .collect();
-    let nodes: Vec<f64> = runs.iter().map(|run| number(run.nodes)).collect();
-    let heights = series
-        .iter()
-        .flat_map(|series| series.points.iter().map(|(_, y)| *y));
+    let nodes: Vec<f64> = results.sizes().map(|runs| number(runs[0].nodes)).collect();
+    let heights = series.iter().flat_map(|series| {
+        let points = series.points.iter().map(|(_, y)| *y);
+        points.chain(
+            series
+                .ranges
+                .iter()
+                .flat_map(|(_, least, most)| [*least, *most]),
+        )
+    });
     Chart {
         title: title.to_owned(),
         x: Axis::logarithmic("nodes", nodes.iter().copied()).with_ticks(nodes.clone()),
@@ -166,6 +203,6 @@ fn latency(run: &Run, phase: Phase, percent: u8) -> Option<f64> {
     })
 }
 
-fn cpu(run: &Run, phase: Phase) -> Option<f64> {
-    run.outcome(phase)?.cpu_per_change()
+fn limit(run: &Run, phase: Phase) -> Option<f64> {
+    Some(run.outcome(phase)?.limit.as_ref()?.wall)
 }

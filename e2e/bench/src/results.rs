@@ -15,8 +15,15 @@ pub struct Results {
     pub controller: String,
     /// Where it was measured.
     pub machine: String,
-    /// One for each number of nodes, ascending.
+    /// By the number of nodes, ascending; several of one number where it was measured several times.
     pub runs: Vec<Run>,
+}
+
+impl Results {
+    /// The runs of each number of nodes, ascending.
+    pub fn sizes(&self) -> impl Iterator<Item = &[Run]> + Clone {
+        self.runs.chunk_by(|one, next| one.nodes == next.nodes)
+    }
 }
 
 /// What came out with so many nodes.
@@ -102,9 +109,9 @@ pub struct Outcome {
     pub missed: usize,
     /// Seconds from the first cause to the last effect; of an idle phase, how long it was.
     pub wall: f64,
-    /// Seconds that the client itself needed for the same writes right before, with no controller running; `None` for a
-    /// phase that does not go as fast as it can.
-    pub limit: Option<f64>,
+    /// What the client itself needed for the same writes right before, with no controller running; `None` for a phase that
+    /// does not go as fast as it can.
+    pub limit: Option<Limit>,
     /// From each cause to its effect.
     pub latencies: Option<Latencies>,
     /// From the request that was the cause until the client saw what it had written: what one write takes by itself.
@@ -116,6 +123,8 @@ pub struct Outcome {
     pub bytes: Option<Bytes>,
     /// Seconds of CPU that the controller used, until it was quiet again.
     pub cpu: f64,
+    /// Seconds of CPU that the API server used in the same time, for the client's own requests too.
+    pub api_server_cpu: f64,
     /// MiB that the controller had resident at most since it was started.
     pub peak_memory: f64,
     /// Bytes of the rule, as JSON, where there was one at the end.
@@ -124,11 +133,29 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
+/// What the client itself needed to make a phase's writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Seconds from the first cause to the last effect.
+    pub wall: f64,
+    /// From each cause to its effect, where the phase goes node by node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies: Option<Latencies>,
+    /// Seconds of CPU that the API server used.
+    pub api_server_cpu: f64,
+}
+
 impl Outcome {
-    /// How often its limit the phase took; `None` where it has none, beyond all bounds where it did not end.
+    /// How often its limit the phase took: by the time for all nodes, or where it goes node by node by the latency that one
+    /// in a hundred exceeds. `None` where it has no limit, beyond all bounds where it did not end.
     #[must_use]
     pub fn over_limit(&self) -> Option<f64> {
-        let ratio = self.wall / self.limit?;
+        let limit = self.limit.as_ref()?;
+        let ratio = match (&self.latencies, &limit.latencies) {
+            (_, None) => self.wall / limit.wall,
+            (Some(latencies), Some(limit)) => latencies.p99 / limit.p99,
+            (None, Some(_)) => f64::INFINITY,
+        };
         Some(if self.missed == 0 {
             ratio
         } else {
@@ -156,10 +183,26 @@ impl Outcome {
             .sum()
     }
 
-    /// Milliseconds of CPU for each taint change.
+    /// Milliseconds of the controller's CPU for each taint change.
     #[must_use]
     pub fn cpu_per_change(&self) -> Option<f64> {
-        (self.changes > 0).then(|| self.cpu * 1e3 / number(self.changes))
+        self.per_change(self.cpu)
+    }
+
+    /// Milliseconds of the API server's CPU for each taint change, the client's own writes included.
+    #[must_use]
+    pub fn api_server_cpu_per_change(&self) -> Option<f64> {
+        self.per_change(self.api_server_cpu)
+    }
+
+    /// Milliseconds of the API server's CPU for each taint change where the client made the writes itself.
+    #[must_use]
+    pub fn limit_api_server_cpu_per_change(&self) -> Option<f64> {
+        self.per_change(self.limit.as_ref()?.api_server_cpu)
+    }
+
+    fn per_change(&self, seconds: f64) -> Option<f64> {
+        (self.changes > 0).then(|| seconds * 1e3 / number(self.changes))
     }
 }
 
@@ -202,6 +245,7 @@ mod tests {
                 .into(),
             bytes: None,
             cpu: 0.02,
+            api_server_cpu: 0.1,
             peak_memory: 10.0,
             rule_bytes: None,
             faults: Vec::new(),
@@ -209,5 +253,6 @@ mod tests {
         assert_eq!(outcome.requests_of("patch nodes"), 12);
         assert_eq!(outcome.writes(), 17);
         assert_eq!(outcome.cpu_per_change(), Some(2.0));
+        assert_eq!(outcome.api_server_cpu_per_change(), Some(10.0));
     }
 }

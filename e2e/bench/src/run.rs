@@ -17,7 +17,7 @@ use crate::plan::{Phase, Plan};
 use crate::relay::Relay;
 use crate::requests::{self, Counts, Requests};
 use crate::results::{Outcome, Run};
-use crate::subject::{Recipe, Subject, Usage};
+use crate::subject::{Recipe, Subject, Usage, cpu_of};
 use crate::view::View;
 use crate::world::{Gate, World};
 use nodegate_testbed::Cluster;
@@ -48,7 +48,11 @@ pub(crate) struct Bench<'a> {
     pub(crate) world: World,
     pub(crate) at_once: usize,
     /// A client with the controller's account.
-    controller: Client,
+    pub(crate) controller: Client,
+    /// The API server's process.
+    pub(crate) api_server: u32,
+    /// Which generation of pods of the first critical `DaemonSet` is there.
+    pub(crate) generation: u32,
     recipe: &'a Recipe,
     requests: Requests,
     /// What the controller goes through where bytes are counted.
@@ -72,6 +76,23 @@ pub(crate) struct Seen {
     pub wall: Duration,
     /// What was not as it should have been.
     pub faults: Vec<String>,
+}
+
+/// How long a change took, from the request that was its cause.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Changed {
+    /// Until the client saw what it had written.
+    pub seen: Duration,
+    /// Until it saw the taint follow.
+    pub followed: Duration,
+}
+
+impl Seen {
+    /// Takes in a change that came.
+    pub(crate) fn take(&mut self, changed: Changed) {
+        self.own.push(changed.seen);
+        self.latencies.push(changed.followed);
+    }
 }
 
 /// The state that the agent's rule and its nodes are in.
@@ -149,6 +170,8 @@ async fn in_one_cluster(
     let mut bench = Bench {
         plan,
         controller: cluster.client_for(&account.await?).await?,
+        api_server: api_server(&cluster)?,
+        generation: 1,
         client,
         view,
         world,
@@ -198,15 +221,18 @@ impl Bench<'_> {
                 subject.stop().await?;
             }
             let limiter = self.limiter();
-            let limits = limiter.measure(&self.world.members, self.at_once).await?;
+            let mut limits = limiter.measure(&self.world.members, self.at_once).await?;
+            if limited.contains(&Phase::Rollout) {
+                limits.insert(Phase::Rollout, self.rollout_by_client().await?);
+            }
             self.start_controller().await?;
             for phase in &limited {
                 let mut outcome = self.measure(*phase).await?;
-                outcome.limit = limits.of(*phase);
+                outcome.limit = limits.remove(phase);
                 tell_of(&outcome);
                 rounds.entry(*phase).or_default().push(outcome);
             }
-            self.remove_rule().await?;
+            self.remove_rules().await?;
         }
         let mut outcomes: Vec<Outcome> = rounds.into_values().filter_map(median).collect();
         if self.subject.is_none() {
@@ -217,6 +243,7 @@ impl Bench<'_> {
             tell_of(&outcome);
             outcomes.push(outcome);
         }
+        outcomes.sort_by_key(|outcome| outcome.phase);
         Ok(outcomes)
     }
 
@@ -225,6 +252,7 @@ impl Bench<'_> {
             reporter: &self.client,
             controller: &self.controller,
             view: &self.view,
+            api_server: self.api_server,
         }
     }
 
@@ -234,6 +262,7 @@ impl Bench<'_> {
         self.rest().await?;
         let requests = self.requests.so_far()?.clone();
         let (starts, before) = (self.starts, self.usage()?);
+        let api_server = cpu_of(self.api_server)?;
         let bytes = self.relay.as_ref().map(Relay::so_far);
         let seen = match phase {
             Phase::Gate => self.gate().await,
@@ -278,6 +307,9 @@ impl Bench<'_> {
                 .zip(bytes)
                 .map(|(relay, before)| relay.so_far().since(before)),
             cpu: used.as_secs_f64(),
+            api_server_cpu: cpu_of(self.api_server)?
+                .saturating_sub(api_server)
+                .as_secs_f64(),
             peak_memory: after.peak_memory,
             rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
             faults,
@@ -293,24 +325,26 @@ impl Bench<'_> {
                 self.bring(State::Gated).await
             }
             Phase::Joins | Phase::Rollout | Phase::Birth => {
-                self.remove_rule().await?;
+                self.remove_rules().await?;
                 phase.gate().rule().create(&self.client).await?;
                 Ok(())
             }
         }
     }
 
-    /// Whether the agent's rule is there.
-    async fn has_rule(&self) -> Result<bool> {
+    /// Whether a gate's rule is there.
+    pub(crate) async fn has_rule(&self, gate: Gate) -> Result<bool> {
         let rules = rules(&self.client);
-        Ok(rules.get_opt(Gate::Agent.rule_name()).await?.is_some())
+        Ok(rules.get_opt(gate.rule_name()).await?.is_some())
     }
 
-    /// Removes the agent's rule where a phase has left it, with its taints.
-    async fn remove_rule(&mut self) -> Result<()> {
-        if self.has_rule().await? {
-            self.delete().await?;
-            self.rest().await?;
+    /// Removes the rules that phases have left, with their taints.
+    async fn remove_rules(&mut self) -> Result<()> {
+        for gate in [Gate::Agent, Gate::Startup, Gate::Critical] {
+            if self.has_rule(gate).await? {
+                self.remove(gate).await?;
+                self.rest().await?;
+            }
         }
         Ok(())
     }
@@ -329,7 +363,7 @@ impl Bench<'_> {
             load::set_agent(&self.client, node, ready).await
         })
         .await?;
-        if !self.has_rule().await? {
+        if !self.has_rule(Gate::Agent).await? {
             Gate::Agent.rule().create(&self.client).await?;
         }
         let tainted = if ready { 0 } else { self.world.members.len() };
@@ -421,6 +455,13 @@ impl Bench<'_> {
             )],
         })
     }
+}
+
+/// The API server's process.
+fn api_server(cluster: &Cluster) -> Result<u32> {
+    let pids = cluster.pids();
+    let pid = pids.get("kube-apiserver");
+    pid.copied().context("the cluster has no API server")
 }
 
 /// The outcome whose ratio to its limit is the middle one; of an even number the better one of the middle two.

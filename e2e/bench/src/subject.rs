@@ -138,19 +138,7 @@ impl Subject {
     /// When it has ended, or the system has no such `/proc`.
     pub fn usage(&mut self) -> Result<Usage> {
         self.ensure_running()?;
-        let folder = PathBuf::from(format!("/proc/{}", self.process.pid()));
-        let mut cpu = Duration::ZERO;
-        // The process's own sum counts in hundredths of a second, which is too coarse for an idle one.
-        for thread in
-            fs::read_dir(folder.join("task")).context("reading the controller's threads")?
-        {
-            let path = thread.context("reading a thread")?.path().join("schedstat");
-            // A thread may end at any time.
-            cpu += fs::read_to_string(path)
-                .ok()
-                .and_then(|text| run_time(&text))
-                .unwrap_or_default();
-        }
+        let cpu = cpu_of(self.process.pid())?;
         let peak = u32::try_from(self.process.memory("VmHWM")?)?;
         Ok(Usage {
             cpu,
@@ -167,6 +155,26 @@ impl Subject {
         self.process.terminate(SHUTDOWN).await?;
         Ok(())
     }
+}
+
+/// How much CPU a process has used, in user and kernel mode, by the threads that it has.
+///
+/// # Errors
+///
+/// When it has ended, or the system has no such `/proc`.
+pub fn cpu_of(pid: u32) -> Result<Duration> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let mut cpu = Duration::ZERO;
+    // The process's own sum counts in hundredths of a second, which is too coarse for an idle one.
+    for thread in threads.context("reading a process's threads")? {
+        let path = thread.context("reading a thread")?.path().join("schedstat");
+        // A thread may end at any time.
+        cpu += fs::read_to_string(path)
+            .ok()
+            .and_then(|text| run_time(&text))
+            .unwrap_or_default();
+    }
+    Ok(cpu)
 }
 
 /// How long a thread has run: the first number of its `schedstat`, in nanoseconds.

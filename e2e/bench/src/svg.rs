@@ -10,13 +10,16 @@ const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 340.0;
 
 /// What surrounds the plot in its panel: title and legend above, tick texts and labels left and below.
-const TOP: f64 = 66.0;
-const RIGHT: f64 = 18.0;
+const TOP: f64 = 84.0;
+const RIGHT: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
 const LEFT: f64 = 66.0;
 
-/// How wide a character is at most, about, in the legend.
-const CHARACTER: f64 = 6.2;
+/// How wide a character is, about, in the legend.
+const CHARACTER: f64 = 6.8;
+
+/// How far apart the legend's lines are.
+const LINE: f64 = 18.0;
 
 /// The length of a line in the legend, and the gap behind it and behind its text.
 const SAMPLE: f64 = 16.0;
@@ -60,24 +63,33 @@ fn panel(svg: &mut String, chart: &Chart) {
     legend(svg, &chart.series);
     horizontal(svg, &chart.x);
     vertical(svg, &chart.y);
-    for (series, colour) in chart.series.iter().zip(COLOURS.iter().cycle()) {
-        curve(svg, chart, series, colour);
+    for series in &chart.series {
+        curve(svg, chart, series);
     }
 }
 
+/// What each curve is called, in as many lines as that takes, of which there is room for two.
 fn legend(svg: &mut String, series: &[Series]) {
-    let (mut x, y) = (LEFT, 46.0);
-    for (series, colour) in series.iter().zip(COLOURS.iter().cycle()) {
-        let end = x + SAMPLE;
-        let line = y - 4.0;
+    let (mut x, mut y) = (LEFT, 44.0);
+    for series in series {
+        let colour = colour_of(series);
+        let width = SAMPLE + GAP + CHARACTER * number(series.name.chars().count());
+        if x > LEFT && x + width > WIDTH - GAP {
+            (x, y) = (LEFT, y + LINE);
+        }
+        let (end, line) = (x + SAMPLE, y - 4.0);
         let _ = writeln!(
             svg,
-            "<line x1=\"{x}\" y1=\"{line}\" x2=\"{end}\" y2=\"{line}\" stroke=\"{colour}\" stroke-width=\"2\"{}/>",
+            "<line x1=\"{x:.1}\" y1=\"{line}\" x2=\"{end:.1}\" y2=\"{line}\" stroke=\"{colour}\" stroke-width=\"2\"{}/>",
             dashes(series.style)
         );
         text(svg, (end + GAP, y), "start", "", &series.name);
-        x = end + 2.5 * GAP + CHARACTER * number(series.name.chars().count());
+        x += width + 2.0 * GAP;
     }
+}
+
+fn colour_of(series: &Series) -> &'static str {
+    COLOURS[series.colour % COLOURS.len()]
 }
 
 fn horizontal(svg: &mut String, axis: &Axis) {
@@ -107,7 +119,17 @@ fn vertical(svg: &mut String, axis: &Axis) {
     text(svg, (16.0, middle), "middle", &turned, &axis.label);
 }
 
-fn curve(svg: &mut String, chart: &Chart, series: &Series, colour: &str) {
+fn curve(svg: &mut String, chart: &Chart, series: &Series) {
+    let colour = colour_of(series);
+    for (x, least, most) in &series.ranges {
+        let x = left_of(&chart.x, *x);
+        let [bottom, top] = [least, most].map(|value| top_of(&chart.y, *value));
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" y1=\"{bottom:.1}\" x2=\"{x:.1}\" y2=\"{top:.1}\" stroke=\"{colour}\" stroke-width=\"6\" \
+             stroke-opacity=\"0.25\"/>"
+        );
+    }
     let points = series.points.iter();
     let mut path = String::new();
     let mut height = HEIGHT - BOTTOM;
@@ -184,7 +206,9 @@ mod tests {
             y: Axis::linear("seconds", [1.0]),
             series: vec![Series {
                 name: "gate".to_owned(),
+                colour: 0,
                 points: vec![(0.0, 0.0), (10.0, 1.0)],
+                ranges: vec![(10.0, 0.5, 1.0)],
                 style,
             }],
         }
@@ -207,8 +231,26 @@ mod tests {
     #[test]
     fn a_curve_goes_from_corner_to_corner() {
         let svg = draw(&[chart(Style::Dashed)], 1);
-        assert!(svg.contains("d=\"M66.0 292.0L462.0 66.0\""), "{svg}");
+        assert!(svg.contains("d=\"M66.0 292.0L450.0 84.0\""), "{svg}");
         assert!(svg.contains("stroke-dasharray"), "{svg}");
+        let range = "x1=\"450.0\" y1=\"188.0\" x2=\"450.0\" y2=\"84.0\"";
+        assert!(svg.contains(range), "{svg}");
+    }
+
+    #[test]
+    fn a_long_legend_goes_on_in_the_next_line() {
+        let mut chart = chart(Style::Marks);
+        chart.series = [0, 1, 2]
+            .map(|colour| Series {
+                name: "a name of thirty characters, so".to_owned(),
+                colour,
+                ..chart.series[0].clone()
+            })
+            .into();
+        let svg = draw(&[chart], 1);
+        for line in ["y=\"44.0\"", "y=\"62.0\"", "y=\"80.0\""] {
+            assert_eq!(svg.matches(line).count(), 1, "{line}: {svg}");
+        }
     }
 
     #[test]
