@@ -136,6 +136,18 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Show the fleet live: nodes that are joining or held, longest first, with the rules that hold them and why
+    ///
+    /// Where standard output is no terminal, it writes a line for each change: time, node, held or opened (or gone), rule, why.
+    #[command(visible_alias = "watch", after_help = EXIT_CODES)]
+    Top {
+        /// Show it once, as one table; so do all formats but text and wide
+        #[arg(long)]
+        once: bool,
+        /// What every command takes.
+        #[command(flatten)]
+        common: Common,
+    },
     /// Print a script that completes commands, and names of nodes and rules
     Completion {
         /// The shell

@@ -55,6 +55,7 @@ pub mod suggest;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
+pub mod top;
 
 pub use command::{Command, Plugin};
 pub use read::{Lists, snapshot_of};

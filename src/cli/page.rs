@@ -72,10 +72,62 @@ impl Line {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
+    /// Its pieces, each with its look.
+    pub fn pieces(&self) -> impl Iterator<Item = (Look, &str)> {
+        self.0.iter().map(|(look, text)| (*look, text.as_str()))
+    }
+
+    /// The lines of a text that was written in colour.
+    #[must_use]
+    pub fn read(text: &str) -> Vec<Self> {
+        let lines = text.lines().map(|line| {
+            let mut read = Self::new();
+            for (index, piece) in line.split("\u{1b}[").enumerate() {
+                let (look, text) = match piece.split_once('m') {
+                    Some((code, text)) if index > 0 => (Look::of_code(code), text),
+                    _ => (Look::Plain, piece),
+                };
+                if !text.is_empty() {
+                    read = read.with(look, text);
+                }
+            }
+            read
+        });
+        lines.collect()
+    }
+
     /// Whether there is nothing on it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl Look {
+    const ALL: [Self; 6] = [
+        Self::Plain,
+        Self::Strong,
+        Self::Faint,
+        Self::Good,
+        Self::Poor,
+        Self::Bad,
+    ];
+
+    /// How a terminal is told.
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "1",
+            Self::Faint => "2",
+            Self::Good => "32",
+            Self::Poor => "33",
+            Self::Bad => "31",
+        }
+    }
+
+    fn of_code(code: &str) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|look| look.code() == code).unwrap_or_default()
     }
 }
 
@@ -200,41 +252,14 @@ impl Page {
 
     /// Writes a table without heads.
     pub fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
-        const GAP: usize = 3;
-        let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                rows.iter()
-                    .filter_map(|row| row.get(column))
-                    .map(Line::len)
-                    .max()
-            })
-            .map(Option::unwrap_or_default)
-            .collect();
-        for row in rows {
-            let mut line = Line::new();
-            for (column, cell) in row.iter().enumerate() {
-                let is_last = column + 1 == row.len();
-                line.0.extend(cell.0.iter().cloned());
-                if !is_last {
-                    let blank = widths[column] - cell.len() + GAP;
-                    line.0.push((Look::Plain, " ".repeat(blank)));
-                }
-            }
-            let before = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
+        let (before, lines) = aligned(rows);
+        for line in lines {
             self.wrapped(out, "", &" ".repeat(before), &line);
         }
     }
 
     fn styled(&self, out: &mut String, look: Look, text: &str) {
-        let code = match look {
-            Look::Plain => "",
-            Look::Strong => "1",
-            Look::Faint => "2",
-            Look::Good => "32",
-            Look::Poor => "33",
-            Look::Bad => "31",
-        };
+        let code = look.code();
         let _ = if text.is_empty() {
             Ok(())
         } else if self.colour && !code.is_empty() {
@@ -249,6 +274,32 @@ impl Page {
     pub fn age(&self, since: Timestamp) -> String {
         age(self.now, since)
     }
+}
+
+/// The rows of a table as lines, and how far to the right its last column begins.
+#[must_use]
+pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
+    const GAP: usize = 3;
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(Line::len).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let lines = rows.iter().map(|row| {
+        let mut line = Line::new();
+        for (column, cell) in row.iter().enumerate() {
+            let is_last = column + 1 == row.len();
+            line.0.extend(cell.0.iter().cloned());
+            if !is_last {
+                let blank = widths[column] - cell.len() + GAP;
+                line.0.push((Look::Plain, " ".repeat(blank)));
+            }
+        }
+        line
+    });
+    let before = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
+    (before, lines.collect())
 }
 
 /// How long it is from one time to another, in words as short as kubectl's.
@@ -293,6 +344,19 @@ mod tests {
         ] {
             assert_eq!(age(at(seconds), at(0)), expected, "{seconds}");
         }
+    }
+
+    #[test]
+    fn what_is_written_in_colour_can_be_read_again() {
+        let line = Line::new().with(Look::Bad, "held").plain(" for 2s");
+        let page = Page {
+            colour: true,
+            ..Page::plain(at(0))
+        };
+        let mut out = String::new();
+        page.line(&mut out, line.clone());
+        page.line(&mut out, "plain");
+        assert_eq!(Line::read(&out), [line, Line::from("plain")]);
     }
 
     #[test]

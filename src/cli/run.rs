@@ -1,18 +1,21 @@
 //! The shell: reads what a command wants, has it answer, and writes the answer out. Everything here is about this terminal and
 //! this process.
 
+mod access;
+mod follow;
+mod screen;
+
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rustix::termios::tcgetwinsize;
 use tokio::runtime;
 
 use super::answer::Answer;
 use super::check::check;
-use super::command::{Access, Colour, Command, Common, NodeName, Output, Target};
+use super::command::{Access, Command, Common, NodeName, Output, Target};
 use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
@@ -20,18 +23,17 @@ use super::failure::Failure;
 use super::help;
 use super::lint::lint;
 use super::output::write;
-use super::page::Page;
 use super::preview::{self, Before, File};
-use super::read::{
-    Cluster, Configured, Folder, Source, facts, inventory, inventory_of_files, pod, snapshot,
-    unknown, with_rules,
-};
+use super::read::live::Live;
+use super::read::{Source, facts, inventory, inventory_of_files, pod, unknown, with_rules};
 use super::report::Report;
-use super::snapshot::{Kind, Snapshot, Wanted};
+use super::snapshot::{Kind, Wanted};
 use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
+use super::top::Fleet;
 use crate::object::RuleObject;
+use access::{configured, page, read, read_of, source, source_of};
 
 /// How many of the slowest starts a report has.
 const SLOWEST: usize = 10;
@@ -39,8 +41,8 @@ const SLOWEST: usize = 10;
 const NO: u8 = 2;
 /// How long something may take before somebody at a terminal is told that it goes on.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait before the cluster is read again.
-const BETWEEN: Duration = Duration::from_secs(3);
+/// How long it takes until changes are looked at.
+const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Answers a question, on standard output; the exit code says whether the answer is no.
 ///
@@ -51,6 +53,9 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        if let Command::Top { once, common } = command {
+            return top(once, &common).await;
+        }
         let answering = answer(command);
         tokio::pin!(answering);
         tokio::select! {
@@ -87,6 +92,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { folder } => Ok(help::manuals(&folder)?),
+        Command::Top { once, common } => top(once, &common).await,
         Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
             target,
@@ -283,23 +289,45 @@ fn file(path: &Path) -> Result<File, Failure> {
     }
 }
 
-/// Asks again and again how the cluster does until nothing is held, or the time is up.
+/// Watches how the cluster does until nothing is held, or the time is up.
 async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
     let source = source(common).await?;
     let end = Instant::now() + timeout;
+    let wanted = of_all();
+    let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
     let mut held = None;
     loop {
-        let read = read(&source, common, &of_all()).await?;
-        let mut status = status(&read);
+        let read = live.at(Timestamp::now());
+        let mut status = status(read);
         let now_held = status.nodes.held + status.nodes.opening;
         status.is_too_late = now_held > 0;
-        if now_held == 0 || Instant::now() + BETWEEN > end {
+        if now_held == 0 || Instant::now() >= end {
             return say(&status, common, read.at);
         }
         if held.replace(now_held) != Some(now_held) && io::stderr().is_terminal() {
             eprintln!("\r\u{1b}[K{now_held} nodes are held");
         }
-        tokio::time::sleep(BETWEEN).await;
+        let soon = Instant::now() + BETWEEN;
+        follow::changed_by(&mut live, end).await;
+        // What changes at the same time is looked at together.
+        follow::changes_until(&mut live, soon.min(end)).await;
+    }
+}
+
+/// Shows the fleet live, or once.
+async fn top(once: bool, common: &Common) -> anyhow::Result<ExitCode> {
+    let source = source(common).await?;
+    let wanted = Wanted::everything();
+    let is_text = matches!(common.output, Output::Text | Output::Wide);
+    if once || !is_text {
+        let read = read(&source, common, &wanted).await?;
+        return say(&Fleet::of(&read, None), common, read.at);
+    }
+    let live = Live::begin(&source, configured(&common.access), &wanted).await?;
+    if io::stdout().is_terminal() {
+        screen::run(live, &source, common).await
+    } else {
+        follow::run(live).await
     }
 }
 
@@ -319,30 +347,6 @@ fn of_starts() -> Wanted {
     }
 }
 
-async fn read(source: &Source, common: &Common, wanted: &Wanted) -> Result<Snapshot, Failure> {
-    read_of(source, &common.access, wanted).await
-}
-
-async fn read_of(source: &Source, access: &Access, wanted: &Wanted) -> Result<Snapshot, Failure> {
-    let file = access.config.as_deref();
-    let configured = file.map_or(Configured::InTheCluster, Configured::File);
-    snapshot(source, configured, wanted).await
-}
-
-/// Where the command is to read.
-async fn source(common: &Common) -> Result<Source, Failure> {
-    source_of(&common.access).await
-}
-
-async fn source_of(access: &Access) -> Result<Source, Failure> {
-    if let Some(folder) = &access.from {
-        return Ok(Source::Folder(Folder::open(folder)?));
-    }
-    let kubeconfig = access.kubeconfig.as_deref();
-    let cluster = Cluster::connect(kubeconfig, access.context.as_deref()).await?;
-    Ok(Source::Cluster(cluster))
-}
-
 /// Writes an answer out.
 fn say<A: Answer>(answer: &A, common: &Common, at: Timestamp) -> anyhow::Result<ExitCode> {
     let text = match common.output {
@@ -357,25 +361,4 @@ fn say<A: Answer>(answer: &A, common: &Common, at: Timestamp) -> anyhow::Result<
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// What standard output is to people.
-fn page(common: &Common, now: Timestamp) -> Page {
-    let out = io::stdout();
-    let is_terminal = out.is_terminal();
-    let width = is_terminal.then(|| tcgetwinsize(&out).ok()).flatten();
-    let width = width
-        .map(|size| usize::from(size.ws_col))
-        .filter(|width| *width >= 40);
-    let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Page {
-        width,
-        colour: match common.color {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => is_terminal && may_colour,
-        },
-        wide: common.output == Output::Wide,
-        now,
-    }
 }

@@ -202,7 +202,7 @@ impl Driver {
                 Effect::Confirm(number) => {
                     self.signals.confirmations.send_replace(number);
                 }
-                Effect::Watch(watch, scope) => self.watches.begin(watch, scope),
+                Effect::Watch(watch, scope) => self.watches.begin(watch, scope, None),
                 Effect::Unwatch(watch) => self.watches.end(watch),
                 Effect::Count(_) => {}
             }

@@ -38,6 +38,11 @@ impl Readiness {
         self.problems.remove(watch.name());
     }
 
+    /// What keeps watches from working.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.values().map(String::as_str)
+    }
+
     /// The answer to `/readyz`. A watch that breaks later does not make a synced controller unready, since a
     /// restart would not mend it.
     fn answer(&self) -> (StatusCode, String) {

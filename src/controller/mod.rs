@@ -23,14 +23,14 @@ mod counts;
 mod driver;
 mod events;
 mod gauges;
-mod health;
+pub(crate) mod health;
 mod lease;
 mod limiter;
 mod looks;
-mod metrics;
+pub(crate) mod metrics;
 mod requests;
 mod unused;
-mod watch;
+pub(crate) mod watch;
 
 use std::path::PathBuf;
 

@@ -68,30 +68,13 @@ pub fn spawn_all(
     with_karpenter: bool,
     feeder: &Feeder,
 ) {
-    let nodes = WatchSource::new(client, NodeObject::url_path(&(), None));
-    feeder.watch(Watch::Nodes, nodes, Object::Node);
-    let csi_nodes = WatchSource::new(client, CsiNodeObject::url_path(&(), None));
-    feeder.watch(Watch::CsiNodes, csi_nodes, Object::CsiNode);
-    let rules = WatchSource::new(client, RuleObject::url_path(&(), None));
-    feeder.watch(Watch::Rules, rules, Object::Rule);
-    for (index, class) in classes.iter().enumerate() {
-        let namespace = class.namespaces.single();
-        let pods = WatchSource::new(client, PodObject::url_path(&(), namespace))
-            .labels(class.selector.to_string())
-            .fields(BOUND);
-        feeder.watch(Watch::Pods(index), pods, move |pod| Object::Pod(index, pod));
-        // Everywhere: one that is labelled outside the class's namespaces is told of.
-        let daemon_sets = WatchSource::new(client, DaemonSetObject::url_path(&(), None))
-            .labels(class.selector.to_string());
-        feeder.watch(Watch::DaemonSets(index), daemon_sets, move |daemon_set| {
-            Object::DaemonSet(index, daemon_set)
-        });
-    }
-    if with_karpenter {
-        let claims = WatchSource::new(client, NodeClaimObject::url_path(&(), None));
-        feeder.watch(Watch::NodeClaims, claims, Object::NodeClaim);
-        let pools = WatchSource::new(client, NodePoolObject::url_path(&(), None));
-        feeder.watch(Watch::NodePools, pools, Object::NodePool);
+    let of_classes =
+        (0..classes.len()).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]);
+    let karpenters = [Watch::NodeClaims, Watch::NodePools];
+    let karpenters = karpenters.into_iter().filter(|_| with_karpenter);
+    let all = [Watch::Nodes, Watch::CsiNodes, Watch::Rules];
+    for watch in all.into_iter().chain(of_classes).chain(karpenters) {
+        feeder.spawn(client, classes, watch, None);
     }
 }
 
@@ -112,8 +95,9 @@ impl Watches {
         }
     }
 
-    /// Begins a watch. It ends with the receiver of the changes, if not before.
-    pub fn begin(&mut self, watch: Watch, scope: Scope) {
+    /// Begins a watch, after this version where that has been listed already. It ends with the receiver of the changes, if
+    /// not before.
+    pub fn begin(&mut self, watch: Watch, scope: Scope, after: Option<String>) {
         let begun = match (watch, scope) {
             (Watch::Pods(cohort), Scope::Pods(namespace, selector)) => {
                 let path = PodObject::url_path(&(), Some(&namespace));
@@ -121,14 +105,14 @@ impl Watches {
                     .labels(selector.to_string())
                     .fields(BOUND);
                 let wrap = move |pod| Object::Pod(cohort, pod);
-                self.feeder.watch(watch, pods, wrap)
+                self.feeder.watch(watch, pods, after, wrap)
             }
             (Watch::DaemonSets(cohort), Scope::DaemonSet(key)) => {
                 let path = DaemonSetObject::url_path(&(), Some(&key.namespace));
                 let daemon_set = WatchSource::new(&self.client, path)
                     .fields(&format!("metadata.name={}", key.name));
                 let wrap = move |daemon_set| Object::DaemonSet(cohort, daemon_set);
-                self.feeder.watch(watch, daemon_set, wrap)
+                self.feeder.watch(watch, daemon_set, after, wrap)
             }
             (watch, scope) => unreachable!("{watch:?} is not of {scope:?}"),
         };
@@ -162,7 +146,61 @@ struct Feed<Wrap> {
 }
 
 impl Feeder {
-    fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap) -> AbortHandle
+    /// Starts a watch that does not depend on rules, after this version where that has been listed already. It ends when the
+    /// receiver of the changes is dropped.
+    pub fn spawn(
+        &self,
+        client: &Client,
+        classes: &[CriticalComponentClass],
+        watch: Watch,
+        after: Option<String>,
+    ) {
+        let at = |path| WatchSource::new(client, path);
+        match watch {
+            Watch::Nodes => {
+                let nodes = at(NodeObject::url_path(&(), None));
+                self.watch(watch, nodes, after, Object::Node)
+            }
+            Watch::CsiNodes => {
+                let csi_nodes = at(CsiNodeObject::url_path(&(), None));
+                self.watch(watch, csi_nodes, after, Object::CsiNode)
+            }
+            Watch::Rules => {
+                let rules = at(RuleObject::url_path(&(), None));
+                self.watch(watch, rules, after, Object::Rule)
+            }
+            Watch::Pods(index) => {
+                let class = &classes[index];
+                let pods = at(PodObject::url_path(&(), class.namespaces.single()))
+                    .labels(class.selector.to_string())
+                    .fields(BOUND);
+                self.watch(watch, pods, after, move |pod| Object::Pod(index, pod))
+            }
+            // Everywhere: one that is labelled outside the class's namespaces is told of.
+            Watch::DaemonSets(index) => {
+                let daemon_sets = at(DaemonSetObject::url_path(&(), None))
+                    .labels(classes[index].selector.to_string());
+                let wrap = move |daemon_set| Object::DaemonSet(index, daemon_set);
+                self.watch(watch, daemon_sets, after, wrap)
+            }
+            Watch::NodeClaims => {
+                let claims = at(NodeClaimObject::url_path(&(), None));
+                self.watch(watch, claims, after, Object::NodeClaim)
+            }
+            Watch::NodePools => {
+                let pools = at(NodePoolObject::url_path(&(), None));
+                self.watch(watch, pools, after, Object::NodePool)
+            }
+        };
+    }
+
+    fn watch<K, Wrap>(
+        &self,
+        kind: Watch,
+        source: WatchSource,
+        after: Option<String>,
+        wrap: Wrap,
+    ) -> AbortHandle
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
         Wrap: Fn(K) -> Object + Send + Sync + 'static,
@@ -172,7 +210,7 @@ impl Feeder {
             kind,
             source,
             wrap,
-            course: Course::new(),
+            course: after.map_or_else(Course::new, Course::after),
             problem: None,
             retry: Backoff::default(),
             failures: counter(&self.metrics.watch_failures),

@@ -1,5 +1,5 @@
-//! The engine's own view of a cluster and what it would do there, for whoever lists the cluster once instead of watching it:
-//! the same cache, filled by the same inputs, and the same plans. Nothing is written by it, and nothing remembered: it is as
+//! The engine's own view of a cluster and what it would do there, for whoever lists the cluster once, or watches it and
+//! changes nothing: the same cache, filled by the same inputs, and the same plans. Nothing is written by it, and nothing remembered: it is as
 //! a controller that has started just now and doubts nothing of what it has read.
 
 use std::sync::Arc;
@@ -65,19 +65,34 @@ impl View {
         self.cache.see(Seen::NotInstalled(watch), self.now);
     }
 
-    /// All rules are suspended, whatever they say.
-    pub fn suspend_all(&mut self) {
-        self.cache.suspend_all(true, self.now.wall);
+    /// Takes in what a watch shows that goes on where a list has ended.
+    pub fn see(&mut self, seen: Seen) {
+        self.cache.see(seen, self.now);
+    }
+
+    /// Answers for this time from now on, once it is made ready again.
+    pub fn go_on(&mut self, now: Now) {
+        self.now = now;
+    }
+
+    /// All rules are suspended, whatever they say, or go on.
+    pub fn suspend_all(&mut self, suspends_all: bool) {
+        self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
     /// What has to be listed besides, by what has been listed so far: the `DaemonSet`s that rules name, and their pods.
     pub fn wanted(&mut self) -> Vec<(Watch, Scope)> {
-        let orders = self.cache.take_orders().into_iter();
+        let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
             Effect::Watch(watch, scope) => Some((watch, scope)),
             _ => None,
         });
         wanted.collect()
+    }
+
+    /// The same for whoever watches: what is to be watched from now on, and what no longer.
+    pub fn orders(&mut self) -> Vec<Effect> {
+        self.cache.take_orders()
     }
 
     /// Makes it ready to be asked, once everything is listed. Who sees a reporter for the first time takes its word for when it

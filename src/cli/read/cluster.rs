@@ -14,7 +14,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::page::{Page, Refusal};
+use super::page::{Page, Refusal, Version};
 use crate::causes::with_causes;
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{Filter, Kind};
@@ -28,8 +28,10 @@ const PAGE_LIMIT: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 3;
 
 /// The API server.
+#[derive(Clone)]
 pub struct Cluster {
     client: Client,
+    server: String,
 }
 
 impl Cluster {
@@ -44,8 +46,19 @@ impl Cluster {
         let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
         let config = client::config(kubeconfig, context, agent).await?;
         Ok(Self {
+            server: config.cluster_url.to_string(),
             client: client::connect(config)?,
         })
+    }
+
+    /// What requests are made by.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What to call it.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// The namespace of the context.
@@ -54,13 +67,13 @@ impl Cluster {
     }
 
     /// Shows each object of a list. Where the API server has dropped the state that the list was begun on, it goes on with
-    /// the present one, and may show an object twice.
+    /// the present one, and may show an object twice, or one that is gone.
     pub async fn each(
         &self,
         kind: Kind,
         filter: &Filter,
         mut take: impl FnMut(&str),
-    ) -> Result<(), Refusal> {
+    ) -> Result<Version, Refusal> {
         let path = kind.path(filter.namespace.as_deref());
         let mut token = None;
         let mut attempts = 0;
@@ -97,7 +110,8 @@ impl Cluster {
             }
             token = page.metadata.token.filter(|token| !token.is_empty());
             if token.is_none() {
-                return Ok(());
+                let version = page.metadata.version;
+                return Ok(version.filter(|it| attempts == 0 && !it.is_empty()));
             }
         }
     }

@@ -204,7 +204,7 @@ async fn leader(cluster: &Cluster) -> Found<Leader> {
     let lease = Filter::named(LEASE);
     let take = |json: &str| leases.extend(serde_json::from_str(json).ok());
     match cluster.each(Kind::Leases, &lease, take).await {
-        Ok(()) => leases
+        Ok(_) => leases
             .pop()
             .map_or(Found::Missing, |lease| Found::There(Leader::of(lease))),
         Err(refusal) => Found::Unknown(refusal.to_string()),
@@ -223,7 +223,7 @@ async fn deleted(cluster: &Cluster) -> Result<Vec<(String, Timestamp)>, String> 
         deleted.extend(name.zip(since));
     };
     match cluster.each(Kind::Rules, &Filter::default(), take).await {
-        Ok(()) | Err(Refusal::NotInstalled) => Ok(deleted),
+        Ok(_) | Err(Refusal::NotInstalled) => Ok(deleted),
         Err(refusal) => Err(refusal.to_string()),
     }
 }

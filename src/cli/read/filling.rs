@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::future::{join_all, try_join_all};
 use serde::de::DeserializeOwned;
 
-use super::page::{self, Refusal};
+use super::page::{self, Refusal, Version};
 use super::reader::Reader;
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{Binding, Filter, Kind, Origin, Recorded, Story, Wanted};
@@ -27,6 +27,10 @@ pub struct Filling<'a> {
     pub records: RefCell<BTreeMap<String, Vec<Recorded>>>,
     pub origins: RefCell<Vec<Origin>>,
     pub wanted: &'a Wanted,
+    /// The lists that have been read to their ends, with their versions.
+    pub versions: RefCell<BTreeMap<Watch, Version>>,
+    /// What was listed for the sake of `DaemonSet`s that rules name.
+    pub scopes: RefCell<BTreeMap<Watch, Scope>>,
 }
 
 impl Filling<'_> {
@@ -51,7 +55,7 @@ impl Filling<'_> {
         (kind, watch): (Kind, Watch),
         filter: &Filter,
         wrap: impl Fn(T) -> Object,
-    ) -> Option<Refusal> {
+    ) -> Result<(), Refusal> {
         self.listing(watch);
         let take = |json: &str| {
             if let Ok(object) = serde_json::from_str(json) {
@@ -61,14 +65,19 @@ impl Filling<'_> {
                 self.take_startup(kind, json);
             }
         };
-        let refusal = self.reader.each(kind, filter, take).await;
-        match &refusal {
-            Some(Refusal::NotInstalled) if kind.is_optional() => {
+        let listed = self.reader.each(kind, filter, take).await;
+        match &listed {
+            Err(Refusal::NotInstalled) if kind.is_optional() => {
                 self.view.borrow_mut().not_installed(watch);
             }
             _ => self.listed(watch),
         }
-        refusal
+        listed.map(|version| self.was_listed(watch, version))
+    }
+
+    /// Notes that a list has been read to its end, and so can be watched.
+    pub fn was_listed(&self, watch: Watch, version: Version) {
+        self.versions.borrow_mut().insert(watch, version);
     }
 
     /// Takes in what an object tells of how a node started.
@@ -100,11 +109,8 @@ impl Filling<'_> {
     /// The nodes. Without them there is nothing to say.
     pub async fn nodes(&self) -> Result<(), Failure> {
         let (kind, filter) = (Kind::Nodes, self.of_the_node());
-        let refusal = self.list((kind, Watch::Nodes), &filter, Object::Node).await;
-        match refusal {
-            Some(refusal) => Err(refusal.of(kind)),
-            None => Ok(()),
-        }
+        let listed = self.list((kind, Watch::Nodes), &filter, Object::Node).await;
+        listed.map_err(|refusal| refusal.of(kind))
     }
 
     /// The `CSINode`s, if they are needed.
@@ -115,7 +121,8 @@ impl Filling<'_> {
         }
         let filter = self.of_the_node();
         let kind = (Kind::CsiNodes, Watch::CsiNodes);
-        self.list(kind, &filter, Object::CsiNode).await;
+        // What could not be listed of this kind, and of those below, has been noted.
+        let _ = self.list(kind, &filter, Object::CsiNode).await;
         Ok(())
     }
 
@@ -127,7 +134,7 @@ impl Filling<'_> {
         let all = Filter::default();
         let pools = (Kind::NodePools, Watch::NodePools);
         let claims = (Kind::NodeClaims, Watch::NodeClaims);
-        futures::join!(
+        let _ = futures::join!(
             self.list::<NodePoolObject>(pools, &all, Object::NodePool),
             self.list::<NodeClaimObject>(claims, &all, Object::NodeClaim),
         );
@@ -166,7 +173,7 @@ impl Filling<'_> {
     async fn daemon_sets(&self, cohort: usize, filter: Filter) -> Result<(), Failure> {
         let kind = (Kind::DaemonSets, Watch::DaemonSets(cohort));
         let wrap = |it| Object::DaemonSet(cohort, it);
-        self.list(kind, &filter, wrap).await;
+        let _ = self.list(kind, &filter, wrap).await;
         Ok(())
     }
 
@@ -184,8 +191,11 @@ impl Filling<'_> {
                 self.stories.borrow_mut().insert(story.key.clone(), story);
             }
         };
-        self.reader.each(Kind::Pods, &filter, take).await;
+        let listed = self.reader.each(Kind::Pods, &filter, take).await;
         self.listed(Watch::Pods(cohort));
+        if let Ok(version) = listed {
+            self.was_listed(Watch::Pods(cohort), version);
+        }
         Ok(())
     }
 
@@ -196,6 +206,7 @@ impl Filling<'_> {
             if wanted.is_empty() {
                 return Ok(());
             }
+            self.scopes.borrow_mut().extend(wanted.iter().cloned());
             let lists = wanted
                 .into_iter()
                 .map(async |(watch, scope)| match (watch, scope) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::page::{Page, Refusal, is_meant};
+use super::page::{Page, Refusal, Version, is_meant};
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{Filter, Kind};
 
@@ -90,7 +90,7 @@ impl Folder {
         kind: Kind,
         filter: &Filter,
         mut take: impl FnMut(&str),
-    ) -> Result<(), Refusal> {
+    ) -> Result<Version, Refusal> {
         let mut missing = self.about.missing.iter();
         if let Some(missing) = missing.find(|it| it.kind == kind.name()) {
             let why = missing.why.clone();
@@ -115,6 +115,6 @@ impl Folder {
                 take(item);
             }
         }
-        Ok(())
+        Ok(None)
     }
 }

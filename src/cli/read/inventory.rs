@@ -40,8 +40,8 @@ pub async fn inventory(source: &Source, config: Option<&Path>) -> Result<Invento
                 inventory.take(name, object, name);
             }
         };
-        let refusal = reader.each(kind, &Filter::default(), take).await;
-        if let (Some(Refusal::NotInstalled), Kind::Rules) = (refusal, kind) {
+        let listed = reader.each(kind, &Filter::default(), take).await;
+        if let (Err(Refusal::NotInstalled), Kind::Rules) = (listed, kind) {
             inventory.notes.push(
                 "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
             );

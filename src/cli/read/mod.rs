@@ -9,12 +9,14 @@ mod filling;
 mod folder;
 mod inventory;
 mod lists;
+pub mod live;
 mod needs;
 mod page;
 mod reader;
 mod source;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -29,7 +31,7 @@ use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
-use crate::engine::kind::Watch;
+use crate::engine::kind::{Scope, Watch};
 use crate::object::RuleObject;
 pub use cluster::Cluster;
 pub use facts::facts;
@@ -37,8 +39,8 @@ use filling::Filling;
 pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub use inventory::{inventory, inventory_of_files};
 pub use lists::Lists;
-use needs::Needs;
-pub use page::Refusal;
+pub use needs::Needs;
+pub use page::{Refusal, Version};
 use reader::Reader;
 pub use source::Source;
 
@@ -53,6 +55,16 @@ pub enum Configured<'a> {
     AtHand(Vec<CriticalComponentClass>, Vec<String>),
 }
 
+/// What has been listed, for whoever watches it from there on.
+pub struct Listed {
+    /// The lists that have been read to their ends, with their versions.
+    pub versions: BTreeMap<Watch, Version>,
+    /// What was listed for the sake of `DaemonSet`s that rules name.
+    pub scopes: BTreeMap<Watch, Scope>,
+    /// What was to be read.
+    pub needs: Needs,
+}
+
 /// Reads what is wanted.
 ///
 /// # Errors
@@ -62,6 +74,19 @@ pub async fn snapshot(
     configured: Configured<'_>,
     wanted: &Wanted,
 ) -> Result<Snapshot, Failure> {
+    let (snapshot, _) = listed(source, configured, wanted).await?;
+    Ok(snapshot)
+}
+
+/// The same, with what has been listed for it.
+///
+/// # Errors
+/// Where something is missing without which there is nothing to say.
+pub async fn listed(
+    source: &Source,
+    configured: Configured<'_>,
+    wanted: &Wanted,
+) -> Result<(Snapshot, Listed), Failure> {
     let at = source.at();
     let gaps = RefCell::new(Vec::new());
     let reader = Reader {
@@ -73,7 +98,7 @@ pub async fn snapshot(
         let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
         Ok::<_, Failure>(leases.into_iter().next().map(Leader::of))
     };
-    let (rules, leader) = futures::try_join!(reader.rules(), leader)?;
+    let ((rules, version), leader) = futures::try_join!(reader.rules(), leader)?;
     let (classes, passing_taints, classes_from) = match configured {
         Configured::InTheCluster => {
             let (config, from) = reader.config(leader.as_ref()).await?;
@@ -98,12 +123,15 @@ pub async fn snapshot(
         records: RefCell::default(),
         origins: RefCell::default(),
         wanted,
+        versions: RefCell::default(),
+        scopes: RefCell::default(),
     };
     filling.listing(Watch::Rules);
     for rule in &rules {
         filling.put(Object::Rule(rule.clone()));
     }
     filling.listed(Watch::Rules);
+    filling.was_listed(Watch::Rules, version);
     let of_classes = classes
         .iter()
         .enumerate()
@@ -121,6 +149,8 @@ pub async fn snapshot(
         stories,
         records,
         origins,
+        versions,
+        scopes,
         ..
     } = filling;
     let mut view = view.into_inner();
@@ -129,11 +159,16 @@ pub async fn snapshot(
         _ => Vec::new(),
     };
     if leader.as_ref().is_some_and(|leader| leader.suspends_all) {
-        view.suspend_all();
+        view.suspend_all(true);
     }
     view.settle();
     let unreadable = view.unreadable();
-    Ok(Snapshot {
+    let listed = Listed {
+        versions: versions.into_inner(),
+        scopes: scopes.into_inner(),
+        needs,
+    };
+    let snapshot = Snapshot {
         at,
         view,
         rules,
@@ -145,7 +180,8 @@ pub async fn snapshot(
         origins: origins.into_inner(),
         gaps: gaps.into_inner(),
         unreadable,
-    })
+    };
+    Ok((snapshot, listed))
 }
 
 /// The same cluster with these rules in it, as they would be taken from now on.
@@ -168,6 +204,8 @@ pub async fn with_rules(
         records: RefCell::default(),
         origins: RefCell::default(),
         wanted: &Wanted::everything(),
+        versions: RefCell::default(),
+        scopes: RefCell::default(),
     };
     for rule in rules {
         filling.put(Object::Rule(rule));

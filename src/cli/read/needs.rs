@@ -16,6 +16,14 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Whether there is something here that the other does not have read.
+    pub fn exceed(&self, other: &Self) -> bool {
+        let mut classes = self.classes.iter().zip(&other.classes);
+        classes.any(|(own, others)| *own && !others)
+            || self.csi_nodes && !other.csi_nodes
+            || self.karpenter && !other.karpenter
+    }
+
     /// What has to be read for these rules, and for what a command wants.
     pub fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
         let rules: Vec<Rule> = rules

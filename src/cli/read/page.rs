@@ -10,6 +10,9 @@ use serde_json::value::RawValue;
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{Facts, Kind};
 
+/// The version of a list that has been read to its end, from which it can be watched on; `None` where it cannot.
+pub type Version = Option<String>;
+
 /// Why a list could not be had.
 #[derive(Debug)]
 pub enum Refusal {
@@ -61,6 +64,9 @@ pub struct PageMeta {
     /// The token that the next page is asked for by.
     #[serde(rename = "continue")]
     pub token: Option<String>,
+    /// The version of the list.
+    #[serde(rename = "resourceVersion")]
+    pub version: Option<String>,
 }
 
 /// Whether a pod may be one that is not Ready. Most are, and need not be looked at any closer.

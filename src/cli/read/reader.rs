@@ -6,7 +6,7 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use serde::de::DeserializeOwned;
 
-use super::page::Refusal;
+use super::page::{Refusal, Version};
 use super::source::Source;
 use crate::api::names::{CONFIG_MAP, NAMESPACE};
 use crate::cli::failure::Failure;
@@ -33,8 +33,11 @@ impl Reader<'_> {
         kind: Kind,
         filter: &Filter,
         take: impl FnMut(&str),
-    ) -> Option<Refusal> {
-        let refusal = self.source.each(kind, filter, take).await.err()?;
+    ) -> Result<Version, Refusal> {
+        let refusal = match self.source.each(kind, filter, take).await {
+            Ok(version) => return Ok(version),
+            Err(refusal) => refusal,
+        };
         let is_missing = matches!(refusal, Refusal::NotInstalled);
         let mut gaps = self.gaps.borrow_mut();
         if !is_missing && gaps.iter().all(|gap| gap.kind != kind) {
@@ -44,30 +47,31 @@ impl Reader<'_> {
                 why: refusal.to_string(),
             });
         }
-        Some(refusal)
+        Err(refusal)
     }
 
     /// All objects of a list that can be decoded.
     pub async fn all<T: DeserializeOwned>(&self, kind: Kind, filter: &Filter) -> Vec<T> {
         let mut all = Vec::new();
         let take = |json: &str| all.extend(serde_json::from_str(json).ok());
-        self.each(kind, filter, take).await;
+        // Why there are none has been noted.
+        let _ = self.each(kind, filter, take).await;
         all
     }
 
     /// The rules. Without them there is nothing to say.
-    pub async fn rules(&self) -> Result<Vec<RuleObject>, Failure> {
+    pub async fn rules(&self) -> Result<(Vec<RuleObject>, Version), Failure> {
         let mut rules = Vec::new();
         let take = |json: &str| rules.extend(serde_json::from_str(json).ok());
         let listed = self
             .source
             .each(Kind::Rules, &Filter::default(), take)
             .await;
-        listed.map_err(|refusal| match refusal {
+        let version = listed.map_err(|refusal| match refusal {
             Refusal::NotInstalled => Failure::NoRules,
             refusal => refusal.of(Kind::Rules),
         })?;
-        Ok(rules)
+        Ok((rules, version))
     }
 
     /// What was warned of a pod, latest first.
@@ -112,7 +116,7 @@ impl Reader<'_> {
             ..Filter::named(name)
         };
         match self.source.each(Kind::ConfigMaps, &one, take).await {
-            Ok(()) | Err(Refusal::NotInstalled) => {}
+            Ok(_) | Err(Refusal::NotInstalled) => {}
             Err(_) => return Ok((Config::default(), ClassesFrom::Assumed)),
         }
         let text = found.and_then(|map| map.data?.remove(key));

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::cluster::Cluster;
 use super::folder::Folder;
 use super::lists::Lists;
-use super::page::Refusal;
+use super::page::{Refusal, Version};
 use crate::cli::snapshot::{Filter, Kind};
 
 /// Where objects are read from.
@@ -45,13 +45,13 @@ impl Source {
         kind: Kind,
         filter: &Filter,
         take: impl FnMut(&str),
-    ) -> Result<(), Refusal> {
+    ) -> Result<Version, Refusal> {
         match self {
             Self::Cluster(cluster) => cluster.each(kind, filter, take).await,
             Self::Folder(folder) => folder.each(kind, filter, take),
             Self::Lists(lists) => {
                 lists.each(kind, filter, take);
-                Ok(())
+                Ok(None)
             }
         }
     }

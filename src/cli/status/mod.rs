@@ -1,7 +1,7 @@
 //! `status`: the cluster on one screen. What is held is worked out here, as the controller does; what only a running controller
 //! knows (failed writes, its guards) is what it has published in the rules' statuses.
 
-mod text;
+pub mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ pub fn status(snapshot: &Snapshot) -> ClusterStatus {
             .leader
             .as_ref()
             .map(|lease| LeaderStatus::of(lease, snapshot)),
-        nodes: counts(snapshot, &all),
+        nodes: NodeCounts::of(snapshot, &all),
         rules,
         held: held(&all),
         notes: snapshot.notes(),
@@ -205,7 +205,9 @@ pub fn status(snapshot: &Snapshot) -> ClusterStatus {
 }
 
 impl LeaderStatus {
-    fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
+    /// What is to be said of a leader.
+    #[must_use]
+    pub fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
         let controllers = || snapshot.controllers.iter();
         let is_ready = |it: &&Controller| it.ready;
         Self {
@@ -293,7 +295,9 @@ fn published(cached: &CachedRule) -> Vec<Published> {
 }
 
 impl RuleState {
-    fn of(rule: &Rule) -> Self {
+    /// How this rule is.
+    #[must_use]
+    pub fn of(rule: &Rule) -> Self {
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
             Err(_) => Self::Invalid,
@@ -318,37 +322,40 @@ impl RuleState {
     }
 }
 
-/// What becomes of the nodes.
-fn counts(snapshot: &Snapshot, all: &[OnNode]) -> NodeCounts {
-    let mut counts = NodeCounts::default();
-    let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
-    for it in all {
-        let badness = match it.state {
-            State::Suspended if it.tainted => 4,
-            state if state.holds() => 4,
-            State::Opening => 3,
-            State::Spared => 2,
-            _ => 1,
-        };
-        let known = worst.entry(&it.node).or_default();
-        *known = badness.max(*known);
+impl NodeCounts {
+    /// What becomes of the nodes of which rules make this.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
+        let mut counts = Self::default();
+        let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
+        for it in all {
+            let badness = match it.state {
+                State::Suspended if it.tainted => 4,
+                state if state.holds() => 4,
+                State::Opening => 3,
+                State::Spared => 2,
+                _ => 1,
+            };
+            let known = worst.entry(&it.node).or_default();
+            *known = badness.max(*known);
+        }
+        for node in snapshot.view.nodes() {
+            counts.total += 1;
+            let count = if snapshot.view.left_alone(&node.name).is_some() {
+                &mut counts.left_alone
+            } else {
+                match worst.get(&*node.name) {
+                    Some(4) => &mut counts.held,
+                    Some(3) => &mut counts.opening,
+                    Some(2) => &mut counts.spared,
+                    Some(_) => &mut counts.open,
+                    None => &mut counts.not_selected,
+                }
+            };
+            *count += 1;
+        }
+        counts
     }
-    for node in snapshot.view.nodes() {
-        counts.total += 1;
-        let count = if snapshot.view.left_alone(&node.name).is_some() {
-            &mut counts.left_alone
-        } else {
-            match worst.get(&*node.name) {
-                Some(4) => &mut counts.held,
-                Some(3) => &mut counts.opening,
-                Some(2) => &mut counts.spared,
-                Some(_) => &mut counts.open,
-                None => &mut counts.not_selected,
-            }
-        };
-        *count += 1;
-    }
-    counts
 }
 
 /// The nodes that are held, each once, longest first.

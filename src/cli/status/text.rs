@@ -61,7 +61,9 @@ impl Answer for ClusterStatus {
     }
 }
 
-fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
+/// Who leads, on a line.
+#[must_use]
+pub fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
     let line = Line::new().with(Look::Faint, "controller  ");
     let Some(LeaderStatus {
         lease,
@@ -108,7 +110,9 @@ fn versions(status: &ClusterStatus) -> Line {
     }
 }
 
-fn nodes(nodes: &NodeCounts) -> Line {
+/// What becomes of the nodes, on a line.
+#[must_use]
+pub fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
         .with(Look::Faint, "nodes       ")
         .plain(nodes.total.to_string());

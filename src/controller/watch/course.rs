@@ -93,6 +93,14 @@ impl Course {
         }
     }
 
+    /// One that goes on from a list of this version, which somebody else has made.
+    pub fn after(version: String) -> Self {
+        Self {
+            progress: Progress::Watching { version },
+            ..Self::new()
+        }
+    }
+
     /// What to ask for next, where this confirmation is wanted.
     pub fn next(&mut self, wanted: u64) -> Question {
         match &self.progress {
@@ -278,6 +286,12 @@ mod tests {
             assert_eq!(course.ended(end), view, "{name}");
             assert_eq!(course.next(0), next, "{name}");
         }
+    }
+
+    #[test]
+    fn a_list_that_was_made_already_is_not_made_again() {
+        let mut course = Course::after("5".into());
+        assert_eq!(course.next(0), watch("5", SHORT_LENGTH));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! golden    what the documentation shows, held against what is printed
 //! answers   what is printed
 //! rights    with the rights of nodegate-view, with fewer and with none
+//! live      while it changes
 //! failures  questions that cannot be answered
 //! whole     questions about the whole cluster
 //! ```
@@ -15,6 +16,7 @@ mod answers;
 mod ask;
 mod failures;
 mod golden;
+mod live;
 mod rights;
 mod whole;
 mod world;

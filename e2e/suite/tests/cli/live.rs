@@ -1,0 +1,231 @@
+//! What is told of a fleet while it changes: line by line where there is no terminal, and drawn on one.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::tcgetattr;
+use nix::unistd::Pid;
+use nodegate_suite::SOON;
+use nodegate_suite::gates::eventually_gated;
+use nodegate_testbed::changes::{delete_node, delete_rule, set_node_condition};
+use nodegate_testbed::fixtures;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::ask::{ask, ask_json, plugin};
+use crate::world::{HELD, TURN, World, world};
+
+const TAINT: &str = "readiness.k8s.io/live";
+const READY: &str = "example.com/LiveReady";
+
+fn follow(world: &World) -> Result<(Child, Lines<BufReader<ChildStdout>>)> {
+    let mut child = Command::new(plugin()?)
+        .arg("watch")
+        .env("KUBECONFIG", world.cluster.kubeconfig())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let out = child.stdout.take().context("no output")?;
+    Ok((child, BufReader::new(out).lines()))
+}
+
+/// The next line about this node, without its time.
+async fn next_of(lines: &mut Lines<BufReader<ChildStdout>>, node: &str) -> Result<String> {
+    let read = async {
+        while let Some(line) = lines.next_line().await? {
+            let (time, rest) = line.split_once(' ').context("a line without a time")?;
+            ensure!(time.ends_with('Z'), "{line}");
+            if rest.starts_with(&format!("{node} ")) {
+                return Ok(rest.to_owned());
+            }
+        }
+        anyhow::bail!("it has ended")
+    };
+    timeout(SOON * 3, read)
+        .await
+        .with_context(|| format!("nothing is told of {node}"))?
+}
+
+#[tokio::test]
+async fn each_change_is_a_line_where_there_is_no_terminal() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let (mut child, mut lines) = follow(world)?;
+    let held = next_of(&mut lines, HELD).await?;
+    ensure!(
+        held.starts_with(&format!("{HELD} held network pod default/")),
+        "{held}"
+    );
+    // A rule and a node come that were not there when the lists were read.
+    let rule = fixtures::rule("live", TAINT).waits_for(READY);
+    rule.selects("live", "yes").create(&client).await?;
+    let node = fixtures::node("live").label("live", "yes");
+    node.taint(TAINT, "NoSchedule").create(&client).await?;
+    let joined = next_of(&mut lines, "live").await?;
+    ensure!(
+        joined.starts_with("live held live example.com/LiveReady"),
+        "{joined}"
+    );
+    set_node_condition(&client, "live", READY, "False").await?;
+    let told = next_of(&mut lines, "live").await?;
+    ensure!(
+        told.starts_with("live held live ") && told != joined,
+        "{told}"
+    );
+    set_node_condition(&client, "live", READY, "True").await?;
+    let opened = next_of(&mut lines, "live").await?;
+    ensure!(opened.starts_with("live opened live after "), "{opened}");
+    set_node_condition(&client, "live", READY, "False").await?;
+    let closed = next_of(&mut lines, "live").await?;
+    ensure!(closed.starts_with("live held live "), "{closed}");
+    eventually_gated(&client, "live", TAINT).await?;
+    // Whoever closes the pipe has seen enough: the next line ends it.
+    drop(lines);
+    delete_node(&client, "live").await?;
+    let status = timeout(SOON * 3, child.wait())
+        .await
+        .context("it goes on")??;
+    let mut complaint = String::new();
+    let mut err = child.stderr.take().context("no standard error")?;
+    tokio::io::AsyncReadExt::read_to_string(&mut err, &mut complaint).await?;
+    ensure!(
+        status.success() && complaint.is_empty(),
+        "{status} {complaint}"
+    );
+    delete_rule(&client, "live").await
+}
+
+#[tokio::test]
+async fn a_table_shows_the_fleet_once() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let said = ask(&kubeconfig, &["top", "--once"]).await?;
+    let row = said.out.lines().find(|line| line.starts_with(HELD));
+    let row = row.with_context(|| format!("{said:?}"))?;
+    ensure!(
+        row.contains("network") && row.contains("is not Ready"),
+        "{row}"
+    );
+    let said = ask_json(&kubeconfig, &["top"]).await?;
+    assert_eq!(said["closed"][0]["node"], HELD, "{said:#}");
+    let folder = std::env::temp_dir().join(format!("nodegate-live-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let dump = folder.to_string_lossy().into_owned();
+    ask(&kubeconfig, &["dump", &dump]).await?;
+    let said = ask(&kubeconfig, &["top", "--from", &dump]).await?;
+    std::fs::remove_dir_all(&folder)?;
+    ensure!(
+        said.code == 0 && said.out.contains(&format!(" {HELD} held network ")),
+        "{said:?}"
+    );
+    Ok(())
+}
+
+/// A terminal of its own for the command: what it shows, and what is typed.
+struct Terminal {
+    master: File,
+    slave: File,
+    child: Child,
+    shown: std::sync::mpsc::Receiver<String>,
+}
+
+impl Terminal {
+    fn open(world: &World) -> Result<Self> {
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 120,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let ends = openpty(&size, None)?;
+        let (master, slave) = (File::from(ends.master), File::from(ends.slave));
+        let child = Command::new(plugin()?)
+            .arg("top")
+            .env("KUBECONFIG", world.cluster.kubeconfig())
+            .env("TERM", "xterm-256color")
+            .stdin(slave.try_clone()?)
+            .stdout(slave.try_clone()?)
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (sender, shown) = std::sync::mpsc::channel();
+        let mut reads = master.try_clone()?;
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reads.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                if sender.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            master,
+            slave,
+            child,
+            shown,
+        })
+    }
+
+    fn types(&mut self, keys: &str) -> Result<()> {
+        Ok(self.master.write_all(keys.as_bytes())?)
+    }
+
+    /// Waits until this has been shown since it was asked last.
+    async fn shows(&mut self, expected: &str) -> Result<()> {
+        let mut shown = String::new();
+        let begun = std::time::Instant::now();
+        while !shown.contains(expected) {
+            ensure!(
+                begun.elapsed() < SOON * 3,
+                "{expected:?} is not shown: {shown:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            shown.extend(self.shown.try_iter());
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_terminal_is_given_back_however_it_ends() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    for end in ["q", "\u{3}", "SIGTERM"] {
+        let mut terminal = Terminal::open(world)?;
+        let before = tcgetattr(&terminal.slave)?;
+        terminal.shows(HELD).await?;
+        ensure!(tcgetattr(&terminal.slave)? != before, "keys are not read");
+        // The explanation of the node that is marked, and back.
+        terminal.types("\r")?;
+        terminal.shows("ImagePullBackOff").await?;
+        terminal.types("q")?;
+        terminal.shows("joining").await?;
+        if end == "SIGTERM" {
+            let id = terminal.child.id().context("it has ended")?;
+            kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
+        } else {
+            terminal.types(end)?;
+        }
+        let status = timeout(SOON, terminal.child.wait()).await;
+        let status = status.with_context(|| format!("{end:?} does not end it"))??;
+        ensure!(status.success(), "{end:?}: {status}");
+        // It leaves the screen that it has drawn on, and shows the cursor again.
+        terminal.shows("\u{1b}[?1049l").await?;
+        ensure!(
+            tcgetattr(&terminal.slave)? == before,
+            "{end:?} leaves it raw"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! The fleet live on a screen. The terminal is given back as it was whatever ends this: a key, a signal, an error or a panic.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::access::{page, read_of};
+use crate::cli::answer::Answer;
+use crate::cli::command::{Access, Common};
+use crate::cli::explain::explain_node;
+use crate::cli::page::{Line, Page};
+use crate::cli::read::Source;
+use crate::cli::read::live::Live;
+use crate::cli::snapshot::Wanted;
+use crate::cli::top::{Act, Fleet, Key, State, draw, page_length};
+use crate::shutdown::told_to_stop;
+
+/// How often ages are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+/// How long changes are gathered before they are looked at.
+const TOGETHER: Duration = Duration::from_millis(250);
+/// How long it takes at most until it is seen what has come about by time alone.
+const AT_LEAST: Duration = Duration::from_secs(5);
+
+/// The terminal as a screen, until this is dropped.
+struct Screen(DefaultTerminal);
+
+impl Screen {
+    fn new() -> anyhow::Result<Self> {
+        // It has panics give the terminal back, too.
+        match ratatui::try_init() {
+            Ok(terminal) => Ok(Self(terminal)),
+            Err(error) => {
+                ratatui::restore();
+                Err(error).context("cannot draw on this terminal")
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// An explanation that is being read.
+type Reading<'a> = Pin<Box<dyn Future<Output = (Arc<str>, Vec<Line>)> + 'a>>;
+
+/// Shows the fleet until somebody leaves.
+pub async fn run(mut live: Live<'_>, source: &Source, common: &Common) -> anyhow::Result<ExitCode> {
+    let mut stop = std::pin::pin!(told_to_stop()?);
+    let paper = page(common, Timestamp::now());
+    let mut screen = Screen::new()?;
+    let mut events = events();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut state = State::default();
+    let mut fleet = seen(&mut live);
+    let (mut looked, mut has_changed) = (Instant::now(), false);
+    let mut reading: Option<Reading<'_>> = None;
+    loop {
+        screen
+            .0
+            .draw(|frame| draw(frame, &fleet, &state, paper.colour))?;
+        // Wait for something that is to be drawn.
+        loop {
+            let due = looked + if has_changed { TOGETHER } else { AT_LEAST };
+            tokio::select! {
+                () = &mut stop => return Ok(ExitCode::SUCCESS),
+                event = events.recv() => {
+                    let event = event.context("the terminal's keys cannot be read any more")??;
+                    let Some(key) = key(&event) else {
+                        // Whatever else happens to a terminal, such as another size, is drawn.
+                        break;
+                    };
+                    let length = page_length(screen.0.size()?.height);
+                    match state.press(key, &fleet, length) {
+                        Act::Draw => {}
+                        Act::Quit => return Ok(ExitCode::SUCCESS),
+                        Act::Explain(node) => {
+                            let width = screen.0.size()?.width.into();
+                            let paper = Page { width: Some(width), ..paper };
+                            reading = Some(Box::pin(explanation(source, &common.access, node, paper)));
+                        }
+                    }
+                    break;
+                }
+                (node, lines) = read_on(&mut reading) => {
+                    reading = None;
+                    state.explained(&node, lines);
+                    break;
+                }
+                () = live.changed() => has_changed = true,
+                () = tokio::time::sleep_until(due.into()), if live.is_live() => {
+                    fleet = seen(&mut live);
+                    (looked, has_changed) = (Instant::now(), false);
+                    break;
+                }
+                _ = ticks.tick() => {
+                    if live.is_live() {
+                        fleet.at = Timestamp::now();
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn seen(live: &mut Live<'_>) -> Fleet {
+    let problem = live.problem();
+    Fleet::of(live.at(Timestamp::now()), problem)
+}
+
+async fn read_on(reading: &mut Option<Reading<'_>>) -> (Arc<str>, Vec<Line>) {
+    match reading {
+        Some(reading) => reading.await,
+        None => pending().await,
+    }
+}
+
+/// What there is to say about a node, or why that cannot be said.
+async fn explanation(
+    source: &Source,
+    access: &Access,
+    node: Arc<str>,
+    paper: Page,
+) -> (Arc<str>, Vec<Line>) {
+    let text = match read_of(source, access, &Wanted::of_node(&node)).await {
+        Ok(read) => {
+            let paper = Page {
+                now: read.at,
+                ..paper
+            };
+            let answer = explain_node(&read, &node);
+            answer.map_or_else(|| "it is gone".into(), |answer| answer.text(&paper))
+        }
+        Err(failure) => failure.to_string(),
+    };
+    let lines = Line::read(&text);
+    (node, lines)
+}
+
+/// What happens to the terminal, read by a thread of its own, which ends with the process.
+fn events() -> mpsc::Receiver<std::io::Result<Event>> {
+    let (sender, events) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        loop {
+            let event = event::read();
+            let is_over = event.is_err();
+            if sender.blocking_send(event).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    events
+}
+
+/// The key that was pressed, if it is one that means something.
+fn key(event: &Event) -> Option<Key> {
+    let Event::Key(KeyEvent {
+        code,
+        modifiers,
+        kind: KeyEventKind::Press | KeyEventKind::Repeat,
+        ..
+    }) = event
+    else {
+        return None;
+    };
+    Some(match code {
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
+        KeyCode::Char(letter) if !modifiers.contains(KeyModifiers::CONTROL) => Key::Char(*letter),
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        _ => return None,
+    })
+}

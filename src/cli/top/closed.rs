@@ -1,0 +1,172 @@
+//! The fleet at one time: the nodes that are closed, and what stands above them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::cli::fleet::{Lack, OnNode, fleet};
+use crate::cli::snapshot::Snapshot;
+use crate::cli::standing::State as Standing;
+use crate::cli::status::{LeaderStatus, NodeCounts, RuleState};
+
+/// A node that is closed within this time after it came has been closed since it came.
+const AT_BIRTH: SignedDuration = SignedDuration::from_mins(1);
+
+/// The fleet at one time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fleet {
+    /// When.
+    pub at: Timestamp,
+    /// How many nodes there are, and what becomes of them.
+    pub nodes: NodeCounts,
+    /// How many of those that are held have been so since they came.
+    pub joining: usize,
+    /// Who leads; none where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<LeaderStatus>,
+    /// The rules that are suspended.
+    pub suspended: Vec<Arc<str>>,
+    /// The nodes that are closed, longest first.
+    pub closed: Vec<Closed>,
+    /// What this goes without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What keeps it from being up to date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A node that is closed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Closed {
+    /// The node.
+    pub node: Arc<str>,
+    /// How it is closed.
+    pub state: Closure,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The rules that close it, the one first that has done so longest.
+    pub rules: Vec<Arc<str>>,
+    /// Why that one does, as the controller says it.
+    pub why: String,
+    /// What it lacks, by rule.
+    #[serde(skip)]
+    pub lacks: BTreeMap<Arc<str>, Lacking>,
+}
+
+/// What a rule says that a node lacks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lacking {
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// What.
+    pub what: Vec<Lack>,
+    /// The same, as the controller says it.
+    pub why: String,
+}
+
+/// How a node is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Closure {
+    /// It has been held since it came.
+    Joining,
+    /// It is held, and has been open before.
+    Held,
+    /// It is about to be closed.
+    Closing,
+    /// It is about to be opened.
+    Opening,
+}
+
+impl Closure {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Joining => "joining",
+            Self::Held => "held",
+            Self::Closing => "closing",
+            Self::Opening => "opening",
+        }
+    }
+}
+
+impl Fleet {
+    /// The fleet as it was read, and what keeps that from being up to date.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, problem: Option<String>) -> Self {
+        let all = fleet(snapshot);
+        let closed = closed(snapshot, &all);
+        let joining = closed.iter().filter(|it| it.state == Closure::Joining);
+        let rules = snapshot.view.cached_rules().values();
+        let suspended = rules.filter(|it| RuleState::of(&it.rule) == RuleState::Suspended);
+        let mut suspended: Vec<_> = suspended.map(|it| it.rule.name.clone()).collect();
+        suspended.sort();
+        Self {
+            at: snapshot.at,
+            nodes: NodeCounts::of(snapshot, &all),
+            joining: joining.count(),
+            leader: (snapshot.leader.as_ref()).map(|it| LeaderStatus::of(it, snapshot)),
+            suspended,
+            closed,
+            notes: snapshot.notes(),
+            problem,
+        }
+    }
+}
+
+/// The nodes that rules close, longest first.
+fn closed(snapshot: &Snapshot, all: &[OnNode]) -> Vec<Closed> {
+    let mut nodes: BTreeMap<&Arc<str>, Vec<&OnNode>> = BTreeMap::new();
+    for it in all {
+        if it.state.holds() || it.state == Standing::Opening {
+            nodes.entry(&it.node).or_default().push(it);
+        }
+    }
+    let mut closed: Vec<Closed> = nodes
+        .into_iter()
+        .filter_map(|(node, mut by)| {
+            // What nobody knows the time of comes last.
+            by.sort_by_key(|it| (it.state == Standing::Opening, it.since.is_none(), it.since));
+            let first = by.first()?;
+            let created = snapshot.view.node(node).and_then(|it| it.node.created);
+            let lacks = by.iter().map(|it| {
+                let lacking = Lacking {
+                    since: it.since,
+                    what: it.lacks.clone(),
+                    why: it.why.clone(),
+                };
+                (it.rule.clone(), lacking)
+            });
+            Some(Closed {
+                node: node.clone(),
+                state: match first.state {
+                    Standing::Opening => Closure::Opening,
+                    Standing::Closing => Closure::Closing,
+                    _ if is_since_birth(first.since, created) => Closure::Joining,
+                    _ => Closure::Held,
+                },
+                since: first.since,
+                rules: by.iter().map(|it| it.rule.clone()).collect(),
+                why: first.why.clone(),
+                lacks: lacks.collect(),
+            })
+        })
+        .collect();
+    closed.sort_by(|a, b| {
+        let key = |it: &Closed| (it.since.is_none(), it.since);
+        key(a).cmp(&key(b)).then_with(|| a.node.cmp(&b.node))
+    });
+    closed
+}
+
+fn is_since_birth(since: Option<Timestamp>, created: Option<Timestamp>) -> bool {
+    let both = since.zip(created);
+    both.is_some_and(|(since, created)| since.duration_since(created) <= AT_BIRTH)
+}

@@ -1,0 +1,180 @@
+//! What is drawn: the head, the nodes or the explanation of one, and what keys there are.
+
+use ratatui::Frame;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line as Drawn, Span};
+
+use super::closed::{Closed, Closure, Fleet};
+use super::state::{Opened, State};
+use crate::cli::page::{Line, Look, Page, aligned};
+use crate::cli::status::text;
+
+/// The lines above the nodes: the counts, who leads, what is wrong, and the heads of the columns.
+const ABOVE: usize = 4;
+/// The lines below them: the keys.
+const BELOW: usize = 1;
+
+const KEYS: &str = "↑↓ move  PgUp/PgDn page  enter explain  s sort  / filter  esc show all  q quit";
+const KEYS_OF_NODE: &str = "↑↓ scroll  r read again  esc back  ctrl-c quit";
+
+/// How many nodes, or lines of an explanation, a screen of this height has.
+#[must_use]
+pub fn page_length(height: u16) -> usize {
+    usize::from(height).saturating_sub(ABOVE + BELOW).max(1)
+}
+
+/// Draws the fleet, where somebody has got to.
+pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &State, colour: bool) {
+    let area = frame.area();
+    let page = Page {
+        width: Some(area.width.into()),
+        ..Page::plain(fleet.at)
+    };
+    let mut lines: Vec<(Line, bool)> = head(fleet, &page)
+        .into_iter()
+        .map(|line| (line, false))
+        .collect();
+    let room = page_length(area.height);
+    match &state.opened {
+        Some(opened) => lines.extend(explanation(opened, room)),
+        None => lines.extend(nodes(fleet, state, &page, room)),
+    }
+    lines.truncate(ABOVE + room);
+    let buffer = frame.buffer_mut();
+    let mut put = |y: usize, line: &Line, is_marked: bool| {
+        let Some(y) = u16::try_from(y).ok().filter(|y| *y < area.height) else {
+            return;
+        };
+        let mut drawn = drawn(line, colour);
+        if is_marked {
+            drawn = drawn.style(Modifier::REVERSED);
+            buffer.set_style(
+                ratatui::layout::Rect::new(0, y, area.width, 1),
+                Modifier::REVERSED,
+            );
+        }
+        buffer.set_line(0, y, &drawn, area.width);
+    };
+    for (y, (line, is_marked)) in lines.iter().enumerate() {
+        put(y, line, *is_marked);
+    }
+    let keys = Line::new().with(Look::Faint, keys(state));
+    put(usize::from(area.height).saturating_sub(1), &keys, false);
+}
+
+fn keys(state: &State) -> String {
+    if state.is_typing {
+        format!("filter: {}_  enter done  esc show all", state.filter)
+    } else if state.opened.is_some() {
+        KEYS_OF_NODE.into()
+    } else {
+        KEYS.into()
+    }
+}
+
+/// Three lines: the counts, who leads, and what is wrong, or how the nodes are shown.
+pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
+    let joining = match fleet.joining {
+        0 => String::new(),
+        count => format!("  ({count} joining)"),
+    };
+    let wrong = if let Some(problem) = &fleet.problem {
+        let said = format!("not up to date: {problem}");
+        Line::new().with(Look::Bad, said)
+    } else if !fleet.suspended.is_empty() {
+        let said = format!("suspended   {}", fleet.suspended.join(", "));
+        Line::new().with(Look::Poor, said)
+    } else if let Some(note) = fleet.notes.first() {
+        Line::new().with(Look::Poor, "note: ").plain(note)
+    } else {
+        Line::new()
+    };
+    [
+        text::nodes(&fleet.nodes).plain(joining),
+        text::leader(fleet.leader.as_ref(), page),
+        wrong,
+    ]
+}
+
+/// A row of the table.
+pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
+    let look = match closed.state {
+        Closure::Joining => Look::Poor,
+        Closure::Held | Closure::Closing => Look::Bad,
+        Closure::Opening => Look::Good,
+    };
+    let age = closed.since.map_or_else(|| "?".into(), |at| page.age(at));
+    vec![
+        Line::new().with(Look::Strong, &*closed.node),
+        Line::new().with(look, closed.state.word()),
+        age.into(),
+        closed.rules.join(", ").into(),
+        closed.why.as_str().into(),
+    ]
+}
+
+/// The heads of the columns.
+pub const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
+
+/// The heads, and the nodes of the page on which the marked one is, which is told.
+fn nodes(fleet: &Fleet, state: &State, page: &Page, room: usize) -> Vec<(Line, bool)> {
+    let shown = state.shown(fleet);
+    let place = state.place(&shown);
+    let first = place - place % room;
+    let heads = HEADS.map(|head| Line::new().with(Look::Faint, head));
+    let on_page = shown.iter().skip(first).take(room);
+    let rows: Vec<Vec<Line>> = std::iter::once(heads.to_vec())
+        .chain(on_page.map(|it| row(it, page)))
+        .collect();
+    let (_, lines) = aligned(&rows);
+    let mut lines: Vec<(Line, bool)> = lines
+        .into_iter()
+        .enumerate()
+        .map(|(index, line)| (line, index > 0 && first + index - 1 == place))
+        .collect();
+    let how = match (shown.len(), state.filter.as_str()) {
+        (0, "") => "no node is closed".into(),
+        (count, "") => format!("{count} closed, {}", state.sort.word()),
+        (count, filter) => {
+            let all = fleet.closed.len();
+            format!(
+                "{count} of {all} closed with {filter:?}, {}",
+                state.sort.word()
+            )
+        }
+    };
+    if let Some((head, _)) = lines.first_mut() {
+        *head = head.clone().with(Look::Faint, format!("   ({how})"));
+    }
+    lines
+}
+
+fn explanation(opened: &Opened, room: usize) -> Vec<(Line, bool)> {
+    let head = Line::new().with(Look::Faint, format!("node/{}", opened.node));
+    let mut lines = vec![(head, false)];
+    match &opened.lines {
+        Some(all) => {
+            let shown = all.iter().skip(opened.first).take(room);
+            lines.extend(shown.map(|line| (line.clone(), false)));
+        }
+        None => lines.push(("reading...".into(), false)),
+    }
+    lines
+}
+
+/// A line as the screen has it, with or without colours.
+fn drawn(line: &Line, colour: bool) -> Drawn<'_> {
+    let pieces = line.pieces().map(|(look, text)| {
+        let style = match look {
+            _ if !colour => Style::new(),
+            Look::Plain => Style::new(),
+            Look::Strong => Style::new().add_modifier(Modifier::BOLD),
+            Look::Faint => Style::new().add_modifier(Modifier::DIM),
+            Look::Good => Style::new().fg(Color::Green),
+            Look::Poor => Style::new().fg(Color::Yellow),
+            Look::Bad => Style::new().fg(Color::Red),
+        };
+        Span::styled(text, style)
+    });
+    pieces.collect()
+}
