@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-cli bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -116,6 +116,10 @@ bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 min
 
 bench-full: bench-binaries ## Measure it with up to 10,000 nodes (an hour and more), and write docs/performance anew
 	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
+
+bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-cli
+	$(BENCH_BIN)-cli $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench decode

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use nodegate::{api, cli, controller, reference, reporter};
 use tokio::runtime;
 use tracing_subscriber::EnvFilter;
@@ -104,12 +104,14 @@ fn run() -> anyhow::Result<ExitCode> {
         return cli::complete_for_kubectl(&words.map(Into::into).collect::<Vec<String>>());
     }
     if is_called(&arguments, "kubectl-nodegate") {
-        return match cli::Plugin::try_parse_from(arguments) {
+        return match cli::Plugin::read(arguments) {
             Ok(plugin) => cli::run(plugin.command),
             Err(error) => Ok(refused(&error)),
         };
     }
-    match Cli::parse_from(two_dashes(arguments)).command {
+    let mut matches = cli::plain(Cli::command()).get_matches_from(two_dashes(arguments));
+    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    match cli.command {
         Command::Controller { args, log } => {
             log.init()?;
             let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -220,6 +222,20 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_has_no_markup() {
+        fn hold(command: &mut clap::Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains('`'), "{help}");
+            command.get_subcommands_mut().for_each(hold);
+        }
+        for command in [Cli::command(), cli::Plugin::command()] {
+            let mut command = cli::plain(command);
+            command.build();
+            hold(&mut command);
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The commands and their flags, as clap takes them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
 use crate::api::Duration;
@@ -21,6 +22,39 @@ pub struct Plugin {
     /// What is asked.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Plugin {
+    /// What a command line asks.
+    ///
+    /// # Errors
+    /// When it asks for help, or is none.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = plain(Self::command()).try_get_matches_from(words)?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
+/// The command with help as a terminal shows it: what is a name to rustdoc is set in backticks, which are no markup there.
+#[must_use]
+pub fn plain(mut command: clap::Command) -> clap::Command {
+    let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
+    if let Some(about) = command.get_about().map(text) {
+        command = command.about(about);
+    }
+    if let Some(about) = command.get_long_about().map(text) {
+        command = command.long_about(about);
+    }
+    let command = command.mut_args(|mut argument| {
+        if let Some(help) = argument.get_help().map(text) {
+            argument = argument.help(help);
+        }
+        if let Some(help) = argument.get_long_help().map(text) {
+            argument = argument.long_help(help);
+        }
+        argument
+    });
+    command.mut_subcommands(plain)
 }
 
 /// What people ask.
@@ -281,7 +315,6 @@ impl FromStr for NodeName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_commands_are_sound() {

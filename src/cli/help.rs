@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Command, CommandFactory};
 use tokio::time::timeout;
 
-use super::command::Plugin;
+use super::command::{Plugin, plain};
 use super::complete::{Next, next, value_of};
 use super::failure::Failure;
 use super::output::write;
@@ -84,7 +84,7 @@ pub fn manuals(folder: &Path) -> Result<ExitCode, Failure> {
         why: error.to_string(),
     };
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut root = Plugin::command();
+    let mut root = plain(Plugin::command());
     root.build();
     let write = |command: &Command, name: &str| {
         let mut page = Vec::new();

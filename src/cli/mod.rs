@@ -57,6 +57,6 @@ mod testing;
 pub mod timeline;
 pub mod top;
 
-pub use command::{Command, Plugin};
+pub use command::{Command, Plugin, plain};
 pub use read::{Lists, snapshot_of};
 pub use run::{complete_for_kubectl, run};

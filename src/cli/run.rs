@@ -25,7 +25,9 @@ use super::lint::lint;
 use super::output::write;
 use super::preview::{self, Before, File};
 use super::read::live::Live;
-use super::read::{Source, facts, inventory, inventory_of_files, pod, unknown, with_rules};
+use super::read::{
+    KINDS, Source, facts, inventory, inventory_beside, inventory_of_files, pod, unknown, with_rules,
+};
 use super::report::Report;
 use super::snapshot::{Kind, Wanted};
 use super::status::status;
@@ -54,7 +56,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         .build()?;
     runtime.block_on(async {
         if let Command::Top { once, common } = command {
-            return top(once, &common).await;
+            return Box::pin(top(once, &common)).await;
         }
         let answering = answer(command);
         tokio::pin!(answering);
@@ -92,7 +94,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { folder } => Ok(help::manuals(&folder)?),
-        Command::Top { once, common } => top(once, &common).await,
+        Command::Top { once, common } => Box::pin(top(once, &common)).await,
         Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
             target,
@@ -131,7 +133,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
                 let facts = facts(&cluster).await;
                 say(&check(&facts), &common, facts.at)
             }
-            Source::Folder(_) | Source::Lists(_) => {
+            Source::Folder(_) | Source::Lists(_) | Source::Kept(..) => {
                 let why = "check asks the API server: a dump cannot tell how it is";
                 Err(Failure::Input(why.into()).into())
             }
@@ -171,12 +173,14 @@ async fn report(
     access: &Access,
 ) -> anyhow::Result<ExitCode> {
     let source = source_of(access).await?;
+    // Lint looks at all of these, and the rest of the page at some of them.
+    let source = source.keeping(&KINDS.map(|(kind, _)| kind)).await;
     let wanted = Wanted {
         startups: true,
         ..of_all()
     };
     let read = read_of(&source, access, &wanted).await?;
-    let written = inventory(&source, access.config.as_deref()).await?;
+    let written = inventory_beside(&source, &read).await;
     let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
     let report = Report {
         at: read.at,
@@ -266,6 +270,7 @@ async fn preview_files(files: &[PathBuf], common: &Common) -> anyhow::Result<Exi
     };
     let wanted = Wanted {
         rules: applied(&|_| None, Timestamp::now())?,
+        limits: true,
         ..Wanted::everything()
     };
     let read = read(&source, common, &wanted).await?;
@@ -325,9 +330,9 @@ async fn top(once: bool, common: &Common) -> anyhow::Result<ExitCode> {
     }
     let live = Live::begin(&source, configured(&common.access), &wanted).await?;
     if io::stdout().is_terminal() {
-        screen::run(live, &source, common).await
+        Box::pin(screen::run(live, &source, common)).await
     } else {
-        follow::run(live).await
+        Box::pin(follow::run(live)).await
     }
 }
 

@@ -73,6 +73,7 @@ impl Scene {
             rules: self.rules.iter().map(RuleBuilder::object).collect(),
             view,
             classes_from: ClassesFrom::Default,
+            limits: None,
             leader: None,
             controllers: Vec::new(),
             stories: BTreeMap::new(),

@@ -21,6 +21,7 @@ use crate::rule::{Rule, RuleSet};
 pub struct View {
     cache: Cache,
     now: Now,
+    limits: Limits,
 }
 
 impl View {
@@ -35,7 +36,13 @@ impl View {
         Self {
             cache: Cache::new(classes, passing_taints, true, with_karpenter, now),
             now,
+            limits: Limits::default(),
         }
+    }
+
+    /// The controller's limits, for what a rule's `disruption` leaves out, are these instead of the default ones.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// The time for which it answers.
@@ -183,7 +190,7 @@ impl View {
     /// What the disruption guard of a rule says of its nodes as they are, if it has one: as one that has seen nothing before.
     #[must_use]
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
-        let mut closures = Closures::for_spec(rule.live(), None, Limits::default())?;
+        let mut closures = Closures::for_spec(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
             let mut outcomes = plan.outcomes.iter();

@@ -1,6 +1,8 @@
 //! How fast nodes may be closed, and when a zone is disrupted. The numbers, their names and their defaults are those of
 //! the Kubernetes node lifecycle controller.
 
+use clap::{Args as _, FromArgMatches};
+
 use super::zone::ZoneState;
 use crate::api::Disruption;
 
@@ -49,6 +51,36 @@ impl Limits {
         unhealthy_zone_threshold: 0.55,
         large_cluster_size_threshold: 50,
     };
+
+    /// By a controller's arguments; `None` where they cannot be understood. Those about other things are passed over.
+    #[must_use]
+    pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let command = clap::Command::new("limits").no_binary_name(true);
+        let command = Args::augment_args(command).args_override_self(true);
+        let is_ours = |name: &str| {
+            command
+                .get_arguments()
+                .any(|it| it.get_long() == Some(name))
+        };
+        let mut ours = Vec::new();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let Some(flag) = argument.strip_prefix('-') else {
+                continue;
+            };
+            let flag = flag.strip_prefix('-').unwrap_or(flag);
+            let (name, value) = match flag.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (flag, None),
+            };
+            if is_ours(name) {
+                let value = value.or_else(|| arguments.next())?;
+                ours.push(format!("--{name}={value}"));
+            }
+        }
+        let matches = command.try_get_matches_from(ours).ok()?;
+        Some(Self::from(&Args::from_arg_matches(&matches).ok()?))
+    }
 
     /// The limits of a rule; `defaults` are the controller's, for what the rule leaves out.
     #[must_use]
@@ -131,6 +163,32 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+
+    #[test]
+    fn limits_are_read_from_a_controllers_arguments() {
+        let of = |line: &str| Limits::of_arguments(line.split_whitespace());
+        let defaults = Limits::default();
+        let rate = |eviction_rate| Limits {
+            eviction_rate,
+            ..defaults
+        };
+        for (line, expected) in [
+            ("controller --leader-elect", Some(defaults)),
+            (
+                "controller --node-eviction-rate=0.5 --other 1",
+                Some(rate(0.5)),
+            ),
+            ("-node-eviction-rate 0.5", Some(rate(0.5))),
+            (
+                "--node-eviction-rate=2 --node-eviction-rate=0.5",
+                Some(rate(0.5)),
+            ),
+            ("--node-eviction-rate=fast", None),
+            ("--node-eviction-rate", None),
+        ] {
+            assert_eq!(of(line), expected, "{line}");
+        }
+    }
 
     #[derive(Parser)]
     struct Cli {

@@ -1,6 +1,7 @@
 //! What `make bench` measures: how fast a controller moves taints, and what that costs, seen from outside.
 //!
 //! ```text
+//! ask       what the commands of `kubectl nodegate` cost, apart from all the rest
 //! plan      the phases, and how much of each
 //! run       one cluster of so many nodes, and the phases in it one after another
 //! limit     how fast the client itself makes the writes that the controller has to make
@@ -25,6 +26,7 @@
 //! plots     which charts there are
 //! ```
 
+mod ask;
 mod birth;
 mod chart;
 mod churn;
@@ -48,6 +50,7 @@ mod targets;
 mod view;
 mod world;
 
+pub use ask::{Asked, ask, costs};
 pub use plan::{Phase, Plan};
 pub use plots::plots;
 pub use report::markdown;

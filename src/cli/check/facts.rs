@@ -65,8 +65,9 @@ pub struct Definition {
 pub struct WebhookFacts {
     /// Whether the API server has been told which CA to trust.
     pub has_ca: bool,
-    /// When the first of these certificates ends.
-    pub ca_ends: Option<Timestamp>,
+    /// When the last of these certificates ends, and whether it is of Nodegate's own making, which ends together with the
+    /// certificate that is served.
+    pub ca_ends: Option<(Timestamp, bool)>,
     /// Whether rules are refused while it cannot be reached.
     pub fails_closed: bool,
     /// The service, as namespace and name.

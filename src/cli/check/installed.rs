@@ -106,16 +106,21 @@ pub fn webhook(facts: &Facts) -> Item {
         return of_service(failed(message), webhook);
     }
     match webhook.ca_ends {
-        Some(end) if end <= facts.at => {
+        Some((end, _)) if end <= facts.at => {
             let message = format!("the CA that the API server trusts ended at {end}: {refused}");
             of_service(failed(message), webhook)
         }
-        Some(end) if end.duration_since(facts.at) < SOON => {
+        Some((end, _)) if end.duration_since(facts.at) < SOON => {
             let message = format!("the CA that the API server trusts ends soon, at {end}");
             of_service(Item::new(what, ItemHealth::Warning, message), webhook)
         }
         end => {
-            let ends = end.map_or_else(String::new, |end| format!("; its CA is good until {end}"));
+            let ends = match end {
+                None => String::new(),
+                // They were made together, for the same time.
+                Some((end, true)) => format!("; its CA and its certificate are good until {end}"),
+                Some((end, false)) => format!("; its CA is good until {end}"),
+            };
             let ready = webhook
                 .ready
                 .map_or_else(String::new, |ready| format!(", {ready} ready"));

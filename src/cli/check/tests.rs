@@ -25,7 +25,7 @@ fn well() -> Facts {
         birth_binding: Found::There(()),
         webhook: Found::There(WebhookFacts {
             has_ca: true,
-            ca_ends: Some(at(365 * 86_400)),
+            ca_ends: Some((at(365 * 86_400), false)),
             fails_closed: true,
             service: Some(("nrr-system".into(), "nrr-webhook-service".into())),
             ready: Some(2),
@@ -120,7 +120,7 @@ fn what_is_not_installed_as_it_should_be_is_told() {
     tells("webhook", Fine, &but(|it| it.webhook = Found::Missing));
     tells("webhook", Failed, &webhook(|it| it.has_ca = false));
     tells("webhook", Failed, &webhook(|it| it.ready = Some(0)));
-    let ends = |end| webhook(move |it| it.ca_ends = Some(at(end)));
+    let ends = |end| webhook(move |it| it.ca_ends = Some((at(end), true)));
     tells("webhook", Failed, &ends(-1));
     tells("webhook", Warning, &ends(86_400));
 }

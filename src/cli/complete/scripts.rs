@@ -43,7 +43,9 @@ _kubectl_nodegate() {
     local -a next
     next=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     if [[ -n "${next[1]}" ]]; then
-        compadd -Q -S '' -- "${next[@]}"
+        local -a whole=("${(@)next:#*/}") half=("${(@M)next:#*/}")
+        (( ${#whole} == 0 )) || compadd -Q -- "${whole[@]}"
+        (( ${#half} == 0 )) || compadd -Q -S '' -- "${half[@]}"
     else
         _files
     fi
@@ -51,8 +53,17 @@ _kubectl_nodegate() {
 compdef _kubectl_nodegate kubectl-nodegate
 "#;
 
-const FISH: &str = r"complete -c kubectl-nodegate -a '(kubectl-nodegate __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-";
+const FISH: &str = r#"function __kubectl_nodegate
+    set -l words (commandline -opc)
+    set -l next ($words[1] __complete $words[2..] (commandline -ct) 2>/dev/null)
+    if test -n "$next[1]"
+        printf '%s\n' $next
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c kubectl-nodegate -f -a '(__kubectl_nodegate)'
+"#;
 
 /// What the shell reads to complete `kubectl-nodegate`.
 #[must_use]

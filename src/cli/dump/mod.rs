@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::page::Page;
 use super::read::{ABOUT, AboutDump, FORM, Missing, Refusal, Source};
 use super::snapshot::{About, Binding, CONTROLLER_LABEL, Filter, Kind, Snapshot};
-use crate::api::names::{CONFIG_MAP, LEASE};
+use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::selector::Selector;
 use fields::kept;
 use hashed::Hashed;
@@ -144,8 +144,17 @@ fn filters(kind: Kind, snapshot: &Snapshot) -> Vec<Filter> {
         | Kind::CsiNodes
         | Kind::DaemonSets
         | Kind::NodeClaims
-        | Kind::NodePools
-        | Kind::Deployments => vec![all],
+        | Kind::NodePools => vec![all],
+        Kind::Deployments => {
+            let labels = Some(Selector::of_label(CONTROLLER_LABEL.0, CONTROLLER_LABEL.1));
+            let controllers = in_the_controllers(Filter { labels, ..all });
+            // As the limits are looked for where nobody leads.
+            let namespace = controllers.namespace.or_else(|| Some(NAMESPACE.to_owned()));
+            vec![Filter {
+                namespace,
+                ..controllers
+            }]
+        }
         Kind::Leases => vec![Filter::named(LEASE)],
         Kind::ConfigMaps => vec![in_the_controllers(Filter::named(CONFIG_MAP.0))],
         Kind::Events => vec![

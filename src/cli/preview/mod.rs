@@ -185,10 +185,10 @@ pub fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Previe
         .collect();
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
+        notes: notes(after, &previews),
         rules: previews,
         closes,
         opens,
-        notes: after.notes(),
     }
 }
 
@@ -250,6 +250,19 @@ fn of_rule(
             _ => Vec::new(),
         },
     }
+}
+
+/// What the answer goes without.
+fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
+    let mut notes = after.notes();
+    if after.limits.is_none() && rules.iter().any(|rule| rule.guard.is_some()) {
+        notes.push(
+            "the controller's arguments could not be read from its Deployment: its disruption limits are taken to be the \
+             default ones"
+                .into(),
+        );
+    }
+    notes
 }
 
 /// A spec as the API server would keep it, with its defaults, as far as it can be read.

@@ -6,15 +6,24 @@ use jiff::tz::TimeZone;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use crate::serve::tls::AUTHORITY;
+
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// When the first of these certificates (PEM) ends; `None` where there is none, or one cannot be read.
-pub fn first_end(pem: &[u8]) -> Option<Timestamp> {
-    let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| end(&certificate.ok()?));
-    ends.collect::<Option<Vec<_>>>()?.into_iter().min()
+/// When the last of these certificates (PEM) ends, and whether that is a CA of Nodegate's own, which ends together with the
+/// certificate that it was made for. `None` where there is none, or one cannot be read. Of a bundle, the earlier ones are those
+/// of earlier rounds.
+pub fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
+    let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| {
+        let certificate = certificate.ok()?;
+        let is_own =
+            (certificate.windows(AUTHORITY.len())).any(|part| part == AUTHORITY.as_bytes());
+        Some((end(&certificate)?, is_own))
+    });
+    ends.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 /// When a certificate ends.
@@ -70,6 +79,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_bundle_the_last_one_counts() {
+        let ca = |name: &str, year| {
+            let mut params = rcgen::CertificateParams::default();
+            params.not_after = rcgen::date_time_ymd(year, 2, 3);
+            params
+                .distinguished_name
+                .push(rcgen::DnType::CommonName, name);
+            let key = rcgen::KeyPair::generate().unwrap();
+            params.self_signed(&key).unwrap().pem()
+        };
+        let bundle = ca("other", 2029) + &ca(AUTHORITY, 2030) + &ca(AUTHORITY, 2028);
+        let expected = "2030-02-03T00:00:00Z".parse().unwrap();
+        assert_eq!(last_end(bundle.as_bytes()), Some((expected, true)));
+    }
+
+    #[test]
     fn the_end_of_a_certificate_is_read() {
         for (year, expected) in [
             (2030, "2030-02-03T00:00:00Z"),
@@ -79,13 +104,16 @@ mod tests {
             params.not_after = rcgen::date_time_ymd(year, 2, 3);
             let key = rcgen::KeyPair::generate().unwrap();
             let pem = params.self_signed(&key).unwrap().pem();
-            assert_eq!(first_end(pem.as_bytes()), Some(expected.parse().unwrap()));
+            assert_eq!(
+                last_end(pem.as_bytes()),
+                Some((expected.parse().unwrap(), false))
+            );
             // Whatever is cut off, nothing is read beyond it.
             let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
             for length in 0..der.len() {
                 let _ = end(&der[..length]);
             }
         }
-        assert_eq!(first_end(b"nonsense"), None);
+        assert_eq!(last_end(b"nonsense"), None);
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::certificate::first_end;
+use super::certificate::last_end;
 use super::cluster::Cluster;
 use super::page::Refusal;
 use crate::api;
@@ -176,7 +176,7 @@ async fn webhook(cluster: &Cluster) -> Found<WebhookFacts> {
     };
     Found::There(WebhookFacts {
         has_ca: bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty()),
-        ca_ends: bundle.and_then(|bundle| first_end(&bundle.0)),
+        ca_ends: bundle.and_then(|bundle| last_end(&bundle.0)),
         fails_closed: webhook["failurePolicy"] != "Ignore",
         service,
         ready,

@@ -12,11 +12,11 @@ use super::reader::Reader;
 use super::source::Source;
 use crate::api::names::{CONFIG_MAP, LEASE};
 use crate::cli::failure::Failure;
-use crate::cli::snapshot::{ClassesFrom, Filter, Inventory, Kind, Leader};
+use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Inventory, Kind, Leader, Snapshot};
 use crate::config::Config;
 
 /// The kinds that matter, with their names in files.
-const KINDS: [(Kind, &str); 4] = [
+pub const KINDS: [(Kind, &str); 4] = [
     (Kind::Rules, "NodeReadinessRule"),
     (Kind::DaemonSets, "DaemonSet"),
     (Kind::NodePools, "NodePool"),
@@ -33,6 +33,44 @@ pub async fn inventory(source: &Source, config: Option<&Path>) -> Result<Invento
         source,
         gaps: &gaps,
     };
+    let mut inventory = objects(&reader).await;
+    let config = if let Some(path) = config {
+        Config::read(path)?
+    } else {
+        let lease = Filter::named(LEASE);
+        let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
+        let leader = leases.into_iter().next().map(Leader::of);
+        let (config, from) = reader.config(leader.as_ref()).await?;
+        if from == ClassesFrom::Assumed {
+            inventory.notes.push(ASSUMED.into());
+        }
+        config
+    };
+    inventory.classes = config.classes()?;
+    let gaps = gaps.into_inner();
+    inventory.notes.extend(gaps.iter().map(ToString::to_string));
+    Ok(inventory)
+}
+
+/// The same where a snapshot has been read that tells how the controller is configured.
+pub async fn inventory_beside(source: &Source, snapshot: &Snapshot) -> Inventory {
+    let gaps = RefCell::new(Vec::new());
+    let reader = Reader {
+        source,
+        gaps: &gaps,
+    };
+    let mut inventory = objects(&reader).await;
+    inventory.classes = snapshot.classes().to_vec();
+    if snapshot.classes_from == ClassesFrom::Assumed {
+        inventory.notes.push(ASSUMED.into());
+    }
+    let gaps = gaps.into_inner();
+    inventory.notes.extend(gaps.iter().map(ToString::to_string));
+    inventory
+}
+
+/// The objects that matter.
+async fn objects(reader: &Reader<'_>) -> Inventory {
     let mut inventory = Inventory::default();
     for (kind, name) in KINDS {
         let take = |json: &str| {
@@ -47,26 +85,7 @@ pub async fn inventory(source: &Source, config: Option<&Path>) -> Result<Invento
             );
         }
     }
-    let config = if let Some(path) = config {
-        Config::read(path)?
-    } else {
-        let lease = Filter::named(LEASE);
-        let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
-        let leader = leases.into_iter().next().map(Leader::of);
-        let (config, from) = reader.config(leader.as_ref()).await?;
-        if from == ClassesFrom::Assumed {
-            inventory.notes.push(
-                "the controller's configuration could not be read: its critical component classes are taken to be the \
-                 default ones; --config FILE names others"
-                    .into(),
-            );
-        }
-        config
-    };
-    inventory.classes = config.classes()?;
-    let gaps = gaps.into_inner();
-    inventory.notes.extend(gaps.iter().map(ToString::to_string));
-    Ok(inventory)
+    inventory
 }
 
 /// What is in a folder of YAML and JSON files, and in the folders below it, or in one file.

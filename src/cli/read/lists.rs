@@ -18,11 +18,18 @@ pub struct Lists {
 
 impl Lists {
     /// Shows each object of a kind that the filter lets through.
-    pub fn each(&self, kind: Kind, filter: &Filter, mut take: impl FnMut(&str)) {
-        for object in self.objects.get(&kind).into_iter().flatten() {
-            if is_meant(object, |facts| filter.lets_through(facts)) {
-                take(object);
-            }
+    pub fn each(&self, kind: Kind, filter: &Filter, take: impl FnMut(&str)) {
+        if let Some(objects) = self.objects.get(&kind) {
+            show(objects, filter, take);
+        }
+    }
+}
+
+/// Shows each of these objects that the filter lets through.
+pub fn show(objects: &[String], filter: &Filter, mut take: impl FnMut(&str)) {
+    for object in objects {
+        if is_meant(object, |facts| filter.lets_through(facts)) {
+            take(object);
         }
     }
 }

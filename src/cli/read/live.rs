@@ -71,7 +71,7 @@ impl<'a> Live<'a> {
         let (snapshot, listed) = listed(source, configured.clone(), wanted).await?;
         let stream = match source {
             Source::Cluster(cluster) => Some(Stream::begin(cluster, &snapshot, listed)),
-            Source::Folder(_) | Source::Lists(_) => None,
+            Source::Folder(_) | Source::Lists(_) | Source::Kept(..) => None,
         };
         Ok(Self {
             source,
@@ -94,7 +94,8 @@ impl<'a> Live<'a> {
             return pending().await;
         };
         if stream.is_outgrown {
-            match Self::begin(self.source, self.configured.clone(), self.wanted).await {
+            let begun = Self::begin(self.source, self.configured.clone(), self.wanted);
+            match Box::pin(begun).await {
                 Ok(anew) => *self = anew,
                 Err(failure) => {
                     self.failure = Some(failure.to_string());

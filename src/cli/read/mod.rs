@@ -37,7 +37,7 @@ pub use cluster::Cluster;
 pub use facts::facts;
 use filling::Filling;
 pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
-pub use inventory::{inventory, inventory_of_files};
+pub use inventory::{KINDS, inventory, inventory_beside, inventory_of_files};
 pub use lists::Lists;
 pub use needs::Needs;
 pub use page::{Refusal, Version};
@@ -53,6 +53,24 @@ pub enum Configured<'a> {
     File(&'a Path),
     /// With these classes and passing taints.
     AtHand(Vec<CriticalComponentClass>, Vec<String>),
+}
+
+impl Configured<'_> {
+    /// The classes, the passing taints, and where they are from.
+    async fn read(
+        self,
+        reader: &Reader<'_>,
+        leader: Option<&Leader>,
+    ) -> Result<(Vec<CriticalComponentClass>, Vec<String>, ClassesFrom), Failure> {
+        let (config, from) = match self {
+            Self::InTheCluster => reader.config(leader).await?,
+            Self::File(path) => (Config::read(path)?, ClassesFrom::File),
+            Self::AtHand(classes, passing_taints) => {
+                return Ok((classes, passing_taints, ClassesFrom::File));
+            }
+        };
+        Ok((config.classes()?, config.passing_taints, from))
+    }
 }
 
 /// What has been listed, for whoever watches it from there on.
@@ -99,17 +117,7 @@ pub async fn listed(
         Ok::<_, Failure>(leases.into_iter().next().map(Leader::of))
     };
     let ((rules, version), leader) = futures::try_join!(reader.rules(), leader)?;
-    let (classes, passing_taints, classes_from) = match configured {
-        Configured::InTheCluster => {
-            let (config, from) = reader.config(leader.as_ref()).await?;
-            (config.classes()?, config.passing_taints, from)
-        }
-        Configured::File(path) => {
-            let config = Config::read(path)?;
-            (config.classes()?, config.passing_taints, ClassesFrom::File)
-        }
-        Configured::AtHand(classes, passing_taints) => (classes, passing_taints, ClassesFrom::File),
-    };
+    let (classes, passing_taints, classes_from) = configured.read(&reader, leader.as_ref()).await?;
     let now = Now {
         wall: at,
         monotonic: Instant::now(),
@@ -158,6 +166,14 @@ pub async fn listed(
         Some(leader) if wanted.controllers => reader.controllers(leader).await,
         _ => Vec::new(),
     };
+    let limits = if wanted.limits {
+        reader.limits(leader.as_ref()).await
+    } else {
+        None
+    };
+    if let Some(limits) = limits {
+        view.limit(limits);
+    }
     if leader.as_ref().is_some_and(|leader| leader.suspends_all) {
         view.suspend_all(true);
     }
@@ -173,6 +189,7 @@ pub async fn listed(
         view,
         rules,
         classes_from,
+        limits,
         leader,
         controllers,
         stories: stories.into_inner(),

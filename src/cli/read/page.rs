@@ -14,7 +14,7 @@ use crate::cli::snapshot::{Facts, Kind};
 pub type Version = Option<String>;
 
 /// Why a list could not be had.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Refusal {
     /// The API server forbids it.
     Forbidden(String),

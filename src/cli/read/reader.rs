@@ -11,9 +11,11 @@ use super::source::Source;
 use crate::api::names::{CONFIG_MAP, NAMESPACE};
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{
-    About, CONTROLLER_LABEL, ClassesFrom, Controller, Filter, Gap, Kind, Leader, PodEvent, Story,
+    About, CONTROLLER_LABEL, ClassesFrom, Controller, Deployed, Filter, Gap, Kind, Leader,
+    PodEvent, Story,
 };
 use crate::config::Config;
+use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::selector::Selector;
 
@@ -103,6 +105,27 @@ impl Reader<'_> {
         // Whoever may not know them goes without.
         let _ = self.source.each(Kind::Pods, &filter, take).await;
         all
+    }
+
+    /// The controller's limits, by the arguments of its Deployment: of the one whose pod leads, or the only one.
+    pub async fn limits(&self, leader: Option<&Leader>) -> Option<Limits> {
+        let (key, value) = CONTROLLER_LABEL;
+        let namespace = leader.map_or(NAMESPACE, |leader| &leader.namespace);
+        let filter = Filter {
+            namespace: Some(namespace.into()),
+            labels: Some(Selector::of_label(key, value)),
+            ..Filter::default()
+        };
+        let mut all: Vec<Deployed> = Vec::new();
+        let take = |json: &str| all.extend(Deployed::read(json));
+        // Whoever asks says that they are not known.
+        let _ = self.source.each(Kind::Deployments, &filter, take).await;
+        let leads = |it: &&Deployed| leader.is_some_and(|leader| it.has(leader.pod()));
+        let deployed = match all.as_slice() {
+            [only] => only,
+            all => all.iter().find(leads)?,
+        };
+        Limits::of_arguments(deployed.arguments.iter().map(String::as_str))
     }
 
     /// The controller's configuration, as the chart keeps it beside the controller.

@@ -1,10 +1,13 @@
 //! Where objects are read from.
 
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
 use jiff::Timestamp;
 
 use super::cluster::Cluster;
 use super::folder::Folder;
-use super::lists::Lists;
+use super::lists::{Lists, show};
 use super::page::{Refusal, Version};
 use crate::cli::snapshot::{Filter, Kind};
 
@@ -16,7 +19,12 @@ pub enum Source {
     Folder(Folder),
     /// What is at hand.
     Lists(Lists),
+    /// Another one, of which some kinds have been read already.
+    Kept(Box<Source>, Kept),
 }
+
+/// Kinds that have been read as a whole, or why they could not be.
+pub type Kept = BTreeMap<Kind, Result<Vec<String>, Refusal>>;
 
 impl Source {
     /// The namespace that is meant where none is named.
@@ -24,6 +32,7 @@ impl Source {
         match self {
             Self::Cluster(cluster) => cluster.namespace(),
             Self::Folder(_) | Self::Lists(_) => "default",
+            Self::Kept(source, _) => source.namespace(),
         }
     }
 
@@ -33,7 +42,20 @@ impl Source {
             Self::Cluster(_) => Timestamp::now(),
             Self::Folder(folder) => folder.at(),
             Self::Lists(lists) => lists.at,
+            Self::Kept(source, _) => source.at(),
         }
+    }
+
+    /// The same, with all objects of these kinds read once and kept: for an answer that needs them more than once.
+    pub async fn keeping(self, kinds: &[Kind]) -> Self {
+        let read = kinds.iter().map(async |kind| {
+            let mut objects = Vec::new();
+            let take = |json: &str| objects.push(json.to_owned());
+            let listed = self.each(*kind, &Filter::default(), take).await;
+            (*kind, listed.map(|_| objects))
+        });
+        let kept = join_all(read).await.into_iter().collect();
+        Self::Kept(Box::new(self), kept)
     }
 
     /// Shows each object of a kind that the filter lets through, as JSON.
@@ -53,6 +75,15 @@ impl Source {
                 lists.each(kind, filter, take);
                 Ok(None)
             }
+            Self::Kept(source, kept) => match kept.get(&kind) {
+                Some(objects) => {
+                    let objects = objects.as_ref().map_err(Clone::clone)?;
+                    show(objects, filter, take);
+                    Ok(None)
+                }
+                // No kind is kept within what is kept.
+                None => Box::pin(source.each(kind, filter, take)).await,
+            },
         }
     }
 }

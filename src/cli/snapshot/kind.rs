@@ -38,13 +38,13 @@ pub enum Kind {
     NodeClaims,
     /// Karpenter's `NodePool`s.
     NodePools,
-    /// Deployments: Cluster Autoscaler's among them.
+    /// Deployments: the controller's and Cluster Autoscaler's among them.
     Deployments,
 }
 
 impl Kind {
-    /// All that a dump has. Deployments are left out: what matters of them is arguments, which no dump keeps.
-    pub const ALL: [Self; 10] = [
+    /// All that a dump has.
+    pub const ALL: [Self; 11] = [
         Self::Rules,
         Self::Nodes,
         Self::CsiNodes,
@@ -55,6 +55,7 @@ impl Kind {
         Self::ConfigMaps,
         Self::NodeClaims,
         Self::NodePools,
+        Self::Deployments,
     ];
 
     /// The resource, as the API calls it.
@@ -88,7 +89,9 @@ impl Kind {
             Self::Events => "what probes answer cannot be said",
             Self::ConfigMaps => "how the controller is configured cannot be said",
             Self::NodeClaims | Self::NodePools => "what becomes of late nodes cannot be said",
-            Self::Deployments => "whether Cluster Autoscaler knows the taints cannot be said",
+            Self::Deployments => {
+                "how the controller is started and whether Cluster Autoscaler knows the taints cannot be said"
+            }
         }
     }
 

@@ -29,8 +29,9 @@ use jiff::Timestamp;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::View;
+use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
-pub use controller::{Controller, LABEL as CONTROLLER_LABEL};
+pub use controller::{Controller, Deployed, LABEL as CONTROLLER_LABEL};
 pub use gap::Gap;
 pub use inventory::{Agent, Inventory, Pool, Program};
 pub use kind::{About, Binding, Facts, Filter, Kind};
@@ -39,6 +40,10 @@ pub use placement::Specimen;
 pub use startup::{Origin, Recorded};
 pub use story::{Container, ContainerState, PodEvent, Story};
 pub use wanted::Wanted;
+
+/// What is told where nobody knows the critical component classes.
+pub const ASSUMED: &str = "the controller's configuration could not be read: its critical component classes are taken to be the \
+    default ones; --config FILE names others";
 
 /// What was read.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ pub struct Snapshot {
     pub rules: Vec<RuleObject>,
     /// Where the critical component classes are from.
     pub classes_from: ClassesFrom,
+    /// The controller's limits, where they were asked for and its Deployment tells them.
+    pub limits: Option<Limits>,
     /// Who leads, as far as the Lease tells.
     pub leader: Option<Leader>,
     /// The controller's instances, where they were asked for.
@@ -98,11 +105,7 @@ impl Snapshot {
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.gaps.iter().map(ToString::to_string).collect();
         if self.classes_from == ClassesFrom::Assumed {
-            notes.push(
-                "the controller's configuration could not be read: its critical component classes are taken to be the \
-                 default ones; --config FILE names others"
-                    .into(),
-            );
+            notes.push(ASSUMED.into());
         }
         notes.extend(self.unreadable.iter().cloned());
         notes

@@ -4,6 +4,10 @@ use crate::object::RuleObject;
 
 /// What a command wants read.
 #[derive(Debug, Clone, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each part is wanted or not, whatever becomes of the others"
+)]
 pub struct Wanted {
     /// Of all nodes only this one, with the pods on it.
     pub node: Option<String>,
@@ -11,6 +15,8 @@ pub struct Wanted {
     pub all_classes: bool,
     /// The controller's instances.
     pub controllers: bool,
+    /// The controller's limits.
+    pub limits: bool,
     /// How nodes started.
     pub startups: bool,
     /// What rules wait for that are not in the cluster.

@@ -11,6 +11,9 @@ use rcgen::{
 
 use super::certificate::{CertificateError, ServingCertificate};
 
+/// The name of each CA that is made here.
+pub const AUTHORITY: &str = "nodegate-ca";
+
 /// How far back validity begins, for clients whose clocks are behind.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
@@ -67,7 +70,7 @@ pub fn issue(
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    set_validity(&mut authority, "nodegate-ca", now, lifetime);
+    set_validity(&mut authority, AUTHORITY, now, lifetime);
 
     let authority_key = KeyPair::generate().map_err(failed)?;
     let key = KeyPair::generate().map_err(failed)?;

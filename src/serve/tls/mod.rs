@@ -21,6 +21,6 @@ mod serving;
 
 pub use certificate::{CertificateError, ServingCertificate};
 pub use files::{CertificateFiles, FilesError};
-pub use issue::{Issued, issue};
+pub use issue::{AUTHORITY, Issued, issue};
 pub use managed::ManagedCertificate;
 pub use serving::Certificates;

@@ -201,3 +201,58 @@ async fn what_is_held_is_waited_for_until_the_time_is_up() -> Result<()> {
     ensure!(said.code == 2, "{said:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule =
+        fixtures::rule("limited", "readiness.k8s.io/limited").waits_for("example.com/Nobody");
+    let rule = rule
+        .selects("pool", "workers")
+        .spec("disruption", serde_json::json!({}));
+    let file = std::env::temp_dir().join(format!("limited-{}.json", std::process::id()));
+    std::fs::write(&file, rule.build().to_string())?;
+    let file = file.to_string_lossy().into_owned();
+    let preview = ["preview", "-f", &file];
+    let said = ask_json(&kubeconfig, &preview).await?;
+    let notes = said["notes"].to_string();
+    ensure!(
+        notes.contains("disruption limits are taken to be the default"),
+        "{said:#}"
+    );
+    world
+        .cluster
+        .apply(
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nrr-controller-manager, namespace: nrr-system, \
+             labels: {control-plane: controller-manager}}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: \
+             {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, image: nodegate, \
+             args: [controller, --large-cluster-size-threshold=1], env: [{name: PASSWORD, value: hidden}]}]}}}}",
+        )
+        .await?;
+    let said = ask_json(&kubeconfig, &preview).await?;
+    assert_eq!(said["notes"], Value::Null, "{said:#}");
+    // A dump has what it takes for the same answer, and nothing more of the Deployment.
+    let folder = std::env::temp_dir().join(format!("nodegate-limits-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let dump = folder.to_string_lossy().into_owned();
+    ask(&kubeconfig, &["dump", &dump]).await?;
+    let again = ask_json(&kubeconfig, &[&preview[..], &["--from", &dump]].concat()).await?;
+    assert_eq!(again["rules"], said["rules"]);
+    assert_eq!(again["notes"], Value::Null, "{again:#}");
+    let kept = std::fs::read_to_string(folder.join("deployments.json"))?;
+    ensure!(
+        kept.contains("large-cluster") && !kept.contains("hidden"),
+        "{kept}"
+    );
+    std::fs::remove_dir_all(&folder)?;
+    let apps = [
+        "delete",
+        "deployment",
+        "nrr-controller-manager",
+        "--namespace=nrr-system",
+    ];
+    world.cluster.kubectl(&apps).await?;
+    Ok(())
+}

@@ -1,12 +1,8 @@
 //! What is told of a fleet while it changes: line by line where there is no terminal, and drawn on one.
 
-use std::fs::File;
-use std::io::{Read, Write};
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::tcgetattr;
 use nix::unistd::Pid;
@@ -19,6 +15,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::ask::{ask, ask_json, plugin};
+use crate::terminal::Terminal;
 use crate::world::{HELD, TURN, World, world};
 
 const TAINT: &str = "readiness.k8s.io/live";
@@ -131,78 +128,16 @@ async fn a_table_shows_the_fleet_once() -> Result<()> {
     Ok(())
 }
 
-/// A terminal of its own for the command: what it shows, and what is typed.
-struct Terminal {
-    master: File,
-    slave: File,
-    child: Child,
-    shown: std::sync::mpsc::Receiver<String>,
-}
-
-impl Terminal {
-    fn open(world: &World) -> Result<Self> {
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 120,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let ends = openpty(&size, None)?;
-        let (master, slave) = (File::from(ends.master), File::from(ends.slave));
-        let child = Command::new(plugin()?)
-            .arg("top")
-            .env("KUBECONFIG", world.cluster.kubeconfig())
-            .env("TERM", "xterm-256color")
-            .stdin(slave.try_clone()?)
-            .stdout(slave.try_clone()?)
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let (sender, shown) = std::sync::mpsc::channel();
-        let mut reads = master.try_clone()?;
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = reads.read(&mut buffer) {
-                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
-                if sender.send(text).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Self {
-            master,
-            slave,
-            child,
-            shown,
-        })
-    }
-
-    fn types(&mut self, keys: &str) -> Result<()> {
-        Ok(self.master.write_all(keys.as_bytes())?)
-    }
-
-    /// Waits until this has been shown since it was asked last.
-    async fn shows(&mut self, expected: &str) -> Result<()> {
-        let mut shown = String::new();
-        let begun = std::time::Instant::now();
-        while !shown.contains(expected) {
-            ensure!(
-                begun.elapsed() < SOON * 3,
-                "{expected:?} is not shown: {shown:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            shown.extend(self.shown.try_iter());
-        }
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn the_terminal_is_given_back_however_it_ends() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     for end in ["q", "\u{3}", "SIGTERM"] {
-        let mut terminal = Terminal::open(world)?;
+        let mut command = Command::new(plugin()?);
+        command
+            .arg("top")
+            .env("KUBECONFIG", world.cluster.kubeconfig());
+        let mut terminal = Terminal::open(command)?;
         let before = tcgetattr(&terminal.slave)?;
         terminal.shows(HELD).await?;
         ensure!(tcgetattr(&terminal.slave)? != before, "keys are not read");

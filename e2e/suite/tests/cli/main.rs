@@ -8,6 +8,8 @@
 //! answers   what is printed
 //! rights    with the rights of nodegate-view, with fewer and with none
 //! live      while it changes
+//! terminal  a terminal, for what is shown on one
+//! shells    what is completed, in the shells themselves
 //! failures  questions that cannot be answered
 //! whole     questions about the whole cluster
 //! ```
@@ -18,5 +20,7 @@ mod failures;
 mod golden;
 mod live;
 mod rights;
+mod shells;
+mod terminal;
 mod whole;
 mod world;

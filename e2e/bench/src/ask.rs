@@ -1,0 +1,207 @@
+//! What `kubectl nodegate` costs whoever asks, and the API server: the time, the memory and the requests of each command, on a
+//! cluster of so many nodes with three critical pods each.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_testbed::controller::binary;
+use nodegate_testbed::{Cluster, Controller, Options};
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::load;
+use crate::requests::{Counts, Requests, since};
+use crate::world::{AGENT_READY, Gate, World};
+
+/// Who asks: with the rights that people have, and alone in the audit log.
+const ASKER: &str = "system:serviceaccount:default:asker";
+/// One node in so many is held.
+const HELD_OF: usize = 50;
+/// How often each command is run; the middle time counts.
+const RUNS: usize = 3;
+/// How often the peak of a process's memory is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// How long the controller may take to bring the nodes to rest.
+const REST: Duration = Duration::from_secs(600);
+
+/// What a command has cost.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The command.
+    pub command: String,
+    /// How long it took.
+    pub took: Duration,
+    /// The most memory that it had (`VmHWM`), in MiB.
+    pub mebibytes: f64,
+    /// Its requests, by verb and resource.
+    pub requests: Counts,
+}
+
+/// Asks each command about a cluster of so many nodes.
+///
+/// # Errors
+///
+/// When the cluster does not come up, or a command fails.
+pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
+    let options = Options {
+        audit: true,
+        audited_user: Some(ASKER),
+        ..Options::api_only()
+    };
+    let cluster = Cluster::start(options).await?;
+    cluster.install().await?;
+    let client = cluster.client().await?;
+    tell("making the nodes");
+    let world = World::create(&client, nodes).await?;
+    for gate in [Gate::Agent, Gate::Critical] {
+        gate.rule().create(&client).await?;
+    }
+    let open = world.members.iter().enumerate();
+    let open = open.filter(|(index, _)| index % HELD_OF != 0);
+    load::each(load::AT_ONCE, open, async |(_, member)| {
+        load::set_agent(&client, &member.name, true).await
+    })
+    .await?;
+    tell("the controller goes over them");
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    cluster.account("asker", "nodegate-view").await?;
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account("default", "asker")
+        .await?;
+    let folder = kubeconfig.with_extension("asked");
+    fs::create_dir_all(&folder)?;
+    let held = nodes.div_ceil(HELD_OF);
+    let rests = async {
+        loop {
+            let status = output(&kubeconfig, &["status", "-o", "json"]).await?;
+            let status: Value = serde_json::from_slice(&status)?;
+            let counts = &status["nodes"];
+            if counts["held"] == held && counts["open"] == nodes - held {
+                return anyhow::Ok(());
+            }
+            sleep(Duration::from_secs(2)).await;
+        }
+    };
+    timeout(REST, rests)
+        .await
+        .with_context(|| format!("the nodes do not come to rest: {AGENT_READY}"))??;
+    let node = format!("node/{}", world.members[0].name);
+    let report = folder.join("report.html").display().to_string();
+    let mut log = Requests::of(cluster.audit_log_path());
+    let mut all = Vec::new();
+    for words in [
+        vec!["status"],
+        vec!["explain", &node],
+        vec!["explain", "rule/bench-critical"],
+        vec!["top", "--once"],
+        vec!["timeline"],
+        vec!["lint"],
+        vec!["report", "-o", &report],
+        vec!["dump"],
+    ] {
+        tell(words[0]);
+        let mut runs = Vec::new();
+        for run in 0..RUNS {
+            let before = log.so_far()?.clone();
+            let dump = folder.join(format!("dump-{run}")).display().to_string();
+            let mut given = words.clone();
+            if given == ["dump"] {
+                given.push(&dump);
+            }
+            let (took, mebibytes) = measured(&kubeconfig, &given).await?;
+            // The log is written behind the answers.
+            sleep(Duration::from_millis(500)).await;
+            runs.push(Asked {
+                command: shown(&words),
+                took,
+                mebibytes,
+                requests: since(&before, log.so_far()?),
+            });
+        }
+        runs.sort_by_key(|run| run.took);
+        all.push(runs.swap_remove(RUNS / 2));
+    }
+    controller.stop().await?;
+    fs::remove_dir_all(&folder)?;
+    Ok(all)
+}
+
+/// The figures as a table.
+#[must_use]
+pub fn costs(all: &[Asked]) -> String {
+    let mut table =
+        "| command | time | memory | requests | |\n|---|---:|---:|---:|---|\n".to_owned();
+    for asked in all {
+        let requests = asked.requests.iter();
+        let which: Vec<String> = requests
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        let _ = writeln!(
+            table,
+            "| `{}` | {:.2} s | {:.0} MiB | {} | {} |",
+            asked.command,
+            asked.took.as_secs_f64(),
+            asked.mebibytes,
+            asked.requests.values().sum::<u64>(),
+            which.join(", ")
+        );
+    }
+    table
+}
+
+/// A command without the names of files.
+fn shown(words: &[&str]) -> String {
+    let words = words.iter().take_while(|word| **word != "-o");
+    words.copied().collect::<Vec<_>>().join(" ")
+}
+
+fn command(kubeconfig: &Path, words: &[&str]) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command
+        .args(words)
+        .env("KUBECONFIG", kubeconfig)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+async fn output(kubeconfig: &Path, words: &[&str]) -> Result<Vec<u8>> {
+    let output = command(kubeconfig, words)?.output().await?;
+    ensure!(output.status.success(), "{words:?}: {output:?}");
+    Ok(output.stdout)
+}
+
+/// How long a command takes, and the most memory that it has.
+async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> {
+    let started = Instant::now();
+    let mut child = command(kubeconfig, words)?.stdout(Stdio::null()).spawn()?;
+    let id = child.id().context("it has ended")?;
+    let mut peak = 0;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status?,
+            () = sleep(LOOK) => peak = peak.max(high_water(id).unwrap_or_default()),
+        }
+    };
+    let took = started.elapsed();
+    // Lint has its own opinion of the benchmark's rules.
+    ensure!(
+        status.code().is_some_and(|code| code != 1),
+        "{words:?}: {status}"
+    );
+    Ok((took, f64::from(peak) / 1024.0))
+}
+
+/// The peak of a process's memory so far, in KiB.
+fn high_water(id: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

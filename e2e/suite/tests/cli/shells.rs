@@ -1,0 +1,97 @@
+//! Completion in the shells themselves. One that is not installed here is told of, and passed over.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use tokio::process::Command;
+
+use crate::ask::plugin;
+use crate::terminal::Terminal;
+use crate::world::{HELD, world};
+
+/// A command of a shell, which finds the plugin, and by it the cluster; `None` where there is no such shell.
+async fn shell(name: &str) -> Result<Option<Command>> {
+    let path = std::env::var_os("PATH").context("no PATH")?;
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    if !folders.iter().any(|folder| folder.join(name).is_file()) {
+        eprintln!("there is no {name} here: its completion is not tested");
+        return Ok(None);
+    }
+    let plugin = plugin()?;
+    folders.insert(0, plugin.parent().context("no folder")?.into());
+    let mut command = Command::new(name);
+    command
+        .env("PATH", std::env::join_paths(folders)?)
+        .env("KUBECONFIG", world().await?.cluster.kubeconfig());
+    Ok(Some(command))
+}
+
+/// What a shell answers to a script.
+async fn answers(name: &str, arguments: &[&str], script: &str) -> Result<Option<String>> {
+    let Some(mut command) = shell(name).await? else {
+        return Ok(None);
+    };
+    let output = command
+        .args(arguments)
+        .args(["-c", script])
+        .output()
+        .await?;
+    ensure!(output.status.success(), "{name}: {output:?}");
+    Ok(Some(String::from_utf8(output.stdout)?))
+}
+
+#[tokio::test]
+async fn bash_completes_names_of_nodes_and_rules() -> Result<()> {
+    let script = "source <(kubectl-nodegate completion bash)
+        complete_after() { COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1)); _kubectl_nodegate 2> /dev/null; echo \"${COMPREPLY[@]}\"; }
+        complete_after kubectl-nodegate explain rule/netw
+        complete_after kubectl-nodegate explain node/worker-
+        complete_after kubectl-nodegate expl";
+    let said = answers("bash", &["--norc"], script).await?;
+    let expected = "rule/network\nnode/worker-1 node/worker-2\nexplain\n";
+    ensure!(said.as_deref().is_none_or(|it| it == expected), "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn fish_completes_names_of_nodes_and_rules() -> Result<()> {
+    let script = "kubectl-nodegate completion fish | source
+        complete -C 'kubectl-nodegate explain rule/netw'
+        complete -C 'kubectl-nodegate explain node/worker-'
+        complete -C 'kubectl-nodegate expl'
+        complete -C 'kubectl-nodegate preview -f /etc/hostn'";
+    let said = answers("fish", &["--no-config"], script).await?;
+    let Some(said) = said else { return Ok(()) };
+    let lines: Vec<&str> = said.split_whitespace().collect();
+    let expected = [
+        "rule/network",
+        HELD_NODE,
+        "node/worker-2",
+        "explain",
+        "/etc/hostname",
+    ];
+    assert_eq!(lines, expected);
+    Ok(())
+}
+
+/// The node that is held, as it is completed.
+const HELD_NODE: &str = "node/worker-1";
+
+#[tokio::test]
+async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
+    // It completes for whoever types, and for nobody else.
+    let Some(mut command) = shell("zsh").await? else {
+        return Ok(());
+    };
+    command.args(["-f", "-i"]);
+    let mut terminal = Terminal::open(command)?;
+    terminal.types("autoload -U compinit; compinit -D -u; source <(kubectl-nodegate completion zsh); echo so'urced'\n")?;
+    terminal.shows("sourced").await?;
+    terminal.types("kubectl-nodegate explain rule/netw\t")?;
+    terminal.shows("ork").await?;
+    // Where there are several, they are listed.
+    terminal.types("\u{15}kubectl-nodegate explain node/\t\t")?;
+    terminal.shows(HELD).await?;
+    terminal.types("\u{15}exit\n")?;
+    Ok(())
+}
