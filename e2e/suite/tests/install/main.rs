@@ -2,6 +2,7 @@
 //! it, and what is left when it is taken away.
 
 mod applied;
+mod listed;
 mod released;
 mod removed;
 mod rendered;

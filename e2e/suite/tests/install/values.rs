@@ -376,12 +376,6 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn helm_finds_nothing_to_say_against_the_chart() -> Result<()> {
-    helm(&["lint", "--strict", &chart().to_string_lossy()]).await?;
-    Ok(())
-}
-
 #[test]
 fn the_charts_readme_has_every_value() -> Result<()> {
     let check = Command::new(repository().join("hack/chart-readme"))
