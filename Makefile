@@ -25,7 +25,7 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
+.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
 	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-cli bench-binaries bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
@@ -41,6 +41,9 @@ prometheus: ## Build Prometheus and promtool for tests (minutes the first time, 
 helm: ## Build Helm for tests (minutes the first time, then cached)
 	$(CLUSTER) build --helm
 
+cert-manager: ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
+	$(CLUSTER) build --cert-manager
+
 realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
 	$(REALNODE) build
 	$(REALNODE) check
@@ -48,7 +51,7 @@ realnode: ## Build kubelet, containerd and runc for tests (minutes the first tim
 build: ## Build everything
 	$(CARGO) build --workspace
 
-test: controlplane prometheus helm build ## Run every test, against a real control plane
+test: controlplane prometheus helm cert-manager build ## Run every test, against a real control plane; KUBERNETES=1.34 is an earlier one
 	$(TEST) --lib --bins $(call tests-in,tests) $(call tests-in,e2e/lab/tests)
 	$(TEST) --doc
 	hack/test-e2e
@@ -57,7 +60,7 @@ test-unit: ## Run the tests that need no control plane
 	$(TEST) --lib --bins $(call tests-in,tests)
 	$(TEST) --doc
 
-test-e2e: controlplane prometheus helm build ## Run the tests against a real control plane
+test-e2e: controlplane prometheus helm cert-manager build ## Run the tests against a real control plane
 	$(TEST) $(call tests-in,e2e/lab/tests)
 	hack/test-e2e
 
@@ -80,7 +83,7 @@ test-cli: controlplane build ## Run the tests of kubectl nodegate, against a rea
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(TEST) --test safety --test repair
 
-test-install: controlplane helm build ## Run the tests of the manifests, the permissions and the chart
+test-install: controlplane helm cert-manager build ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
 
 # Each test has a control plane and a node of its own, which take as much as several of the others.

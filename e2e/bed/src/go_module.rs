@@ -1,5 +1,5 @@
-//! The Go modules beside this crate (the control plane, Prometheus, Helm), and those of others: their versions, their place in
-//! the cache, and how they are built.
+//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager), and those of others: their versions,
+//! their place in the cache, and how they are built.
 //!
 //! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
 //! flag is another folder, and nothing is ever rebuilt in place.
@@ -92,12 +92,32 @@ const HELM: Recipe = Recipe {
     takes: "about 3 minutes",
 };
 
+const CERT_MANAGER: Recipe = Recipe {
+    source: "cert-manager",
+    folder: "cert-manager",
+    name: "cert-manager",
+    pins: "github.com/cert-manager/cert-manager",
+    packages: &["."],
+    tags: "",
+    c: false,
+    binaries: &["cert-manager"],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".into(),
+    takes: "about 2 minutes",
+};
+
+/// The control plane's versions, newest first, and what their modules are called. The first one is built where `KUBERNETES`
+/// names none.
+const KUBERNETES: [(&str, &str); 2] = [("1.36", "go.mod"), ("1.34", "1.34.mod")];
+
 /// A Go module and the folder that its binaries belong in.
 #[derive(Debug)]
 pub struct GoModule {
     recipe: &'static Recipe,
-    /// Where `go.mod` is.
+    /// Where its sources are.
     source: PathBuf,
+    /// Which file there is its `go.mod`.
+    file: &'static str,
     /// The version of what it pins, such as `v1.36.3`.
     version: String,
     /// The cache folder for exactly this source, Go version and flags.
@@ -105,13 +125,14 @@ pub struct GoModule {
 }
 
 impl GoModule {
-    /// etcd, the Kubernetes components and kwok.
+    /// etcd, the Kubernetes components and kwok, of the version that the environment variable `KUBERNETES` asks for.
     ///
     /// # Errors
     ///
-    /// When there is no `go` on the `PATH`, or the module cannot be read.
+    /// When there is no `go` on the `PATH`, the module cannot be read, or there is none for that version.
     pub fn control_plane() -> Result<Self> {
-        Self::read(&CONTROL_PLANE)
+        let wanted = env::var("KUBERNETES").unwrap_or_default();
+        Self::read_from(&CONTROL_PLANE, kubernetes_module(&wanted)?)
     }
 
     /// Prometheus and promtool.
@@ -132,21 +153,34 @@ impl GoModule {
         Self::read(&HELM)
     }
 
+    /// What cert-manager needs to issue a webhook's certificate.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::control_plane`].
+    pub fn cert_manager() -> Result<Self> {
+        Self::read(&CERT_MANAGER)
+    }
+
     /// What this recipe builds.
     ///
     /// # Errors
     ///
     /// As for [`Self::control_plane`].
     pub fn read(recipe: &'static Recipe) -> Result<Self> {
+        Self::read_from(recipe, "go.mod")
+    }
+
+    fn read_from(recipe: &'static Recipe, file: &'static str) -> Result<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(recipe.source);
         let read = |name: &str| {
             let path = source.join(name);
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
         };
-        let module = read("go.mod")?;
+        let module = read(file)?;
         let version = pinned_version(&module, recipe.pins)
-            .with_context(|| format!("{}/go.mod requires no {}", source.display(), recipe.pins))?;
-        let mut parts = vec![module, read("go.sum")?];
+            .with_context(|| format!("{}/{file} requires no {}", source.display(), recipe.pins))?;
+        let mut parts = vec![module, read(&file.replace(".mod", ".sum"))?];
         for package in recipe.packages.iter().filter(|name| name.starts_with('.')) {
             parts.extend(go_files(&source.join(package))?);
         }
@@ -159,6 +193,7 @@ impl GoModule {
         Ok(Self {
             recipe,
             source,
+            file,
             version,
             folder,
         })
@@ -238,7 +273,8 @@ impl GoModule {
     fn compile(&self, output: &Path) -> Result<()> {
         fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
         let mut go = Command::new("go")
-            .args(["build", "-trimpath", "-tags", self.recipe.tags, "-ldflags"])
+            .args(["build", "-trimpath", "-modfile", self.file])
+            .args(["-tags", self.recipe.tags, "-ldflags"])
             .arg((self.recipe.linker_flags)(&self.version))
             .arg("-o")
             .arg(output)
@@ -311,6 +347,21 @@ pub fn kubernetes_linker_flags(version: &str) -> String {
     )
 }
 
+/// Which module of the control plane is for this version; none named is the newest.
+fn kubernetes_module(wanted: &str) -> Result<&'static str> {
+    let wanted = if wanted.is_empty() {
+        KUBERNETES[0].0
+    } else {
+        wanted
+    };
+    let found = KUBERNETES.iter().find(|(version, _)| *version == wanted);
+    let (_, file) = found.with_context(|| {
+        let versions = KUBERNETES.map(|(version, _)| version).join(" and ");
+        format!("KUBERNETES is {wanted}: the control plane can be built of {versions}")
+    })?;
+    Ok(file)
+}
+
 /// What is in the Go files of a package, in the order of their names.
 fn go_files(folder: &Path) -> Result<Vec<String>> {
     let listed = || {
@@ -381,6 +432,23 @@ mod tests {
         let version = |go_mod| pinned_version(go_mod, "k8s.io/kubernetes");
         assert_eq!(version(go_mod).as_deref(), Some("v1.2.3"));
         assert_eq!(version("tool (\n\tk8s.io/kubernetes/cmd/x\n)\n"), None);
+    }
+
+    #[test]
+    fn each_version_of_kubernetes_has_its_module() -> Result<()> {
+        for (version, file) in KUBERNETES {
+            assert_eq!(kubernetes_module(version)?, file);
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("controlplane")
+                .join(file);
+            let pinned = pinned_version(&fs::read_to_string(path)?, "k8s.io/kubernetes");
+            let pinned = pinned.context("no version")?;
+            assert!(pinned.starts_with(&format!("v{version}.")), "{pinned}");
+        }
+        assert_eq!(kubernetes_module("")?, "go.mod");
+        let error = kubernetes_module("1.20").unwrap_err().to_string();
+        assert!(error.contains("can be built of 1.36 and 1.34"), "{error}");
+        Ok(())
     }
 
     #[test]

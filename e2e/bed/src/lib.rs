@@ -70,6 +70,8 @@
 //! helm         a real Helm
 //! prometheus   a real Prometheus, and promtool
 //! karpenter    Karpenter's resource definitions in a cluster
+//! cert_manager a real cert-manager, as far as webhooks need it
+//! definitions  the resource definitions of other projects, without what acts on them
 //! certificate  a serving certificate in a folder
 //! fetch        what a process serves over HTTP and HTTPS
 //! ```
@@ -77,11 +79,13 @@
 mod accounts;
 pub mod audit;
 pub mod binaries;
+pub mod cert_manager;
 pub mod certificate;
 pub mod changes;
 pub mod cluster;
 mod components;
 mod credentials;
+pub mod definitions;
 pub mod fetch;
 pub mod fixtures;
 mod folder;

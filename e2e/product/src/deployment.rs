@@ -2,17 +2,22 @@
 //! what cannot be the same outside a pod.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Container};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, PodSpec, Secret};
 use kube::{Api, Client};
-use kube_testbed::ports;
+use kube_testbed::{eventually, ports};
 
 use crate::cluster::Cluster;
 use crate::controller::Controller;
 
 const NAME: &str = "nrr-controller-manager";
+
+/// How long a pod may wait for a Secret that somebody else makes.
+const MOUNTED: Duration = Duration::from_secs(60);
 
 /// Where the process listens instead.
 #[derive(Debug)]
@@ -23,12 +28,12 @@ pub struct Addresses {
     pub webhook: String,
 }
 
-/// Starts what the Deployment in this namespace runs, under its service account and with its arguments, environment and
-/// configuration file. Kubeconfig and addresses are added at the end, where they win.
+/// Starts what the Deployment in this namespace runs, under its service account and with its arguments, environment,
+/// configuration file and mounted Secrets, which it waits for as a pod does. Kubeconfig and addresses are added at the end, where they win.
 ///
 /// # Errors
 ///
-/// When there is no such Deployment, or the process cannot be started.
+/// When there is no such Deployment, a Secret does not come, or the process cannot be started.
 pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addresses)> {
     let client = cluster.client().await?;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
@@ -36,7 +41,8 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addr
     let pod = deployment.spec.and_then(|spec| spec.template.spec);
     let pod = pod.context("a Deployment without a pod template")?;
     let container = pod.containers.first().context("no container")?;
-    let account = pod.service_account_name.context("no service account")?;
+    let account = pod.service_account_name.as_deref();
+    let account = account.context("no service account")?;
 
     let local = || anyhow::Ok(format!("127.0.0.1:{}", ports::free()?));
     let addresses = Addresses {
@@ -59,8 +65,13 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addr
             configuration(cluster, &client, namespace).await?
         ));
     }
+    for (path, folder) in mounted_secrets(cluster, &client, namespace, &pod).await? {
+        for argument in &mut arguments {
+            *argument = argument.replace(&path, &folder.to_string_lossy());
+        }
+    }
     let kubeconfig = cluster
-        .kubeconfig_for_service_account(namespace, &account)
+        .kubeconfig_for_service_account(namespace, account)
         .await?;
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let environment = environment(container, namespace);
@@ -99,4 +110,35 @@ async fn configuration(cluster: &Cluster, client: &Client, namespace: &str) -> R
     let path = cluster.folder().join(format!("{namespace}-config.yaml"));
     std::fs::write(&path, text).context("writing the configuration")?;
     Ok(path.display().to_string())
+}
+
+/// The paths that Secrets are mounted at, and the folders that have their files here.
+async fn mounted_secrets(
+    cluster: &Cluster,
+    client: &Client,
+    namespace: &str,
+    pod: &PodSpec,
+) -> Result<Vec<(String, PathBuf)>> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let mut mounted = Vec::new();
+    for volume in pod.volumes.iter().flatten() {
+        let source = volume.secret.as_ref();
+        let Some(name) = source.and_then(|source| source.secret_name.as_ref()) else {
+            continue;
+        };
+        let secret = eventually("the mounted Secret is there", MOUNTED, async || {
+            Ok(secrets.get_opt(name).await?)
+        });
+        let folder = cluster.folder().join(format!("{namespace}-{name}"));
+        std::fs::create_dir_all(&folder)?;
+        for (file, content) in secret.await?.data.unwrap_or_default() {
+            std::fs::write(folder.join(file), content.0).context("writing a mounted Secret")?;
+        }
+        let containers = pod.containers.iter();
+        let mounts = containers.flat_map(|container| container.volume_mounts.iter().flatten());
+        for mount in mounts.filter(|mount| mount.name == volume.name) {
+            mounted.push((mount.mount_path.clone(), folder.clone()));
+        }
+    }
+    Ok(mounted)
 }

@@ -31,6 +31,9 @@ enum Job {
         /// Build Helm instead.
         #[arg(long, conflicts_with = "prometheus")]
         helm: bool,
+        /// Build cert-manager instead.
+        #[arg(long, conflicts_with_all = ["prometheus", "helm"])]
+        cert_manager: bool,
     },
     /// Run kubectl as it was built.
     Kubectl {
@@ -76,6 +79,12 @@ async fn main() -> Result<()> {
         }
         Job::Build { helm: true, .. } => {
             GoModule::helm()?.build()?;
+            Ok(())
+        }
+        Job::Build {
+            cert_manager: true, ..
+        } => {
+            GoModule::cert_manager()?.build()?;
             Ok(())
         }
         Job::Build { .. } => {

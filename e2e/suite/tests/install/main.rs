@@ -3,6 +3,7 @@
 
 mod applied;
 mod listed;
+mod neighbours;
 mod released;
 mod removed;
 mod rendered;
