@@ -3,6 +3,7 @@
 
 mod birth;
 mod demo;
+mod installation;
 mod product;
 mod reboot;
 mod reporter;
