@@ -14,6 +14,12 @@ use crate::images::POD;
 /// The part that a network's pods play, for [`RealNode::kill`](crate::RealNode::kill).
 pub const NETWORK: &[&str] = &["cni"];
 
+/// The part that Node Problem Detector's pods play.
+pub const DETECTOR: &[&str] = &["detect"];
+
+/// The folder of the log that such pods read, and its name in there.
+const KERNEL: (&str, &str) = ("/run/kernel-log", "kmsg");
+
 /// Where agents are told whether they are ready.
 const AGENTS: &str = "/run/agents";
 
@@ -74,6 +80,29 @@ pub fn devices(daemon_set: DaemonSet, resource: &str, count: u32) -> Result<Daem
     let container = json!({"command": ["/pod", "devices", resource, count.to_string()]});
     let folders = ["/var/lib/kubelet/device-plugins"];
     run(daemon_set, json!({}), container, &folders)
+}
+
+/// The `DaemonSet` with pods that write a node condition when what they take for the kernel's log speaks of a problem, as Node
+/// Problem Detector's do.
+///
+/// # Errors
+///
+/// As for [`network`].
+pub fn detector(daemon_set: DaemonSet) -> Result<DaemonSet> {
+    let (folder, log) = KERNEL;
+    let container = json!({"command": ["/pod", "detect", format!("{folder}/{log}")]});
+    run(daemon_set, json!({}), container, &[folder])
+}
+
+/// Has the kernel's log, as far as [`detector`] goes by it, say this.
+///
+/// # Errors
+///
+/// When that cannot be written.
+pub fn log_of_kernel(line: &str) -> Result<()> {
+    let (folder, log) = KERNEL;
+    let file = Path::new(folder).join(log);
+    fs::write(&file, format!("{line}\n")).with_context(|| format!("writing {}", file.display()))
 }
 
 /// The `DaemonSet` with pods that answer over HTTP, gRPC and sockets, and are Ready while [`set_ready`] says so. They are on the

@@ -6,6 +6,7 @@
 //	check FILE                            ends well if FILE is there
 //	csi NAME NODE SOCKET                  a CSI driver that registers with the kubelet
 //	devices RESOURCE COUNT                a device plugin that registers with the kubelet
+//	detect LOG                            writes a condition of the node when the log speaks of a problem
 package main
 
 import (
@@ -36,6 +37,7 @@ func run(arguments []string) error {
 		"check":   {1, func(a []string) error { return check(a[0]) }},
 		"csi":     {3, func(a []string) error { return runDriver(a[0], a[1], a[2]) }},
 		"devices": {2, func(a []string) error { return offerDevices(a[0], a[1]) }},
+		"detect":  {1, func(a []string) error { return detect(a[0]) }},
 	}
 	role, known := roles[arguments[0]]
 	if !known || len(arguments) != role.takes+1 {

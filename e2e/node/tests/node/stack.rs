@@ -1,25 +1,31 @@
-//! Other projects' `DaemonSet`s, as `examples/your-stack` has them: their names, labels, selectors and tolerations around
-//! processes that stand for theirs. None of their own programs runs.
+//! Other projects' `DaemonSet`s, as `examples/your-stack` has them, and Node Problem Detector's: their names, labels, selectors and
+//! tolerations around processes that stand for theirs. None of their own programs runs.
+
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::ResourceExt;
-use kube_realnode::components::{agent, create, devices, driver, network, set_ready};
+use kube_realnode::components::{
+    DETECTOR, agent, create, detector, devices, driver, log_of_kernel, network, set_ready,
+};
 use kube_realnode::images::POD;
 use kube_realnode::inside::alone;
 use kube_realnode::node::{NAME, Setup, options};
 use kube_realnode::{RealNode, Times};
 use nodegate_suite::A_WHILE;
+use nodegate_testbed::fixtures::rule;
 use nodegate_testbed::install::example;
 use nodegate_testbed::never;
-use nodegate_testbed::sights::{is_ready, pods_on};
+use nodegate_testbed::sights::{is_ready, node_condition, pods_on};
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, create_critical};
 
 const NETWORK: &str = "readiness.k8s.io/network";
 const STORAGE: &str = "readiness.k8s.io/storage";
 const GPU: &str = "readiness.k8s.io/gpu";
+const KERNEL: &str = "readiness.k8s.io/kernel";
 const WORKER: &str = "gpu-operator-node-feature-discovery-worker";
 const RESOURCE: &str = "nvidia.com/gpu";
 
@@ -30,13 +36,13 @@ fn played(excerpt: DaemonSet) -> Result<DaemonSet> {
         "ebs-csi-node" => driver(excerpt, "ebs.csi.aws.com"),
         WORKER => agent(excerpt),
         "nvidia-device-plugin-daemonset" => devices(excerpt, RESOURCE, 8),
+        "node-problem-detector" => detector(excerpt),
         other => bail!("nobody plays {other}"),
     }
 }
 
-/// What is in a file of the example.
-async fn read(scene: &Scene, file: &str) -> Result<Vec<Value>> {
-    let path = example("your-stack").join(file);
+/// The objects in a file.
+async fn read(scene: &Scene, path: &Path) -> Result<Vec<Value>> {
     let path = path.to_string_lossy();
     let arguments = ["create", "--dry-run=client", "-o", "json", "-f", &path];
     let text = scene.cluster.kubectl(&arguments).await?;
@@ -44,8 +50,8 @@ async fn read(scene: &Scene, file: &str) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for object in objects {
         let mut object = object.context("reading what kubectl has made of the example")?;
-        match object["items"].take() {
-            Value::Array(items) => all.extend(items),
+        match object.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => all.extend(items),
             _ => all.push(object),
         }
     }
@@ -81,7 +87,8 @@ fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Resul
             .cluster
             .kubectl(&["create", "namespace", "gpu-operator"])
             .await?;
-        for object in read(&scene, "daemon-sets.yaml").await? {
+        let excerpts = example("your-stack").join("daemon-sets.yaml");
+        for object in read(&scene, &excerpts).await? {
             if object["kind"] == "DaemonSet" {
                 create(&scene.client, &played(serde_json::from_value(object)?)?).await?;
             }
@@ -122,5 +129,60 @@ fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Resul
                 Ok(training.any(is_ready))
             })
             .await
+    })
+}
+
+#[test]
+fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over() -> Result<()> {
+    alone(async || {
+        let healthy = json!([{"type": "KernelDeadlock", "requiredStatus": "False"}]);
+        let kernel = rule("kernel", KERNEL).spec("conditions", healthy);
+        let kernel = kernel.spec("heartbeatTimeout", json!("15m"));
+        let scene = Scene::bare(options()).await?;
+        kernel.create(&scene.client).await?;
+        create_critical(&scene.client).await?;
+        let excerpt = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let excerpt = excerpt.join("tests/node/node_problem_detector.yaml");
+        for object in read(&scene, &excerpt).await? {
+            if object["kind"] == "DaemonSet" {
+                create(&scene.client, &played(serde_json::from_value(object)?)?).await?;
+            } else {
+                scene.cluster.apply(&object.to_string()).await?;
+            }
+        }
+        let problem = async || {
+            let condition = node_condition(&scene.client, NAME, "KernelDeadlock").await?;
+            anyhow::Ok(condition.map(|condition| condition.status))
+        };
+
+        let setup = Setup::default().taint(KERNEL, "NoSchedule");
+        let node = RealNode::start(&scene.cluster, setup).await?;
+        let times = Times::since("the kubelet is started");
+        times
+            .until("it has registered, closed", async || {
+                scene.is_closed(KERNEL).await
+            })
+            .await?;
+        times
+            .until(
+                "Node Problem Detector says that there is no problem",
+                async || Ok(problem().await?.as_deref() == Some("False")),
+            )
+            .await?;
+        scene.opens(&times, KERNEL).await?;
+
+        let times = Times::since("the kernel's log speaks of a problem");
+        log_of_kernel("INFO: task docker:4711 blocked for more than 120 seconds.")?;
+        times
+            .until("Node Problem Detector says so", async || {
+                Ok(problem().await?.as_deref() == Some("True"))
+            })
+            .await?;
+        scene.closes(&times, KERNEL).await?;
+
+        // Its word stays until it is started again.
+        let times = Times::since("Node Problem Detector is killed, the problem being over");
+        node.kill(DETECTOR)?;
+        scene.opens(&times, KERNEL).await
     })
 }
