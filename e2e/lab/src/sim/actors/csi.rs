@@ -1,10 +1,14 @@
 //! CSI registration: the kubelet makes a `CSINode` for its node, and drivers appear in it as they register.
+//!
+//! A driver that registers by itself is in the `CSINode` some time after each boot, as it was before. One that a plugin's pods
+//! register is as on a real node: whenever such a pod turns Ready, the kubelet finds the driver's socket replaced, takes the driver
+//! out if it was there, and puts it in.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{create, items, merge, node_key, text, uid};
+use super::ask::{condition, create, items, merge, node_key, text, uid};
 use super::due::Due;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
@@ -19,6 +23,7 @@ const CSI: &str = "csi";
 pub struct Csi {
     due: Due<Task>,
     drivers: Vec<Driver>,
+    plugins: Vec<Plugin>,
     /// The boot of each node for which drivers register, as its UID and boot ID say it.
     boots: BTreeMap<String, String>,
 }
@@ -30,6 +35,28 @@ pub struct Driver {
     pub name: &'static str,
     /// How long after the node has registered or booted it does, at the least and at the most.
     pub after: (Time, Time),
+}
+
+/// A driver that pods register.
+#[derive(Debug)]
+struct Plugin {
+    driver: &'static str,
+    /// The pods' label `app`.
+    app: &'static str,
+}
+
+impl Plugin {
+    /// The node on which it is found with another socket by this change.
+    fn has_started<'a>(&self, change: &'a Change) -> Option<&'a str> {
+        let pod = change.after.as_deref()?;
+        let was_ready = change
+            .before
+            .as_deref()
+            .is_some_and(|before| condition(before, "Ready") == "True");
+        let is_its = pod["metadata"]["labels"]["app"] == self.app;
+        let starts = is_its && !was_ready && condition(pod, "Ready") == "True";
+        starts.then(|| text(&pod["spec"]["nodeName"]))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,8 +76,16 @@ impl Csi {
         Self {
             due: Due::default(),
             drivers,
+            plugins: Vec::new(),
             boots: BTreeMap::new(),
         }
+    }
+
+    /// With a driver that the pods with this label `app` register.
+    #[must_use]
+    pub fn by_pods(mut self, driver: &'static str, app: &'static str) -> Self {
+        self.plugins.push(Plugin { driver, app });
+        self
     }
 
     /// Has a driver vanish on a node then, and return after a while, if at all.
@@ -94,6 +129,9 @@ impl Actor for Csi {
     }
 
     fn changed(&mut self, change: &Change, _: &Cluster, rng: &mut Rng) {
+        if change.key.kind == Kind::Pod {
+            self.pod_changed(change, rng);
+        }
         let (Kind::Node, name) = (change.key.kind, &change.key.name) else {
             return;
         };
@@ -113,6 +151,21 @@ impl Actor for Csi {
             let at = change.at + rng.between(driver.after.0, driver.after.1);
             self.due
                 .at(at.max(begin), Task::Register(name.clone(), driver.name));
+        }
+    }
+}
+
+impl Csi {
+    fn pod_changed(&mut self, change: &Change, rng: &mut Rng) {
+        for plugin in &self.plugins {
+            let Some(node) = plugin.has_started(change) else {
+                continue;
+            };
+            let out = change.at + rng.between(ms(50), ms(1500));
+            let back = out + rng.between(ms(200), s(2));
+            let (node, driver) = (node.to_owned(), plugin.driver);
+            self.due.at(out, Task::Vanish(node.clone(), driver));
+            self.due.at(back, Task::Register(node, driver));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The node lifecycle controller: it taints nodes that are not Ready, beside all other taints, and evicts pods that do not
-//! tolerate a `NoExecute` taint.
+//! The node lifecycle controller: it taints nodes that are not Ready, beside all other taints, evicts pods that do not
+//! tolerate a `NoExecute` taint, and says of the pods on a node that it gives up that they are not Ready.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::placement::keeps;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
-use crate::sim::time::{Time, ms};
+use crate::sim::time::{Time, ms, s};
 use crate::{Key, Kind};
 
 const LIFECYCLE: &str = "node-lifecycle-controller";
@@ -33,6 +33,8 @@ enum Task {
     Evict(String),
     /// Has a node count as lost: its kubelet is silent.
     Lose(String),
+    /// Has the pods on a lost node count as not Ready.
+    Silence(String),
 }
 
 impl Lifecycle {
@@ -53,12 +55,17 @@ impl Actor for Lifecycle {
         self.due.next()
     }
 
-    fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
+    fn act(&mut self, cluster: &mut Cluster, rng: &mut Rng) {
         while let Some(task) = self.due.take(cluster.now()) {
             match task {
                 Task::Taint(name) => taint(cluster, &name),
                 Task::Evict(name) => evict(cluster, &name),
-                Task::Lose(name) => lose(cluster, &name),
+                Task::Lose(name) => {
+                    lose(cluster, &name);
+                    let at = cluster.now() + rng.between(ms(100), s(2));
+                    self.due.at(at, Task::Silence(name));
+                }
+                Task::Silence(name) => silence(cluster, &name),
             }
         }
     }
@@ -147,4 +154,27 @@ fn lose(cluster: &mut Cluster, name: &str) {
     };
     let unknown = condition_now(cluster, &node, "Ready", "Unknown");
     let _ = write_status(cluster, LIFECYCLE, &key, &json!({"conditions": [unknown]}));
+}
+
+fn silence(cluster: &mut Cluster, name: &str) {
+    let is_lost = cluster
+        .get(&node_key(name))
+        .is_some_and(|node| condition(node, "Ready") == "Unknown");
+    if !is_lost {
+        return;
+    }
+    let ready = cluster
+        .objects(Kind::Pod)
+        .filter(|(_, pod)| pod["spec"]["nodeName"] == name && condition(pod, "Ready") == "True");
+    let ready: Vec<_> = ready
+        .map(|(key, pod)| (key.clone(), condition_now(cluster, pod, "Ready", "False")))
+        .collect();
+    for (key, not_ready) in ready {
+        let _ = write_status(
+            cluster,
+            LIFECYCLE,
+            &key,
+            &json!({"conditions": [not_ready]}),
+        );
+    }
 }

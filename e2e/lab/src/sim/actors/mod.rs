@@ -2,9 +2,9 @@
 //! and takes its time out of chance.
 //!
 //! ```text
-//! kubelet      registers machines, says that they are Ready, beats, reboots, dies, returns; starts and ends pods
+//! kubelet      registers machines, says that they are Ready, beats, reboots, freezes, dies, returns; starts and ends pods
 //! daemon_sets  the `DaemonSet` controller
-//! csi          CSI drivers register
+//! csi          CSI drivers register, by themselves or by their pods
 //! scheduler    binds pods
 //! workload     somebody's pods
 //! reporter     writes a node condition

@@ -7,6 +7,7 @@
 //! critical     critical components and CSI drivers
 //! named        DaemonSets by their names
 //! nodes        nodes reboot, come back, go, and are labelled anew
+//! kubelets     what real kubelets do: plugins, freezes, blinks
 //! guard        many nodes turn bad at once
 //! repair       nodes that never get ready
 //! interference others write taints and annotations
@@ -19,6 +20,7 @@ mod critical;
 mod ends;
 mod guard;
 mod interference;
+mod kubelets;
 mod named;
 mod nodes;
 mod objects;
@@ -61,6 +63,7 @@ pub fn bases() -> Vec<Base> {
         critical::ALL,
         named::ALL,
         nodes::ALL,
+        kubelets::ALL,
         guard::ALL,
         repair::ALL,
         interference::ALL,

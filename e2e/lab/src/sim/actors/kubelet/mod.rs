@@ -1,5 +1,5 @@
-//! The kubelets of all nodes: each registers its machine, says that it is Ready, beats, reboots, dies and comes back, and
-//! looks after the pods on its node.
+//! The kubelets of all nodes: each registers its machine, says that it is Ready, beats, reboots, freezes, dies and comes back,
+//! and looks after the pods on its node.
 
 mod machine;
 mod pods;
@@ -16,7 +16,7 @@ use super::due::Due;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
-use crate::sim::time::{Time, s};
+use crate::sim::time::{Time, ms, s};
 use crate::{Key, Kind};
 
 const KUBELET: &str = "kubelet";
@@ -31,11 +31,15 @@ pub enum Deed {
     Reboot(Time),
     /// Nothing is heard of it any more.
     Die,
+    /// Nothing is heard of its kubelet for so long, which goes on then as if nothing had been.
+    Freeze(Time),
+    /// Its kubelet says for so long that it is not Ready, as without a network.
+    Unready(Time),
     /// Its node is deleted, and so long after that it registers again under the same name.
     Replace(Time),
     /// Its node is deleted, and it never comes back.
     Leave,
-    /// It has so much of a resource from now on.
+    /// It has so much of a resource from now on; after a reboot none, until a device plugin has registered again.
     Offer(&'static str, &'static str),
     /// The pods with this label `app` are not Ready on it for so long.
     Fail(&'static str, Time),
@@ -56,6 +60,21 @@ struct State {
     /// How often it has booted.
     boot: u32,
     runs: bool,
+    /// Until when it is not Ready.
+    unready_until: Time,
+    /// What device plugins offer on it.
+    offered: BTreeMap<&'static str, &'static str>,
+}
+
+impl State {
+    /// What its kubelet says of it.
+    fn ready(&self, now: Time) -> &'static str {
+        if now < self.unready_until {
+            "False"
+        } else {
+            "True"
+        }
+    }
 }
 
 /// An application whose pods are not Ready, on this node or, without a name, on all.
@@ -73,6 +92,8 @@ enum Task {
     Ready(String, u32),
     Beat(String, u32),
     Pods(String, u32),
+    Offer(String, u32),
+    Thaw(String, u32),
     Deed(usize),
     Start(Key),
     End(Key),
@@ -104,6 +125,8 @@ impl Kubelets {
             machine,
             boot: 0,
             runs: false,
+            unready_until: Time::ZERO,
+            offered: BTreeMap::new(),
         };
         self.machines.insert(name, state);
     }
@@ -147,7 +170,18 @@ impl Kubelets {
             return;
         };
         let info = json!({"bootID": state.machine.boot_id(state.boot)});
-        write_node(cluster, name, "False", json!({"nodeInfo": info}));
+        let mut status = json!({"nodeInfo": info});
+        let boot = state.boot;
+        if !state.offered.is_empty() {
+            let none = state
+                .offered
+                .keys()
+                .map(|it| ((*it).to_owned(), json!("0")));
+            status["allocatable"] = none.collect();
+            let again = cluster.now() + rng.between(s(1), s(8));
+            self.due.at(again, Task::Offer(name.to_owned(), boot));
+        }
+        write_node(cluster, name, "False", status);
         self.look_at_pods(cluster, name, rng);
     }
 
@@ -183,14 +217,23 @@ impl Kubelets {
 
     fn do_to(&mut self, cluster: &mut Cluster, name: String, deed: &Deed) {
         let now = cluster.now();
-        if let Deed::Offer(resource, quantity) = deed {
-            let allocatable = json!({"allocatable": {*resource: quantity}});
-            let _ = write_status(cluster, KUBELET, &node_key(&name), &allocatable);
+        let Some(state) = self.machines.get_mut(&name) else {
             return;
+        };
+        match deed {
+            Deed::Offer(resource, quantity) => {
+                state.offered.insert(resource, quantity);
+                return self.offer(cluster, &name);
+            }
+            Deed::Unready(lasts) => {
+                state.unready_until = now + *lasts;
+                let ready = Task::Ready(name.clone(), state.boot);
+                self.due.at(state.unready_until, ready);
+                return write_node(cluster, &name, "False", json!({}));
+            }
+            _ => state.runs = false,
         }
-        if let Some(state) = self.machines.get_mut(&name) {
-            state.runs = false;
-        }
+        let boot = state.boot;
         if matches!(deed, Deed::Replace(_) | Deed::Leave) {
             // Somebody has been faster: fine.
             let _ = delete(cluster, "cloud", &node_key(&name), None);
@@ -201,7 +244,40 @@ impl Kubelets {
             Deed::Leave => {
                 self.machines.remove(&name);
             }
-            Deed::Die | Deed::Offer(..) | Deed::Fail(..) => {}
+            Deed::Freeze(lasts) => self.due.at(now + *lasts, Task::Thaw(name, boot)),
+            Deed::Die | Deed::Unready(_) | Deed::Offer(..) | Deed::Fail(..) => {}
+        }
+    }
+
+    /// Says what device plugins offer.
+    fn offer(&self, cluster: &mut Cluster, name: &str) {
+        let Some(state) = self.machines.get(name) else {
+            return;
+        };
+        let allocatable = json!({"allocatable": state.offered});
+        // A node that is gone has nothing to offer.
+        let _ = write_status(cluster, KUBELET, &node_key(name), &allocatable);
+    }
+
+    /// A kubelet that was frozen goes on.
+    fn thaw(&mut self, cluster: &mut Cluster, name: &str, boot: u32, rng: &mut Rng) {
+        let state = self.machines.get_mut(name);
+        // In another boot it has been running for long.
+        let Some(state) = state.filter(|state| !state.runs && state.boot == boot) else {
+            return;
+        };
+        state.runs = true;
+        let now = cluster.now();
+        let ready = now + rng.between(ms(200), s(1));
+        self.due.at(ready, Task::Ready(name.to_owned(), boot));
+        self.due.at(now + BEAT, Task::Beat(name.to_owned(), boot));
+        self.catch_up_with_pods(cluster, name, rng);
+    }
+
+    /// Writes what the kubelet says of its node.
+    fn beat(&self, cluster: &mut Cluster, name: &str) {
+        if let Some(state) = self.machines.get(name) {
+            write_node(cluster, name, state.ready(cluster.now()), json!({}));
         }
     }
 
@@ -245,16 +321,20 @@ impl Actor for Kubelets {
                 Task::Register(name) => self.register(cluster, name, rng),
                 Task::Boot(name) => self.boot(cluster, &name, rng),
                 Task::Ready(name, boot) if self.is_current(&name, boot) => {
-                    write_node(cluster, &name, "True", json!({}));
+                    self.beat(cluster, &name);
                 }
                 Task::Beat(name, boot) if self.is_current(&name, boot) => {
-                    write_node(cluster, &name, "True", json!({}));
+                    self.beat(cluster, &name);
                     self.due.at(cluster.now() + BEAT, Task::Beat(name, boot));
                 }
                 Task::Pods(name, boot) if self.is_current(&name, boot) => {
                     self.restart_pods(cluster, &name, rng);
                 }
-                Task::Ready(..) | Task::Beat(..) | Task::Pods(..) => {}
+                Task::Offer(name, boot) if self.is_current(&name, boot) => {
+                    self.offer(cluster, &name);
+                }
+                Task::Ready(..) | Task::Beat(..) | Task::Pods(..) | Task::Offer(..) => {}
+                Task::Thaw(name, boot) => self.thaw(cluster, &name, boot, rng),
                 Task::Deed(number) => {
                     let (name, deed) = self.deeds[number].clone();
                     self.do_to_all(cluster, &name, &deed);

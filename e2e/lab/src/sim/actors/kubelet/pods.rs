@@ -51,6 +51,19 @@ impl Kubelets {
         }
     }
 
+    /// A kubelet that was frozen finds pods that came or went meanwhile, and pods of which somebody else has said that they are not
+    /// Ready.
+    pub(super) fn catch_up_with_pods(&mut self, cluster: &Cluster, node: &str, rng: &mut Rng) {
+        for (key, pod) in pods_on(cluster, node) {
+            let at = cluster.now() + rng.between(ms(500), s(10));
+            if is_going(&pod) {
+                self.due.at(at, Task::End(key));
+            } else if condition(&pod, "Ready") != "True" {
+                self.start_pod(&key, &pod, at, rng);
+            }
+        }
+    }
+
     pub(super) fn pod_is_ready(&mut self, cluster: &mut Cluster, key: Key) {
         let Some(pod) = cluster.get(&key).cloned() else {
             return;
