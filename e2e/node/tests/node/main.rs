@@ -6,6 +6,7 @@ mod demo;
 mod installation;
 mod product;
 mod reboot;
+mod released;
 mod reporter;
 mod running;
 mod scene;
