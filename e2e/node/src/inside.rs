@@ -61,9 +61,15 @@ pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         .filter(|name| *name != "main")
         .context("a test runs in a thread that has its name")?;
     let binary = env::current_exe().context("asking for this executable's path")?;
-    let output = command(&[&binary.to_string_lossy(), name, "--exact", "--nocapture"])?
-        .output()
-        .context("entering namespaces")?;
+    let output = command(&[
+        &binary.to_string_lossy(),
+        name,
+        "--exact",
+        "--include-ignored",
+        "--nocapture",
+    ])?
+    .output()
+    .context("entering namespaces")?;
     // Past what captures the output of tests that pass: it has the times.
     let mut shown = io::stdout().lock();
     shown.write_all(&output.stdout)?;
