@@ -6,6 +6,7 @@
 //! kubelet   requests as a kubelet makes them
 //! network   the rule that most tests have, the nodes that it is about, and what becomes of them
 //! turns     how many clusters a test binary has at a time
+//! versions  what not every Kubernetes has
 //! ```
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub mod gates;
 pub mod kubelet;
 pub mod network;
 mod turns;
+pub mod versions;
 
 pub use turns::turn;
 

@@ -10,14 +10,17 @@ use nodegate_testbed::fixtures::{NodeBuilder, node, rule, rules};
 use nodegate_testbed::sights::{count_taints, events_on, node as read_node};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
-use crate::{CONDITION, install, key, keys, tried};
+use crate::{CONDITION, has_policies, install, key, keys, tried};
 
 const OWNER: &str = "nodegate.dev/taint-added-by-";
 
-/// A cluster with both kinds of rules, which the controller has taken on, and the policy.
-async fn start() -> Result<(Cluster, Controller, Client)> {
+/// A cluster with both kinds of rules, which the controller has taken on, and the policy; nothing where the API server knows
+/// no such policies.
+async fn start() -> Result<Option<(Cluster, Controller, Client)>> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
-    install(&cluster).await?;
+    if !install(&cluster).await? {
+        return Ok(None);
+    }
     let client = cluster.client().await?;
     let controller = Controller::start(&cluster, &[]).await?;
     for name in ["always", "once"] {
@@ -35,7 +38,7 @@ async fn start() -> Result<(Cluster, Controller, Client)> {
         Ok(keys(&tried(&client, born("nobody")).await?).len() == 2)
     })
     .await?;
-    Ok((cluster, controller, client))
+    Ok(Some((cluster, controller, client)))
 }
 
 fn born(name: &str) -> NodeBuilder {
@@ -63,7 +66,9 @@ async fn told(client: &Client, name: &str) -> Result<Vec<String>> {
 #[tokio::test]
 async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<()> {
     let _turn = turn().await?;
-    let (cluster, controller, client) = start().await?;
+    let Some((cluster, controller, client)) = start().await? else {
+        return Ok(());
+    };
     let log = controller.log();
     ensure!(
         log.contains("nodes are closed as they are created"),
@@ -117,7 +122,9 @@ async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<(
 async fn a_node_is_closed_while_the_controller_does_not_run_and_opened_once_it_does() -> Result<()>
 {
     let _turn = turn().await?;
-    let (cluster, controller, client) = start().await?;
+    let Some((cluster, controller, client)) = start().await? else {
+        return Ok(());
+    };
     controller.stop().await?;
     for name in ["ready", "unready"] {
         let status = if name == "ready" { "True" } else { "False" };
@@ -158,7 +165,9 @@ async fn a_node_is_closed_while_the_controller_does_not_run_and_opened_once_it_d
 #[tokio::test]
 async fn a_rule_that_is_deleted_opens_nodes_that_were_closed_at_birth() -> Result<()> {
     let _turn = turn().await?;
-    let (_cluster, _controller, client) = start().await?;
+    let Some((_cluster, _controller, client)) = start().await? else {
+        return Ok(());
+    };
     born("left").create(&client).await?;
     for name in ["always", "once"] {
         delete_rule(&client, name).await?;
@@ -176,4 +185,27 @@ async fn a_rule_that_is_deleted_opens_nodes_that_were_closed_at_birth() -> Resul
         .await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_without_such_policies_is_told_of_and_the_controller_closes_nodes()
+-> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    if has_policies(&client).await? {
+        return Ok(());
+    }
+    let controller = Controller::start(&cluster, &[]).await?;
+    let why = "the API server has no MutatingAdmissionPolicy (Kubernetes 1.36)";
+    eventually("the log says so", SOON, async || {
+        Ok(controller.log().contains(why))
+    })
+    .await?;
+    let rule = rule("always", &key("always")).waits_for(CONDITION);
+    rule.selects("born", "yes").create(&client).await?;
+    let node = born("unready").condition(CONDITION, "False");
+    let node = node.create(&client).await?;
+    ensure!(keys(&node).is_empty(), "{node:?}");
+    eventually_gated(&client, "unready", &key("always")).await
 }

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use nodegate_suite::SOON;
+use nodegate_suite::versions::is_since;
 use nodegate_testbed::fixtures::{NodeBuilder, RuleBuilder, node, rule};
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options, SharedCluster, eventually};
@@ -24,17 +25,27 @@ const CONDITION: &str = "example.com/Ready";
 
 /// No controller runs in it.
 static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only());
-static INSTALLED: OnceCell<()> = OnceCell::const_new();
+static INSTALLED: OnceCell<bool> = OnceCell::const_new();
 
-async fn client() -> Result<Client> {
+/// Nobody where the API server knows no such policies.
+async fn client() -> Result<Option<Client>> {
     let cluster = CLUSTER.get().await?;
-    INSTALLED
+    let installed = INSTALLED
         .get_or_try_init(async || install(cluster).await)
         .await?;
-    cluster.client().await
+    Ok(installed.then_some(cluster.client().await?))
 }
 
-async fn install(cluster: &Cluster) -> Result<()> {
+/// Whether the API server knows such policies.
+async fn has_policies(client: &Client) -> Result<bool> {
+    is_since(client, 36, "MutatingAdmissionPolicy").await
+}
+
+/// Installs the policy beside all else, and says whether that can be done.
+async fn install(cluster: &Cluster) -> Result<bool> {
+    if !has_policies(&cluster.client().await?).await? {
+        return Ok(false);
+    }
     cluster.install().await?;
     // The policies that hold kubelets to their own leave what the API server writes alone.
     for folder in ["birth", "policy"] {
@@ -43,7 +54,7 @@ async fn install(cluster: &Cluster) -> Result<()> {
             .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
             .await?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The key of the taint of a rule of these tests.

@@ -47,7 +47,9 @@ fn owners(node: &Node) -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()> {
-    let client = client().await?;
+    let Some(client) = client().await? else {
+        return Ok(());
+    };
     let one = in_force("several-one", "several").create(&client).await?;
     let two = in_force("several-two", "several")
         .bootstrap_only()
@@ -112,7 +114,9 @@ async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()
 
 #[tokio::test]
 async fn a_taint_that_is_there_already_is_not_put_on_again() -> Result<()> {
-    let client = client().await?;
+    let Some(client) = client().await? else {
+        return Ok(());
+    };
     let shared = json!({"key": key("shared"), "effect": "NoSchedule"});
     for name in ["shared-one", "shared-two"] {
         in_force(name, "shared")
@@ -153,7 +157,9 @@ async fn a_taint_that_is_there_already_is_not_put_on_again() -> Result<()> {
 #[tokio::test]
 async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_passed_over()
 -> Result<()> {
-    let client = client().await?;
+    let Some(client) = client().await? else {
+        return Ok(());
+    };
     in_force("over-dry", "over")
         .dry_run()
         .create(&client)
@@ -224,7 +230,9 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
 
 #[tokio::test]
 async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
-    let client = client().await?;
+    let Some(client) = client().await? else {
+        return Ok(());
+    };
     in_force("kubelet", "kubelet").create(&client).await?;
     all_are_known(&client, "kubelet").await?;
     let kubelet = kubelet(CLUSTER.get().await?, "kubelet").await?;
@@ -250,7 +258,9 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
         .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", name])
         .await?;
     cluster.install_without_crd().await?;
-    install(&cluster).await?;
+    if !install(&cluster).await? {
+        return Ok(());
+    }
     let client = cluster.client().await?;
     let labels = |labels: Value| json!({"matchLabels": labels});
     let expression = |requirement: Value| json!({"matchExpressions": [requirement]});

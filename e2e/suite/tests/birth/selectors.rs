@@ -8,15 +8,19 @@ use serde_json::{Value, json};
 
 use crate::{all_are_known, client, in_force, keys, tried};
 
+/// A selector's requirement.
+fn selects(key: &str, operator: &str, values: &[&str]) -> Value {
+    let mut requirement = json!({"key": key, "operator": operator});
+    if !values.is_empty() {
+        requirement["values"] = json!(values);
+    }
+    requirement
+}
+
 #[tokio::test]
 async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
-    let client = client().await?;
-    let selects = |key: &str, operator: &str, values: &[&str]| {
-        let mut requirement = json!({"key": key, "operator": operator});
-        if !values.is_empty() {
-            requirement["values"] = json!(values);
-        }
-        requirement
+    let Some(client) = client().await? else {
+        return Ok(());
     };
     let pool = |operator: &str, values: &[&str]| selects("pool", operator, values);
     let cases: [(&str, Value, Vec<Value>, &[&str]); 12] = [

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use nodegate_suite::versions::is_since;
 use nodegate_testbed::helm::helm;
 use nodegate_testbed::install::{NAMESPACE, chart, repository};
 use nodegate_testbed::{Cluster, Options};
@@ -357,7 +358,10 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     let chart = chart.to_string_lossy();
     let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
     let mut arguments = vec!["template", "nodegate", &chart, "--namespace", NAMESPACE];
-    arguments.extend(["--api-versions", kind, "--set-json", &rules]);
+    arguments.extend(["--set-json", &rules]);
+    if is_since(&cluster.client().await?, 36, kind).await? {
+        arguments.extend(["--api-versions", kind]);
+    }
     for values in values {
         arguments.extend(["--set", values]);
     }

@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
 use kube::Client;
 use nodegate_suite::SOON;
+use nodegate_suite::versions::is_since;
 use nodegate_testbed::fixtures::{node, pod};
 use nodegate_testbed::install::{config, example};
 use nodegate_testbed::sights::node_condition;
@@ -55,6 +56,11 @@ impl<'c> World<'c> {
             kubeconfig: token_on(cluster, &client, name).await?,
             client,
         })
+    }
+
+    /// Whether the API server lets a reporter act as the node it runs on.
+    async fn can_impersonate(&self) -> Result<bool> {
+        is_since(&self.client, 36, "constrained impersonation").await
     }
 
     /// The token of a pod on the node, with an account in a namespace of its own that has this `ClusterRole`.

@@ -1,0 +1,20 @@
+//! What not every Kubernetes has that the tests run on (`KUBERNETES=1.34`).
+
+use anyhow::{Context, Result};
+use kube::Client;
+
+/// Whether Kubernetes is 1.`minor` or newer. Where it is older, says what is left out for that.
+///
+/// # Errors
+///
+/// When the API server does not tell its version.
+pub async fn is_since(client: &Client, minor: u32, what: &str) -> Result<bool> {
+    let version = client.apiserver_version().await?;
+    let digits = version.minor.trim_end_matches('+');
+    let number: u32 = digits.parse().context(version.minor.clone())?;
+    if number < minor {
+        let name = version.git_version;
+        eprintln!("left out: {what} came with Kubernetes 1.{minor}, and this is {name}");
+    }
+    Ok(number >= minor)
+}
