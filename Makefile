@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-cli bench-binaries bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-cli bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -123,6 +123,10 @@ bench-full: bench-binaries ## Measure it with up to 10,000 nodes (an hour and mo
 bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-cli
 	$(BENCH_BIN)-cli $(BENCH)
+
+bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, with 50 hollow kubelets; BENCH='--nodes 20 --rounds 3'
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-hollow
+	$(BENCH_BIN)-hollow $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench decode

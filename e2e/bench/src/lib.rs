@@ -23,6 +23,7 @@
 //! table     tables, and figures in them
 //! chart     scales, ticks and curves
 //! svg       charts as SVG
+//! hollow    apart from all that: hollow kubelets, by `make bench-hollow`
 //! plots     which charts there are
 //! ```
 
@@ -32,6 +33,7 @@ mod chart;
 mod churn;
 mod critical;
 mod gates;
+pub mod hollow;
 mod limit;
 mod load;
 mod measure;

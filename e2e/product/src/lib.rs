@@ -30,8 +30,8 @@ pub mod sights;
 
 pub use kube_testbed::{
     ControllerManager, Options, Relay, Witness, audit, cert_manager, certificate, definitions,
-    eventually, eventually_eq, fetch, helm, karpenter, kwok, never, note_failure, ports, process,
-    prometheus, tool,
+    eventually, eventually_eq, fetch, go_module, helm, karpenter, kwok, never, note_failure, ports,
+    process, prometheus, tool,
 };
 
 pub use cluster::Cluster;
