@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use nodegate::engine::notice::Notice;
 use serde_json::Value;
 
 use super::time::{Time, wall};
@@ -72,6 +73,7 @@ pub struct Cluster {
     writes: Vec<Write>,
     changes: Vec<Change>,
     history: BTreeMap<Key, Vec<State>>,
+    notices: Vec<Notice>,
 }
 
 impl Cluster {
@@ -84,6 +86,7 @@ impl Cluster {
             writes: Vec::new(),
             changes: Vec::new(),
             history: BTreeMap::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -187,6 +190,17 @@ impl Cluster {
     #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Takes in what Nodegate has people told: an Event is posted.
+    pub fn tell(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
+    /// What Nodegate has had people told, in the order in which it was posted.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
     }
 
     /// Every state of an object of this name, in their order, with those in which it was not there.

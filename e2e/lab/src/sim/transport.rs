@@ -132,7 +132,10 @@ pub fn carry(
                 daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
             }))
         }
-        Request::PostEvent { .. } => Ok(Answer::Done),
+        Request::PostEvent { notice, .. } => {
+            cluster.tell((**notice).clone());
+            Ok(Answer::Done)
+        }
     }
 }
 

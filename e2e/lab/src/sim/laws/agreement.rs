@@ -1,19 +1,31 @@
-//! The command line agrees with the controller: at the end, `kubectl nodegate` makes of every node what has been made of it.
+//! The command line agrees with the controller: at the end, `kubectl nodegate explain` makes of every node what has been made of
+//! it, and says why in the controller's words.
 //!
 //! It is asked on the cluster's objects alone, as it is by whoever may only read them. A controller that is at rest has nothing
-//! left to do; so an answer that has a taint put on or lifted is another one than the controller's.
+//! left to do; so an answer that has a taint put on or lifted is another one than the controller's. Its words are those of the
+//! rules' statuses, of the conditions that are published on nodes, and of the Events that tell why nodes are held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use nodegate::cli::fleet::fleet;
-use nodegate::cli::snapshot::Kind as Asked;
+use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+use nodegate::cli::explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
+use nodegate::cli::snapshot::{Kind as Asked, Snapshot};
 use nodegate::cli::standing::State;
 use nodegate::cli::{Lists, snapshot_of};
+use nodegate::engine::notice::Notice;
+use serde_json::Value;
 
 use super::end::is_interfered_with;
+use crate::sim::actors::ask::{items, text, uid};
 use crate::sim::fault::Fault;
 use crate::sim::law::{Law, Moment};
+use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
+
+/// How long it takes until why a node is held has been told: a minute after it is, which may be a silence and a grace period after
+/// the last thing that has happened.
+const TOLD: Time = s(260);
 
 /// The law.
 pub struct Agreement;
@@ -36,25 +48,188 @@ impl Law for Agreement {
             moment.settings.passing_taints.clone(),
         );
         let snapshot = snapshot.map_err(|error| error.to_string())?;
-        let now = moment.cluster.now();
-        for it in fleet(&snapshot) {
-            let key = Key::cluster(Kind::Node, &it.node);
-            let is_at_rest = !matches!(it.state, State::Closing | State::Opening);
-            let is_held = it.state == State::Held;
-            if (is_at_rest && (!is_held || it.tainted)) || is_interfered_with(moment, &key, now) {
-                continue;
+        for (key, node) in moment.cluster.objects(Kind::Node) {
+            if !is_interfered_with(moment, key, moment.cluster.now()) {
+                judge(moment, &snapshot, key, node)?;
             }
-            return Err(format!(
-                "node {} is {} by rule {} to the command line, and the node {} the taint at the end: {}",
-                it.node,
-                it.state.word(),
-                it.rule,
-                if it.tainted { "has" } else { "has not" },
-                it.why
-            ));
         }
         Ok(())
     }
+}
+
+/// Holds what is said of a node against what the controller has done and said.
+fn judge(
+    moment: &Moment<'_>,
+    snapshot: &Snapshot,
+    key: &Key,
+    node: &Arc<Value>,
+) -> Result<(), String> {
+    let said = explain_node(snapshot, &key.name);
+    let said: NodeExplanation = said.ok_or_else(|| format!("{key} cannot be explained"))?;
+    for it in &said.rules {
+        if is_only_watched(moment, key, node, it) {
+            continue;
+        }
+        is_done(it).map_err(|what| format!("{key}, rule {}: {what}", it.rule))?;
+        // What a suspended rule says of itself stays as it was.
+        if it.state == State::Suspended {
+            continue;
+        }
+        let told = is_in_status(moment, key, it)
+            .and_then(|()| is_published(moment, key, node, it))
+            .and_then(|()| is_told(moment, node, it));
+        told.map_err(|what| format!("{key}, rule {}, {}: {what}", it.rule, it.state.word()))?;
+    }
+    Ok(())
+}
+
+/// Whether only who watches can know what the rule makes of a reboot: one from before its bootstrap was completed, of which there is
+/// no record, or one after which drivers have registered anew.
+fn is_only_watched(moment: &Moment<'_>, key: &Key, node: &Value, it: &RuleOnNode) -> bool {
+    let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
+    let Some(rule) = moment.cluster.get(&rule) else {
+        return false;
+    };
+    let record = format!("{BOOTSTRAP_COMPLETED_PREFIX}{}", uid(rule));
+    let is_completed = node["metadata"]["annotations"].get(record).is_some();
+    let is_asked = rule["spec"]["regateOnReboot"] == true && has_rebooted(moment, key, node);
+    is_asked && (!is_completed || it.conditions.iter().any(is_of_drivers))
+}
+
+fn has_rebooted(moment: &Moment<'_>, key: &Key, node: &Value) -> bool {
+    let states = moment.cluster.history(key).iter();
+    let states = states.filter_map(|state| state.object.as_ref());
+    let boots = states.filter(|state| uid(state) == uid(node));
+    let boots: BTreeSet<_> = boots
+        .map(|state| text(&state["status"]["nodeInfo"]["bootID"]))
+        .collect();
+    boots.len() > 1
+}
+
+/// Whether it goes by what CSI drivers have registered.
+fn is_of_drivers(it: &ConditionOnNode) -> bool {
+    matches!(it.source, "csiNode" | "criticalComponents")
+}
+
+/// The controller has done what it is said to do.
+fn is_done(it: &RuleOnNode) -> Result<(), String> {
+    let is_right = match it.state {
+        State::Held => it.tainted,
+        State::Open | State::Spared => !it.tainted,
+        State::Closing | State::Opening => false,
+        State::WouldHold | State::WouldOpen | State::Conflicted | State::Suspended => true,
+    };
+    if is_right {
+        return Ok(());
+    }
+    let has = if it.tainted { "has" } else { "has not" };
+    Err(format!(
+        "{} to the command line, and it {has} the taint at the end: {}",
+        it.state.word(),
+        it.why
+    ))
+}
+
+/// The rule's status says the same of the node.
+fn is_in_status(moment: &Moment<'_>, key: &Key, it: &RuleOnNode) -> Result<(), String> {
+    let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
+    let status = moment.cluster.get(&rule).map(|rule| &rule["status"]);
+    let listed = status.map_or(&[][..], |it| items(&it["nodeEvaluations"]));
+    let Some(told) = listed.iter().find(|it| it["nodeName"] == key.name) else {
+        let is_short = listed.len() >= moment.settings.status_node_limit;
+        let listed = || Err("its status says nothing of the node".into());
+        return if is_short { Ok(()) } else { listed() };
+    };
+    let taint = if it.tainted { "Present" } else { "Absent" };
+    if told["taintStatus"] != taint {
+        return Err(format!("its status says otherwise of the taint: {told}"));
+    }
+    for condition in &it.conditions {
+        let results = items(&told["conditionResults"]);
+        let result = results.iter().find(|it| it["type"] == *condition.kind);
+        let result = result.ok_or_else(|| format!("its status knows no {}", condition.kind))?;
+        let (found, default) = (&result["currentStatus"], &result["defaultStatus"]);
+        let status = condition.status.as_str();
+        if *found != status && (*found != "Unknown" || *default != status) {
+            let kind = &condition.kind;
+            return Err(format!("{kind} is {status}, and in its status {result}"));
+        }
+    }
+    Ok(())
+}
+
+/// What the controller makes of a condition is published on the node, in the same words.
+fn is_published(
+    moment: &Moment<'_>,
+    key: &Key,
+    node: &Value,
+    it: &RuleOnNode,
+) -> Result<(), String> {
+    let is_in_force = !matches!(it.state, State::WouldHold | State::WouldOpen);
+    if !moment.settings.publish_conditions || !is_in_force {
+        return Ok(());
+    }
+    // Of several rules that wait for a driver, one that asks for more after a reboot may be whose word is published.
+    let has_rebooted = has_rebooted(moment, key, node);
+    let is_made = |it: &&ConditionOnNode| {
+        it.source != "reporter" && !it.reason.is_empty() && !(has_rebooted && is_of_drivers(it))
+    };
+    for condition in it.conditions.iter().filter(is_made) {
+        let kind = &condition.kind;
+        let conditions = items(&node["status"]["conditions"]);
+        let published = conditions.iter().find(|it| it["type"] == **kind);
+        let published = published.ok_or_else(|| format!("{kind} is not published"))?;
+        let is_same = published["status"] == condition.status.as_str()
+            && published["reason"] == condition.reason
+            && condition.message.ends_with(text(&published["message"]));
+        if !is_same {
+            let ConditionOnNode {
+                status,
+                reason,
+                message,
+                ..
+            } = condition;
+            return Err(format!(
+                "{kind} is {status:?}: {reason}: {message}, and published as {published}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Why the node is held is told on it, in the same words.
+fn is_told(moment: &Moment<'_>, node: &Value, it: &RuleOnNode) -> Result<(), String> {
+    let is_of_class = |it: &ConditionOnNode| it.source == "criticalComponents";
+    let settled = moment.calm_since + TOLD;
+    if it.state != State::Held
+        || it.conditions.iter().any(is_of_class)
+        || it.why.is_empty()
+        || !moment.faults.is_empty()
+        || moment.cluster.now() < settled
+    {
+        return Ok(());
+    }
+    let is_of_this = |notice: &&Notice| {
+        let rule = notice.related.as_ref();
+        notice.topic.reason == "NodeHeld"
+            && notice.about.uid.as_deref() == Some(uid(node))
+            && rule.is_some_and(|rule| rule.name == it.rule)
+    };
+    let told = moment.cluster.notices().iter().rev().find(is_of_this);
+    let told = told.ok_or_else(|| format!("nobody was told why: {}", it.why))?;
+    if without_numbers(&told.note).ends_with(&without_numbers(&it.why)) {
+        Ok(())
+    } else {
+        Err(format!(
+            "because {:?}, and was told: {:?}",
+            it.why, told.note
+        ))
+    }
+}
+
+/// A text without what tells a pod from the one that takes its place, which is not told of anew.
+fn without_numbers(text: &str) -> String {
+    text.chars().filter(|it| !it.is_ascii_digit()).collect()
 }
 
 /// The cluster's objects, as they are listed.

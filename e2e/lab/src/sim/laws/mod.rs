@@ -43,6 +43,7 @@ mod writes;
 
 use serde_json::Value;
 
+pub use self::agreement::Agreement;
 use self::books::Shared;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
@@ -69,7 +70,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
         Box::new(writes::Writes::new(&books)),
         Box::new(leadership::Leadership),
         Box::new(end::End::new(&books)),
-        Box::new(agreement::Agreement),
+        Box::new(Agreement),
     ]
 }
 

@@ -13,6 +13,8 @@
 //! interference others write taints and annotations
 //! ```
 //!
+//! `world` is one of chance, which is another one with each seed.
+//!
 //! `objects` makes what they consist of, and `ends` says how they end.
 
 mod conditions;
@@ -29,11 +31,13 @@ mod repair;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod world;
 
 use super::actors::{DaemonSets, Garbage, Kubelets, Lifecycle, Scheduler, Workload, machines};
 use super::time::{Time, s};
 use super::{Actor, Cluster, Rng, Scenario, Settings};
 use ends::Checked;
+pub use world::WORLD;
 
 /// A scenario, and how it ends where nothing goes wrong.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,273 @@
+//! A world of chance: rules, nodes, `DaemonSet`s, CSI drivers and reporters, and what happens to them, all of it out of the seed.
+//! What becomes of it nobody knows beforehand; laws can be asked about it all the same.
+
+use serde_json::{Value, json};
+
+use super::objects::{
+    COMPONENTS_READY, DRIVER, GATE, READY, Rule, daemon_set, daemon_set_key, place, rule, rule_key,
+    version,
+};
+use super::{Actors, with};
+use crate::sim::actors::ask::node_key;
+use crate::sim::actors::{Csi, Deed, Driver, Kubelets, Machine, Operator, Order, Reporter, Which};
+use crate::sim::time::{Time, ms, s};
+use crate::sim::{Cluster, Rng, Scenario, Settings};
+
+const STORAGE: &str = "example.com/StorageReady";
+const PROBLEM: &str = "example.com/ClockUnsynchronized";
+const GPU: &str = "nvidia.com/gpu";
+/// The names that nodes and rules have.
+const NODES: [&str; 4] = ["n-0", "n-1", "n-2", "n-3"];
+const RULES: [&str; 5] = ["one", "two", "three", "four", "five"];
+const DAEMON_SETS: [&str; 3] = ["agent", "plugin", "pool-agent"];
+/// Rules that share a taint are in each other's way.
+const TAINTS: [&str; 4] = [
+    GATE,
+    "readiness.k8s.io/storage",
+    "readiness.k8s.io/third",
+    "readiness.k8s.io/fourth",
+];
+/// What rules wait for; every reporter's condition, and every kind that is made from something else.
+const CONDITIONS: [&str; 11] = [
+    READY,
+    STORAGE,
+    PROBLEM,
+    "Ready",
+    COMPONENTS_READY,
+    "csidriver.nodegate.dev/csi.example.com",
+    "resource.nodegate.dev/nvidia.com/gpu",
+    "daemonset.nodegate.dev/kube-system.agent",
+    "daemonset.nodegate.dev/kube-system.pool-agent",
+    "daemonset.nodegate.dev/kube-system.nowhere",
+    "csidriver.nodegate.dev/nobody.example.com",
+];
+/// From when until when things happen.
+const HAPPEN: (Time, Time) = (s(15), s(90));
+
+/// A world of chance. It is not among the scenarios: it has no end that could be told beforehand.
+pub const WORLD: Scenario = Scenario {
+    name: "world",
+    about: "a world of chance",
+    instances: 1,
+    settings: Settings::default,
+    brake: None,
+    lasts: s(100),
+    // Silence of two minutes, a minute of grace, and a minute until it is told.
+    settles: s(280),
+    build,
+};
+
+fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
+    let mut operator = Operator::default();
+    let nodes = &NODES[..=rng.below(NODES.len())];
+    for name in &RULES[..=rng.below(RULES.len())] {
+        let object = any_rule(name, rng).object();
+        if rng.chance(20) {
+            operator = operator.creates(sometime(rng), object);
+        } else {
+            place(cluster, object);
+        }
+        operator = change_rule(operator, name, rng);
+    }
+    for name in &DAEMON_SETS[..=rng.below(DAEMON_SETS.len())] {
+        let mut set = daemon_set(name).ready_after(rng.between(s(1), s(8)));
+        if rng.chance(80) {
+            set = set.critical();
+        }
+        if *name == "plugin" {
+            set = set.waits_for_driver(DRIVER);
+        }
+        if *name == "pool-agent" {
+            set = set.only_on("pool", "a");
+        }
+        place(cluster, set.object());
+        if rng.chance(15) {
+            operator = operator.edits(sometime(rng), daemon_set_key(name), version("2"));
+        }
+        if rng.chance(10) {
+            operator = operator.deletes(sometime(rng), daemon_set_key(name));
+        }
+    }
+    for name in nodes {
+        operator = change_node(operator, name, rng);
+    }
+    let kubelets = kubelets(nodes, rng);
+    let csi = csi(nodes, rng);
+    let mut actors = with(kubelets, [Box::new(operator), Box::new(csi)]);
+    for made in [
+        Reporter::new(READY),
+        Reporter::new(STORAGE),
+        Reporter::of_problem(PROBLEM),
+    ] {
+        if rng.chance(50) {
+            actors.push(Box::new(reporter(made, nodes, rng)));
+        }
+    }
+    actors
+}
+
+/// A rule that the API server would take.
+fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
+    let is_continuous = rng.chance(55);
+    let mut conditions: Vec<Value> = Vec::new();
+    for _ in 0..=rng.below(3) {
+        let kind = word(rng, &CONDITIONS);
+        if conditions.iter().any(|it| it["type"] == kind) {
+            continue;
+        }
+        let is_problem = kind == PROBLEM;
+        let status = if is_problem { "False" } else { "True" };
+        let mut condition = json!({"type": kind, "requiredStatus": status});
+        if is_continuous && is_problem {
+            condition["defaultStatus"] = json!("False");
+        }
+        conditions.push(condition);
+    }
+    let effect = *rng.pick(&["NoSchedule", "NoSchedule", "NoExecute"]);
+    let mut it = rule(name)
+        .with("conditions", json!(conditions))
+        .taint(word(rng, &TAINTS), effect);
+    let mut perhaps = |percent: usize, it: Rule, field: &str, values: &[Value]| {
+        let value = rng.pick(values).clone();
+        if rng.chance(percent) {
+            it.with(field, value)
+        } else {
+            it
+        }
+    };
+    it = perhaps(
+        40,
+        it,
+        "nodeSelector",
+        &[
+            json!({"matchLabels": {"pool": "a"}}),
+            json!({"matchLabels": {"pool": "b"}}),
+        ],
+    );
+    it = perhaps(15, it, "taintPolicy", &[json!("remove-only")]);
+    it = perhaps(10, it, "dryRun", &[json!(true)]);
+    it = perhaps(8, it, "suspend", &[json!(true)]);
+    // A kubelet beats more slowly.
+    if !conditions.iter().any(|it| it["type"] == "Ready") {
+        it = perhaps(35, it, "heartbeatTimeout", &[json!("1m"), json!("2m")]);
+    }
+    if is_continuous {
+        it = it.continuous();
+        it = perhaps(30, it, "conditionPolicy", &[json!("anyOf")]);
+        it = perhaps(30, it, "gracePeriod", &[json!("10s"), json!("1m")]);
+        it = perhaps(15, it, "disruption", &[json!({})]);
+    } else {
+        it = perhaps(50, it, "regateOnReboot", &[json!(true)]);
+        it = perhaps(15, it, "existingNodes", &[json!("Leave")]);
+        let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
+        let none = json!({"readinessTTL": "1m", "action": "None", "maxUnhealthy": "20%"});
+        it = perhaps(15, it, "repair", &[release, none]);
+    }
+    it
+}
+
+/// What somebody does to a rule.
+fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
+    let key = rule_key(name);
+    let at = sometime(rng);
+    match rng.below(12) {
+        0 => operator.deletes(at, key),
+        1 => operator.edits(at, key, json!({"spec": {"suspend": true}})),
+        2 => operator.edits(at, key, json!({"spec": {"suspend": false}})),
+        3 => operator.edits(at, key, json!({"spec": {"dryRun": false}})),
+        _ => operator,
+    }
+}
+
+/// What somebody does to a node.
+fn change_node(operator: Operator, name: &'static str, rng: &mut Rng) -> Operator {
+    let at = sometime(rng);
+    match rng.below(8) {
+        0 => operator.labels(at, name, &json!({"pool": word(rng, &["a", "b"])})),
+        1 => {
+            let taint = json!({"key": word(rng, &TAINTS), "effect": "NoSchedule"});
+            // Of the time before the rules can do anything about it.
+            operator.edits(s(14), node_key(name), json!({"spec": {"taints": [taint]}}))
+        }
+        _ => operator,
+    }
+}
+
+fn kubelets(nodes: &[&'static str], rng: &mut Rng) -> Kubelets {
+    let machines = nodes.iter().map(|name| {
+        let machine = Machine::new(name)
+            .label("pool", word(rng, &["a", "b"]))
+            .zone(word(rng, &["a", "b"]))
+            .boots(rng.between(s(1), s(40)))
+            .pods_after(*rng.pick(&[ms(0), s(6)]));
+        if rng.chance(25) {
+            machine.taint(word(rng, &TAINTS), "NoSchedule")
+        } else {
+            machine
+        }
+    });
+    let mut kubelets = Kubelets::new(machines.collect());
+    for name in nodes {
+        for _ in 0..rng.below(3) {
+            let deed = match rng.below(9) {
+                0..=2 => Deed::Reboot(rng.between(s(2), s(15))),
+                3 => Deed::Replace(rng.between(ms(100), s(10))),
+                4 => Deed::Leave,
+                5 => Deed::Die,
+                6 => Deed::Offer(GPU, word(rng, &["0", "4"])),
+                _ => Deed::Fail(word(rng, &DAEMON_SETS), *rng.pick(&[s(5), s(20), s(3600)])),
+            };
+            kubelets = kubelets.then(sometime(rng), name, deed);
+        }
+    }
+    kubelets
+}
+
+fn csi(nodes: &[&'static str], rng: &mut Rng) -> Csi {
+    let driver = Driver {
+        name: DRIVER,
+        after: (s(2), s(9)),
+    };
+    let mut csi = Csi::new(vec![driver]);
+    for name in nodes {
+        if !rng.chance(15) {
+            continue;
+        }
+        let after = rng.between(s(3), s(20));
+        let returns = rng.chance(50).then_some(after);
+        csi = csi.vanishes(sometime(rng), name, DRIVER, returns);
+    }
+    csi
+}
+
+fn reporter(reporter: Reporter, nodes: &[&'static str], rng: &mut Rng) -> Reporter {
+    let mut reporter = reporter.beat(s(45));
+    for name in nodes {
+        if rng.chance(20) {
+            reporter = reporter.ails(name);
+        }
+        for _ in 0..rng.below(3) {
+            let order = *rng.pick(&[
+                Order::Die,
+                Order::Die,
+                Order::Revive,
+                Order::Say("False"),
+                Order::Say("True"),
+                Order::Say("Unknown"),
+                Order::SayGood,
+            ]);
+            reporter = reporter.then(sometime(rng), Which::Node(name), order);
+        }
+    }
+    reporter
+}
+
+/// One of these words.
+fn word(rng: &mut Rng, of: &[&'static str]) -> &'static str {
+    of[rng.below(of.len())]
+}
+
+/// A time at which something happens.
+fn sometime(rng: &mut Rng) -> Time {
+    rng.between(HAPPEN.0, HAPPEN.1)
+}

@@ -1,0 +1,49 @@
+//! A thousand worlds of chance, each from a seed of its own, the same ones each time: the command line says of every node what the
+//! controller has made of it, and why in the controller's words.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use nodegate_lab::sim::laws::Agreement;
+use nodegate_lab::sim::machine::engine;
+use nodegate_lab::sim::run::judged_run;
+use nodegate_lab::sim::scenarios::WORLD;
+
+/// How many worlds there are; as many as this variable says, where it is set.
+const WORLDS: u64 = 1000;
+const VARIABLE: &str = "LAB_WORLDS";
+
+#[test]
+fn in_a_thousand_worlds_the_command_line_says_what_the_controller_does() {
+    let worlds = std::env::var(VARIABLE).ok();
+    let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
+    let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let began = Instant::now();
+    let run = || {
+        while let seed = next.fetch_add(1, Ordering::Relaxed)
+            && seed < worlds
+        {
+            let laws: Vec<Box<dyn nodegate_lab::sim::Law>> = vec![Box::new(Agreement)];
+            let outcome = judged_run(&WORLD, seed, &[], &engine, laws, false);
+            if let Some(violation) = outcome.violation {
+                let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);
+                broken.push(format!("seed {seed}: {}", violation.what));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(run);
+        }
+    });
+    println!("{worlds} worlds in {} s", began.elapsed().as_secs());
+    let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert!(
+        broken.is_empty(),
+        "{} of {worlds}\n{}",
+        broken.len(),
+        broken.join("\n")
+    );
+}
