@@ -63,7 +63,7 @@ pub use certainty::{Certainty, SILENCE};
 pub use clock::{Clock, Reading};
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
-pub use status::{PASSED_OVER, passed_over_message};
+pub use status::{PASSED_OVER, SUSPENDED, passed_over_message};
 pub use survey::{RuleSurvey, Survey};
 pub use turns::{
     Backoff, Contention, Outage, Pauses, Rate, Refusals, Repetitions, Retries, Turn, Undone,

@@ -25,7 +25,7 @@ use crate::wording::cut;
 use basis::whole_second;
 pub use basis::{Basis, Prospects, Unmade};
 use conditions::conditions;
-pub use conditions::{PASSED_OVER, passed_over_message};
+pub use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
 use tally::Role;
 pub use tally::{Record, RuleFailure, Tally};
 pub use written::WrittenStatus;

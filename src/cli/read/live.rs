@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::cluster::Cluster;
 use super::needs::Needs;
 use super::source::Source;
-use super::{Configured, Listed, listed};
+use super::{Configured, Listed, listed, suspends_all};
 use crate::api::names::LEASE;
 use crate::cli::failure::Failure;
 use crate::cli::snapshot::{Filter, Kind, Leader, Snapshot, Wanted};
@@ -128,8 +128,7 @@ impl<'a> Live<'a> {
     pub fn at(&mut self, at: Timestamp) -> &Snapshot {
         if self.stream.is_some() {
             let snapshot = &mut self.snapshot;
-            let leader = snapshot.leader.as_ref();
-            let suspends_all = leader.is_some_and(|leader| leader.suspends_all);
+            let suspends_all = suspends_all(snapshot.leader.as_ref(), &snapshot.rules);
             snapshot.at = at;
             snapshot.view.go_on(now(at));
             snapshot.view.suspend_all(suspends_all);

@@ -26,12 +26,14 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::failure::{Failure, near_names};
 use super::snapshot::{ClassesFrom, Filter, Kind, Leader, Snapshot, Specimen, Wanted};
+use crate::api::NodeReadinessRuleStatus;
 use crate::api::names::LEASE;
 use crate::condition::CriticalComponentClass;
 use crate::config::Config;
-use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::{Scope, Watch};
+use crate::engine::{SUSPENDED, View};
+
 use crate::object::RuleObject;
 pub use cluster::Cluster;
 pub use facts::facts;
@@ -174,9 +176,7 @@ pub async fn listed(
     if let Some(limits) = limits {
         view.limit(limits);
     }
-    if leader.as_ref().is_some_and(|leader| leader.suspends_all) {
-        view.suspend_all(true);
-    }
+    view.suspend_all(suspends_all(leader.as_ref(), &rules));
     view.settle();
     let unreadable = view.unreadable();
     let listed = Listed {
@@ -256,6 +256,22 @@ pub fn snapshot_of(
         let why = "the objects at hand are waited for".to_owned();
         Err(Failure::Input(why))
     })
+}
+
+/// Whether all rules are suspended: the Lease says so, or the controller says of a rule that it is which does not say so itself,
+/// since a flag tells it to.
+fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
+    let is_suspended = |status: &NodeReadinessRuleStatus| {
+        let mut conditions = status.conditions.iter();
+        conditions.any(|it| it.type_ == SUSPENDED && it.status == "True")
+    };
+    let mut rules = rules.iter();
+    leader.is_some_and(|leader| leader.suspends_all)
+        || rules.any(|rule| {
+            let is_told = rule.status.observed_generation == rule.metadata.generation;
+            let asks = rule.spec.as_ref().is_ok_and(|spec| spec.suspend);
+            is_told && is_suspended(&rule.status) && !asks
+        })
 }
 
 /// The pod of this name, with what was warned of it; `None` where there is none.

@@ -65,6 +65,8 @@ fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
                 .iter()
                 .filter(|(start, stage)| stage.last && start.opened.is_some());
             let costs: f64 = lasts.clone().map(|(start, _)| cost_of_last(start)).sum();
+            // The sum of nothing is negative.
+            let costs = costs + 0.0;
             Spread {
                 last: lasts.count(),
                 costs: mean(costs, ended),

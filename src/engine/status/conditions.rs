@@ -13,7 +13,8 @@ use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
 const ACCEPTED: &str = "Accepted";
-const SUSPENDED: &str = "Suspended";
+/// Says that nothing is changed for the rule.
+pub const SUSPENDED: &str = "Suspended";
 
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
