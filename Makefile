@@ -25,8 +25,8 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha \
-	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node bench bench-full bench-cli bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
+.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli \
+	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -79,6 +79,13 @@ test-ha: controlplane build ## Run the tests of leader election, and of outages 
 test-cli: controlplane build ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes docs/kubectl anew
 	$(TEST) --lib cli::
 	$(TEST) --test cli
+
+# Tests that need a browser are not among the others.
+test-report: controlplane build ## Open a report in a headless Chromium, or BROWSER=...; UPDATE_GOLDEN=1 makes the pictures of the docs anew
+	$(TEST) --test cli -- --ignored page::
+
+recording: controlplane build ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
+	$(DEBUG)/recording docs/kubectl
 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(TEST) --test safety --test repair

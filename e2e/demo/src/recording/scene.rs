@@ -1,0 +1,130 @@
+//! The cluster of the recording, and what happens in it: four nodes wait for their network, whose image cannot be pulled on one.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::sights::{has_taint, node, pods_on};
+use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, eventually, fixtures};
+use serde_json::json;
+
+use super::terminal::Terminal;
+
+const TAINT: &str = "readiness.k8s.io/network";
+const STORAGE: &str = "example.com/StorageReady";
+const NETWORK: &str = "daemonset.nodegate.dev/kube-system.cilium";
+/// The node that stays closed.
+const HELD: &str = "worker-3";
+const NODES: [&str; 4] = ["worker-1", "worker-2", HELD, "worker-4"];
+/// How long anything may take.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Plays it; what was to be seen.
+pub async fn play() -> Result<Terminal> {
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
+    let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let client = cluster.client().await?;
+    join(&client).await?;
+
+    let mut terminal = Terminal::default();
+    terminal.ask(&cluster, &["status"]).await?;
+    let held = format!("node/{HELD}");
+    terminal.ask(&cluster, &["explain", &held]).await?;
+    terminal.ask(&cluster, &["timeline"]).await?;
+    terminal.remark("somebody mends the image's name: the pod comes up");
+    let pod = network_on(&client, HELD).await?;
+    set_pod_ready(&client, "kube-system", &pod, true).await?;
+    until_open(&client, HELD).await?;
+    terminal.ask(&cluster, &["status"]).await?;
+    Ok(terminal)
+}
+
+/// Has the nodes join; all but one are opened, one after the other.
+async fn join(client: &Client) -> Result<()> {
+    let rule = fixtures::rule("network", TAINT).bootstrap_only();
+    let rule = rule.waits_for(NETWORK).waits_for(STORAGE);
+    rule.create(client).await?;
+    for name in NODES {
+        let node = fixtures::node(name).allocatable("pods", "100");
+        let node = node.allocatable("cpu", "8").taint(TAINT, "NoSchedule");
+        node.managed_by_kwok().create(client).await?;
+    }
+    let network = fixtures::daemon_set("kube-system/cilium").tolerate_everything();
+    network.never_ready().create(client).await?;
+    for (name, millis) in NODES.iter().zip([2100, 1300, 0, 4300]) {
+        let pod = network_on(client, name).await?;
+        if *name == HELD {
+            break_image(client, &pod).await?;
+            set_node_condition(client, name, STORAGE, "True").await?;
+            continue;
+        }
+        set_node_condition(client, name, STORAGE, "True").await?;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        set_pod_ready(client, "kube-system", &pod, true).await?;
+        until_open(client, name).await?;
+    }
+    eventually(
+        "the nodes are Ready, and what one lacks is told",
+        SOON,
+        async || {
+            let mut is_so = true;
+            for name in NODES {
+                is_so &= !has_taint(client, name, "node.kubernetes.io/not-ready").await?;
+            }
+            let status = node(client, HELD).await?.status;
+            let conditions = status.and_then(|it| it.conditions).unwrap_or_default();
+            let lacks = |message: &str| message.ends_with("is not Ready");
+            let is_told = |it: &k8s_openapi::api::core::v1::NodeCondition| {
+                it.type_ == NETWORK && it.message.as_deref().is_some_and(lacks)
+            };
+            Ok(is_so && conditions.iter().any(is_told))
+        },
+    )
+    .await
+}
+
+async fn until_open(client: &Client, node: &str) -> Result<()> {
+    eventually("the node is opened", SOON, async || {
+        Ok(!has_taint(client, node, TAINT).await?)
+    })
+    .await
+}
+
+/// The running pod of the network on a node.
+async fn network_on(client: &Client, node: &str) -> Result<String> {
+    eventually("the network has a running pod", SOON, async || {
+        let pods = pods_on(client, node).await?;
+        let runs = |pod: &&Pod| {
+            let status = pod.status.as_ref();
+            status.and_then(|it| it.phase.as_deref()) == Some("Running")
+        };
+        Ok(pods.iter().find(runs).map(ResourceExt::name_any))
+    })
+    .await
+}
+
+/// The image of the pod's container cannot be pulled.
+async fn break_image(client: &Client, name: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
+    let pod = pods.get(name).await?;
+    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
+    let container = container.context("a pod without containers")?;
+    let status = json!({"status": {"containerStatuses": [{
+        "name": container.name, "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        "state": {"waiting": {
+            "reason": "ImagePullBackOff",
+            "message": "Back-off pulling image \"quay.io/cilium/cilium:v1.81.0\"",
+        }},
+    }]}});
+    let params = PatchParams::default();
+    pods.patch_status(name, &params, &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
