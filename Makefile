@@ -25,7 +25,7 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli \
+.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
 	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 

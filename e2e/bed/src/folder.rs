@@ -11,7 +11,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 use std::{panic, process};
@@ -103,11 +103,20 @@ impl Folder {
 
 /// Marks the folders of all clusters of this process as those of a failed run, and says where they are.
 pub fn note_failure() {
+    FAILURE.store(true, Ordering::Relaxed);
     for path in live().iter() {
         let _ = File::create(path.join(FAILED));
         eprintln!("the cluster's logs are in {}", path.display());
     }
 }
+
+/// Whether something has failed in this process.
+#[must_use]
+pub fn has_failed() -> bool {
+    FAILURE.load(Ordering::Relaxed)
+}
+
+static FAILURE: AtomicBool = AtomicBool::new(false);
 
 /// The folders of this process's clusters.
 fn live() -> MutexGuard<'static, Vec<PathBuf>> {

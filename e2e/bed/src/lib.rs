@@ -105,7 +105,7 @@ pub mod wait;
 pub mod witness;
 
 pub use cluster::Cluster;
-pub use folder::note_failure;
+pub use folder::{has_failed, note_failure};
 pub use options::{ControllerManager, Options};
 pub use relay::Relay;
 pub use wait::{eventually, eventually_eq, never};

@@ -6,14 +6,17 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use kube_testbed::fetch::get;
+use kube_testbed::has_failed;
 use kube_testbed::ports;
 use kube_testbed::process::Process;
 use kube_testbed::relay::Relay;
 
+use crate::agreement::Question;
 use crate::cluster::Cluster;
 use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
 
@@ -21,11 +24,14 @@ const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(25);
 
-/// A running controller, with all that a process has. Killed when dropped.
+/// A running controller, with all that a process has. Killed when dropped; what `kubectl nodegate` says of the cluster then is held
+/// against what it has done.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
     probes: SocketAddr,
+    /// What is asked at its end.
+    question: Option<Question>,
 }
 
 impl Controller {
@@ -67,7 +73,20 @@ impl Controller {
             .kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT)
             .await?;
         let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
-        Self::launch(cluster, &kubeconfig, &arguments, &[])
+        let launched = Self::launch(cluster, &kubeconfig, &arguments, &[])?;
+        Ok(launched.unasked("the relay may be what keeps it from doing what is said"))
+    }
+
+    /// Has nobody ask `kubectl nodegate` at its end, for this reason.
+    #[must_use]
+    pub fn unasked(mut self, _why: &'static str) -> Self {
+        self.question = None;
+        self
+    }
+
+    /// What is to be asked of its cluster, if anything.
+    pub(crate) fn question(&self) -> Option<&Question> {
+        self.question.as_ref()
     }
 
     /// Waits until it is ready.
@@ -127,7 +146,17 @@ impl Controller {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("nodegate-{number}.log"));
         let process = Process::start("nodegate", command, log, cluster.lifetime())?;
-        Ok(Self { process, probes })
+        let mut files = arguments.iter().rev();
+        let config = files.find_map(|it| it.strip_prefix("--config="));
+        let question = Question {
+            kubeconfig: cluster.kubeconfig(),
+            config: config.map(str::to_owned),
+        };
+        Ok(Self {
+            process,
+            probes,
+            question: Some(question),
+        })
     }
 
     /// Whether `/readyz` says so.
@@ -165,6 +194,21 @@ impl Controller {
     /// Kills it (SIGKILL).
     pub fn kill(mut self) {
         self.process.kill();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let is_there = matches!(self.process.exited(), Ok(None)) && !self.process.is_detached();
+        let Some(question) = self.question.take().filter(|_| is_there) else {
+            return;
+        };
+        let goes_on = || !thread::panicking() && !has_failed();
+        if goes_on()
+            && let Err(error) = question.hold(goes_on)
+        {
+            panic!("{error:?}; the controller's log:\n{}", self.log());
+        }
     }
 }
 

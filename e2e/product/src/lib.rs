@@ -5,6 +5,8 @@
 //! install      what this repository has for users to install
 //! controller   the `nodegate` binary as a controller, as its own service account
 //! reporter     the same binary as a reporter
+//! ask          the same binary as `kubectl nodegate`
+//! agreement    what it says of a cluster, held against what the controller has done there
 //! deployment   the installed Deployment, run as a process
 //! shared       one cluster, or one installation, for all tests of a test binary
 //! rule         a builder for rules
@@ -16,6 +18,8 @@
 //!
 //! The rest of the test bed, [`kube_testbed`], is handed on: who depends on this crate needs no other for a test.
 
+mod agreement;
+pub mod ask;
 pub mod changes;
 pub mod cluster;
 pub mod controller;

@@ -3,8 +3,13 @@
 //! A `static` is never dropped: the guards end its processes with the test binary, and the next cluster sweeps its
 //! folder away.
 
+use std::future;
+use std::io::{Write, stderr};
+use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anyhow::Result;
-use kube_testbed::Options;
+use kube_testbed::{Options, has_failed};
 use tokio::sync::OnceCell;
 
 use crate::cluster::Cluster;
@@ -45,7 +50,13 @@ pub struct SharedInstallation {
     cluster: SharedCluster,
     arguments: &'static [&'static str],
     controller: OnceCell<Controller>,
+    /// How many tests use it now, as often as each of them has asked for it.
+    uses: AtomicUsize,
 }
+
+/// That a test uses an installation, until its runtime ends. Whoever is the last to do so for now asks `kubectl nodegate` whether it
+/// agrees with the controller.
+struct Use(&'static SharedInstallation);
 
 impl SharedInstallation {
     /// An installation to be, for a `static`; the controller gets these arguments.
@@ -55,6 +66,7 @@ impl SharedInstallation {
             cluster: SharedCluster::new(options),
             arguments,
             controller: OnceCell::const_new(),
+            uses: AtomicUsize::new(0),
         }
     }
 
@@ -65,6 +77,12 @@ impl SharedInstallation {
     /// When either does not come up.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.controller().await?;
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        let used = Use(self);
+        tokio::spawn(async move {
+            let _used = used;
+            future::pending::<()>().await;
+        });
         self.cluster.get().await
     }
 
@@ -78,5 +96,25 @@ impl SharedInstallation {
         self.controller
             .get_or_try_init(async || Controller::start(cluster, self.arguments).await)
             .await
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        let Self(installation) = self;
+        let is_last = installation.uses.fetch_sub(1, Ordering::Relaxed) == 1;
+        let controller = installation.controller.get();
+        let question = controller.and_then(Controller::question);
+        let Some(question) = question.filter(|_| is_last) else {
+            return;
+        };
+        let goes_on = || !has_failed() && installation.uses.load(Ordering::Relaxed) == 0;
+        if goes_on()
+            && let Err(error) = question.hold(goes_on)
+        {
+            // A runtime that ends catches panics, and what a test prints is kept back.
+            let _ = writeln!(stderr(), "{error:?}");
+            process::exit(1);
+        }
     }
 }

@@ -271,7 +271,9 @@ async fn no_token_gets_into_the_log() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];
-    let controller = Controller::start_with(&cluster, &[], &environment).await?;
+    let controller = Controller::start_with(&cluster, &[], &environment)
+        .await?
+        .unasked("its writes are refused at the end");
     gates_and_releases(&client, "logged").await?;
     cluster.stop_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;

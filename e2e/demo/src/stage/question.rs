@@ -1,10 +1,7 @@
 //! What the command line for people says of a demo's cluster.
 
-use std::process::{Command, Stdio};
-
-use anyhow::{Context, Result, ensure};
-use nodegate_testbed::Cluster;
-use nodegate_testbed::controller::binary;
+use anyhow::{Result, ensure};
+use nodegate_testbed::{Cluster, ask};
 
 /// What is typed, and what the command line answers.
 ///
@@ -13,16 +10,7 @@ use nodegate_testbed::controller::binary;
 /// When it cannot answer.
 pub async fn ask(cluster: &Cluster, arguments: &[&str]) -> Result<String> {
     let typed = arguments.join(" ");
-    let mut command = Command::new(binary()?);
-    command
-        .args(arguments)
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output())
-        .await?
-        .with_context(|| format!("running nodegate {typed}"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "nodegate {typed}: {errors}");
-    let answer = String::from_utf8_lossy(&output.stdout);
-    Ok(format!("$ kubectl nodegate {typed}\n{answer}"))
+    let said = ask::ask(&cluster.kubeconfig(), arguments).await?;
+    ensure!(said.code == 0, "kubectl nodegate {typed}: {}", said.err);
+    Ok(format!("$ kubectl nodegate {typed}\n{}", said.out))
 }

@@ -1,21 +1,83 @@
 //! What is printed, and that it is what the controller does.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
+use nodegate_testbed::ask::{ask, ask_json, command};
 use nodegate_testbed::changes::{delete_node, delete_rule};
 use nodegate_testbed::sights::{events_on, has_taint};
 use nodegate_testbed::{eventually, fixtures};
 use serde_json::Value;
 
-use crate::ask::{ask, ask_json, plugin};
 use crate::golden::{hold, normal};
 use crate::world::{HELD, OPEN, TURN, World, world};
 
 /// A rule that closes the open node, and one that lets it be for a while.
 const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
+
+const TIMELINE: &str = "kubectl/timeline.md";
+
+/// What runs in many clusters, on nodes that are not there, and a rule that waits for what cannot start.
+const PROGRAMS: &str = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: cilium, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: cilium}}
+  template:
+    metadata: {labels: {app: cilium}}
+    spec:
+      nodeSelector: {there: 'no'}
+      tolerations: [{operator: Exists}]
+      containers: [{name: agent, image: quay.io/cilium/cilium:v1.18.0}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: kube-proxy, namespace: kube-system, labels: {node.gardener.cloud/critical-component: 'true'}}
+spec:
+  selector: {matchLabels: {app: kube-proxy}}
+  template:
+    metadata: {labels: {app: kube-proxy}}
+    spec:
+      nodeSelector: {there: 'no'}
+      tolerations: [{operator: Exists}]
+      containers: [{name: proxy, image: registry.k8s.io/kube-proxy:v1.36.0}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ebs-csi-node, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: ebs-csi-node}}
+  template:
+    metadata: {labels: {app: ebs-csi-node}}
+    spec:
+      nodeSelector: {there: 'no'}
+      containers:
+      - {name: plugin, image: 'public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.50.0'}
+      - {name: registrar, image: 'registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0'}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: istio-cni, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: istio-cni}}
+  template:
+    metadata: {labels: {app: istio-cni}}
+    spec:
+      nodeSelector: {there: 'no'}
+      containers: [{name: agent, image: example.com/mesh-agent}]
+---
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: mesh}
+spec:
+  enforcementMode: bootstrap-only
+  conditions: [{type: daemonset.nodegate.dev/kube-system.istio-cni, requiredStatus: 'True'}]
+  taint: {key: readiness.k8s.io/mesh, effect: NoSchedule}
+  nodeSelector: {matchLabels: {there: 'no'}}
+";
 
 async fn leader(world: &World) -> Result<String> {
     let status = ask_json(&world.cluster.kubeconfig(), &["status"]).await?;
@@ -32,22 +94,54 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     std::fs::write(&rules, RULES)?;
     let rules = rules.to_string_lossy().into_owned();
     let held = format!("node/{HELD}");
-    for (file, arguments, code) in [
-        ("explain-node.txt", vec!["explain", &held], 0),
-        ("explain-rule.txt", vec!["explain", "rule/network"], 0),
+    let opened = format!("node/{OPEN}");
+    let page = "kubectl.md";
+    for (page, file, arguments, code) in [
+        (page, "explain-node.txt", vec!["explain", &held], 0),
+        (page, "explain-rule.txt", vec!["explain", "rule/network"], 0),
         (
+            page,
             "explain-pod.txt",
             vec!["explain", "pod/shop", "-n", "default"],
             0,
         ),
-        ("status.txt", vec!["status"], 0),
-        ("preview.txt", vec!["preview", "-f", &rules], 2),
+        (page, "status.txt", vec!["status"], 0),
+        (page, "preview.txt", vec!["preview", "-f", &rules], 2),
+        (TIMELINE, "timeline.txt", vec!["timeline"], 0),
+        (TIMELINE, "timeline-node.txt", vec!["timeline", &opened], 0),
+        ("kubectl/check.md", "check.txt", vec!["check"], 0),
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
-        hold(world, &leader, file, &said.out)?;
+        hold(world, &leader, page, file, &said.out)?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_printed() -> Result<()>
+{
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let leader = leader(world).await?;
+    world.cluster.apply(PROGRAMS).await?;
+    for (page, file, arguments, code) in [
+        ("lint.md", "lint.txt", vec!["lint"], 2),
+        ("kubectl/suggest.md", "suggest.yaml", vec!["suggest"], 0),
+    ] {
+        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
+        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        hold(world, &leader, page, file, &said.out)?;
+    }
+    let delete = ["delete", "daemonsets", "--all", "-n", "kube-system"];
+    world.cluster.kubectl(&delete).await?;
+    let client = world.cluster.client().await?;
+    delete_rule(&client, "mesh").await?;
+    eventually("the rule is gone", SOON, async || {
+        let said = ask_json(&world.cluster.kubeconfig(), &["status"]).await?;
+        Ok((!said["rules"].to_string().contains("mesh")).then_some(()))
+    })
+    .await
 }
 
 #[tokio::test]
@@ -173,9 +267,7 @@ async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
 #[tokio::test]
 async fn whoever_closes_the_pipe_has_seen_enough() -> Result<()> {
     let world = world().await?;
-    let mut child = Command::new(plugin()?)
-        .args(["status", "-o", "json"])
-        .env("KUBECONFIG", world.cluster.kubeconfig())
+    let mut child = command(&world.cluster.kubeconfig(), &["status", "-o", "json"])?
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use nodegate_testbed::ask::ask;
 use nodegate_testbed::{Cluster, Options};
 
-use crate::ask::ask;
 use crate::world::world;
 
 async fn fails(kubeconfig: &Path, arguments: &[&str], expected: &str) -> Result<()> {

@@ -13,26 +13,29 @@ const POD: &str = "cni-x7k2p";
 /// The name that the leading instance has in the documentation.
 const LEADER: &str = "nrr-controller-manager-0";
 
-/// Holds what was printed against what the documentation shows.
-pub fn hold(world: &World, leader: &str, file: &str, printed: &str) -> Result<()> {
+/// Holds what was printed against what a page of the documentation shows.
+pub fn hold(world: &World, leader: &str, page: &str, file: &str, printed: &str) -> Result<()> {
     let printed = printed.replace(&world.network_pod, POD);
     let printed = printed.replace(
         &format!("leading  {leader} "),
         &format!("leading  {LEADER} "),
     );
+    let printed = printed.replace(
+        &format!("controller: {leader} "),
+        &format!("controller: {LEADER} "),
+    );
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let (path, page) = (docs.join("kubectl").join(file), docs.join("kubectl.md"));
-    let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
-    let block =
-        block(&text, file).with_context(|| format!("docs/kubectl.md does not show {file}"))?;
+    let (path, page_path) = (docs.join("kubectl").join(file), docs.join(page));
+    let text = fs::read_to_string(&page_path).with_context(|| page_path.display().to_string())?;
+    let block = block(&text, file).with_context(|| format!("docs/{page} does not show {file}"))?;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&page, text.replacen(block, &printed, 1))?;
+        fs::write(&page_path, text.replacen(block, &printed, 1))?;
         return fs::write(&path, printed).with_context(|| path.display().to_string());
     }
     let shown = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     ensure!(
         shown == block,
-        "docs/kubectl.md shows another {file} than docs/kubectl has"
+        "docs/{page} shows another {file} than docs/kubectl has"
     );
     ensure!(
         normal(&shown) == normal(&printed),
@@ -44,7 +47,8 @@ pub fn hold(world: &World, leader: &str, file: &str, printed: &str) -> Result<()
 /// What the page shows of a file.
 fn block<'a>(page: &'a str, file: &str) -> Option<&'a str> {
     let (_, after) = page.split_once(&format!("<!-- kubectl/{file}: "))?;
-    let (_, block) = after.split_once("```text\n")?;
+    let (_, fenced) = after.split_once("```")?;
+    let (_, block) = fenced.split_once('\n')?;
     Some(block.split_once("```")?.0)
 }
 
@@ -65,6 +69,8 @@ fn word(word: &str) -> String {
         format!("{head}AGE{tail}")
     } else if core.ends_with('Z') && core.contains('T') && core.starts_with("20") {
         format!("{head}TIME{tail}")
+    } else if !core.is_empty() && core.chars().all(|it| ('█'..='▏').contains(&it)) {
+        "BAR".to_owned()
     } else {
         word.to_owned()
     }
@@ -77,7 +83,7 @@ fn is_age(text: &str) -> bool {
         let number = part.trim_end_matches(['s', 'm', 'h', 'd']);
         number.len() + 1 == part.len()
             && !number.is_empty()
-            && number.bytes().all(|it| it.is_ascii_digit())
+            && number.bytes().all(|it| it.is_ascii_digit() || it == b'.')
     };
     !parts.is_empty() && parts.len() <= 2 && parts.iter().all(is_part)
 }
@@ -87,6 +93,7 @@ fn ages_and_times_do_not_differ() {
     for (a, b) in [
         ("held for 2m5s:", "held   for 17s:"),
         ("x (3s)", "x (4h)"),
+        ("a ██▍ 1.0s", "a ▏ 1m04s"),
         ("at 2026-11-22T11:48:01Z at", "at 2027-01-01T00:00:00Z at"),
     ] {
         assert_eq!(normal(a), normal(b));

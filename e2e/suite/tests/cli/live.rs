@@ -8,13 +8,13 @@ use nix::sys::termios::tcgetattr;
 use nix::unistd::Pid;
 use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
+use nodegate_testbed::ask::{ask, ask_json, command};
 use nodegate_testbed::changes::{delete_node, delete_rule, set_node_condition};
 use nodegate_testbed::fixtures;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::ask::{ask, ask_json, plugin};
 use crate::terminal::Terminal;
 use crate::world::{HELD, TURN, World, world};
 
@@ -22,9 +22,8 @@ const TAINT: &str = "readiness.k8s.io/live";
 const READY: &str = "example.com/LiveReady";
 
 fn follow(world: &World) -> Result<(Child, Lines<BufReader<ChildStdout>>)> {
-    let mut child = Command::new(plugin()?)
-        .arg("watch")
-        .env("KUBECONFIG", world.cluster.kubeconfig())
+    let command = command(&world.cluster.kubeconfig(), &["watch"])?;
+    let mut child = Command::from(command)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -133,11 +132,8 @@ async fn the_terminal_is_given_back_however_it_ends() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     for end in ["q", "\u{3}", "SIGTERM"] {
-        let mut command = Command::new(plugin()?);
-        command
-            .arg("top")
-            .env("KUBECONFIG", world.cluster.kubeconfig());
-        let mut terminal = Terminal::open(command)?;
+        let command = command(&world.cluster.kubeconfig(), &["top"])?;
+        let mut terminal = Terminal::open(Command::from(command))?;
         let before = tcgetattr(&terminal.slave)?;
         terminal.shows(HELD).await?;
         ensure!(tcgetattr(&terminal.slave)? != before, "keys are not read");

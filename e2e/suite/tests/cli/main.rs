@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! world     the cluster that is asked about: one node is held, one is open, a pod waits
-//! ask       runs the command
 //! golden    what the documentation shows, held against what is printed
 //! answers   what is printed
 //! rights    with the rights of nodegate-view, with fewer and with none
@@ -12,13 +11,14 @@
 //! shells    what is completed, in the shells themselves
 //! failures  questions that cannot be answered
 //! whole     questions about the whole cluster
+//! page      the report in a browser
 //! ```
 
 mod answers;
-mod ask;
 mod failures;
 mod golden;
 mod live;
+mod page;
 mod rights;
 mod shells;
 mod terminal;

@@ -1,8 +1,8 @@
 //! What may be asked with which rights.
 
 use anyhow::{Result, ensure};
+use nodegate_testbed::ask::{ask, ask_json};
 
-use crate::ask::{ask, ask_json};
 use crate::golden::normal;
 use crate::world::{HELD, TURN, world};
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 
-use crate::ask::plugin;
 use crate::terminal::Terminal;
 use crate::world::{HELD, world};
 
@@ -94,4 +93,16 @@ async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
     terminal.shows(HELD).await?;
     terminal.types("\u{15}exit\n")?;
     Ok(())
+}
+
+/// The binary, under the name by which kubectl finds it.
+fn plugin() -> Result<std::path::PathBuf> {
+    let binary = nodegate_testbed::controller::binary()?;
+    let folder = std::env::temp_dir().join(format!("kubectl-nodegate-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let link = folder.join("kubectl-nodegate");
+    match std::os::unix::fs::symlink(&binary, &link) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(link),
+    }
 }

@@ -2,8 +2,8 @@
 //! and a page about all.
 
 use anyhow::{Context, Result, ensure};
+use nodegate_testbed::ask::{ask, ask_json};
 
-use crate::ask::{ask, ask_json};
 use crate::world::{HELD, OPEN, TURN, world};
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! The cluster that is asked about. Of two nodes with a pod network by `DaemonSet`, the image of one cannot be pulled on the
 //! first: it is held, and a pod that could only run there waits. The second is open.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
@@ -18,8 +20,8 @@ pub const HELD: &str = "worker-1";
 pub const OPEN: &str = "worker-2";
 /// What the controller makes of the network on each node.
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
-const TAINT: &str = "readiness.k8s.io/network";
-const STORAGE: &str = "example.com/StorageReady";
+pub const TAINT: &str = "readiness.k8s.io/network";
+pub const STORAGE: &str = "example.com/StorageReady";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
 /// Somebody takes off the taint that every node is born with.
@@ -63,6 +65,8 @@ async fn make() -> Result<World> {
     let network_pod = pod_on(&client, HELD).await?;
     break_image(&client, &network_pod).await?;
     let other = pod_on(&client, OPEN).await?;
+    // What takes longest is the same each time.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     set_pod_ready(&client, "default", &other, true).await?;
     eventually_open(&client, OPEN, TAINT).await?;
     eventually_gated(&client, HELD, TAINT).await?;
@@ -104,7 +108,8 @@ async fn make() -> Result<World> {
     })
 }
 
-fn node(name: &str) -> NodeBuilder {
+/// A node of the pool that the rules are about, born with the taint of one.
+pub fn node(name: &str) -> NodeBuilder {
     fixtures::node(name)
         .label("pool", "workers")
         .label("kubernetes.io/hostname", name)
@@ -115,7 +120,7 @@ fn node(name: &str) -> NodeBuilder {
 }
 
 /// The running pod of the network on this node.
-async fn pod_on(client: &Client, node: &str) -> Result<String> {
+pub async fn pod_on(client: &Client, node: &str) -> Result<String> {
     eventually("the network has a running pod", SOON, async || {
         let pods = pods_on(client, node).await?;
         let runs = |pod: &&Pod| {

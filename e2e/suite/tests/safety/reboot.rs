@@ -132,7 +132,9 @@ async fn a_reboot_while_no_controller_runs_is_made_good() -> Result<()> {
     for name in ["away-rebooted", "away-running"] {
         set_node_condition(&client, name, READY, "False").await?;
     }
-    let _controller = Controller::start(&cluster, &[]).await?;
+    let _controller = Controller::start(&cluster, &[])
+        .await?
+        .unasked("no kubelet's Ready tells here when the node has rebooted");
     eventually_gated(&client, "away-rebooted", "away").await?;
     stays_open(&client, "away-running", "away", A_WHILE).await
 }

@@ -1,0 +1,78 @@
+//! `kubectl nodegate`: the same binary, asked as kubectl asks its plugins.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::controller::binary;
+
+/// What a command has answered.
+#[derive(Debug)]
+pub struct Said {
+    /// Its exit code.
+    pub code: i32,
+    /// What it has printed.
+    pub out: String,
+    /// What it has complained of.
+    pub err: String,
+}
+
+/// The command line, by the name under which kubectl finds it.
+///
+/// # Errors
+///
+/// When there is no binary.
+pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command
+        .arg0("kubectl-nodegate")
+        .args(arguments)
+        .env("KUBECONFIG", kubeconfig)
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Asks, and waits for the answer.
+///
+/// # Errors
+///
+/// When the binary cannot be run.
+pub async fn ask(kubeconfig: &Path, arguments: &[&str]) -> Result<Said> {
+    let command = command(kubeconfig, arguments)?;
+    tokio::task::spawn_blocking(move || answer(command)).await?
+}
+
+/// The same for an answer as JSON.
+///
+/// # Errors
+///
+/// When the binary cannot be run, or answers something else.
+pub async fn ask_json(kubeconfig: &Path, arguments: &[&str]) -> Result<Value> {
+    let command = command(kubeconfig, &as_json(arguments))?;
+    json(&tokio::task::spawn_blocking(move || answer(command)).await??)
+}
+
+/// The same where nothing else is to be done meanwhile: on whatever thread this is.
+pub(crate) fn ask_json_now(kubeconfig: &Path, arguments: &[&str]) -> Result<Value> {
+    json(&answer(command(kubeconfig, &as_json(arguments))?)?)
+}
+
+fn as_json<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["-o", "json"]].concat()
+}
+
+fn answer(mut command: Command) -> Result<Said> {
+    let output = command.output().context("running kubectl nodegate")?;
+    Ok(Said {
+        code: output.status.code().context("it was killed")?,
+        out: String::from_utf8(output.stdout)?,
+        err: String::from_utf8(output.stderr)?,
+    })
+}
+
+fn json(said: &Said) -> Result<Value> {
+    serde_json::from_str(&said.out).with_context(|| format!("no JSON: {said:?}"))
+}

@@ -1,0 +1,241 @@
+//! The report as a reader has it before them: opened in a headless Chromium, in light and dark, and printed. It needs a browser,
+//! so it is asked for: `make test-report`. With `UPDATE_GOLDEN=1` the pictures of the documentation are made anew.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result, bail, ensure};
+use kube::Client;
+use nodegate_suite::gates::eventually_open;
+use nodegate_testbed::ask::ask;
+use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+
+use crate::world::{STORAGE, TAINT, node, pod_on, world};
+
+/// How long a browser may take for one page.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The most that a picture of the documentation may have, in bytes.
+const PICTURE: u64 = 150_000;
+/// What a browser is called.
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+/// Sections that every report has.
+const SECTIONS: [&str; 5] = [
+    "Fleet",
+    "Rules",
+    "Slowest starts",
+    "What takes how long",
+    "Findings",
+];
+
+struct Browser {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// What came of a page.
+struct Seen {
+    /// The document, as the browser has it.
+    document: String,
+    /// What it said on its console.
+    console: Vec<String>,
+    /// What it asked the network for.
+    requests: Vec<String>,
+}
+
+#[tokio::test]
+#[ignore = "needs a browser: make test-report"]
+async fn a_report_is_read_in_light_and_dark_and_on_paper() -> Result<()> {
+    let world = world().await?;
+    let browser = Browser::find()?;
+    browser.notices_what_a_page_must_not_do()?;
+    grow(&world.cluster.client().await?).await?;
+    let page = browser.folder.join("report.html");
+    let file = page.display().to_string();
+    let said = ask(&world.cluster.kubeconfig(), &["report", "-o", &file]).await?;
+    ensure!(said.code == 0, "{said:?}");
+
+    let seen = browser.open(&page)?;
+    ensure!(seen.console.is_empty(), "{:?}", seen.console);
+    ensure!(seen.requests.is_empty(), "{:?}", seen.requests);
+    for section in SECTIONS {
+        let heading = format!("<h2>{section}</h2>");
+        ensure!(seen.document.contains(&heading), "no {section}");
+    }
+    ensure!(seen.document.contains("<rect"), "no bars");
+
+    let (light, dark) = (
+        browser.picture(&page, "light")?,
+        browser.picture(&page, "dark")?,
+    );
+    ensure!(
+        fs::read(&light)? != fs::read(&dark)?,
+        "light and dark look the same"
+    );
+    let paper = fs::read(browser.print(&page)?)?;
+    ensure!(paper.starts_with(b"%PDF-"), "no PDF");
+    let paper = String::from_utf8_lossy(&paper);
+    let sheets = paper.matches("/Type /Page\n").count();
+    ensure!((1..=6).contains(&sheets), "{sheets} sheets of paper");
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/kubectl");
+        for (picture, name) in [(&light, "report.png"), (&dark, "report-dark.png")] {
+            let size = fs::metadata(picture)?.len();
+            ensure!(size <= PICTURE, "{name} has {size} bytes");
+            fs::copy(picture, docs.join(name))?;
+        }
+    }
+    fs::remove_dir_all(&browser.folder)?;
+    Ok(())
+}
+
+/// Has more nodes join, one after the other, and open after a while: a page with something on it.
+async fn grow(client: &Client) -> Result<()> {
+    let names: Vec<String> = (3..=9).map(|number| format!("worker-{number}")).collect();
+    for name in &names {
+        node(name).create(client).await?;
+    }
+    for (name, millis) in names.iter().zip([900, 200, 1500, 300, 2600, 100, 700]) {
+        let pod = pod_on(client, name).await?;
+        set_pod_ready(client, "default", &pod, true).await?;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        set_node_condition(client, name, STORAGE, "True").await?;
+        eventually_open(client, name, TAINT).await?;
+    }
+    Ok(())
+}
+
+impl Browser {
+    /// The one that `BROWSER` names, or one that is installed.
+    fn find() -> Result<Self> {
+        let named = env::var_os("BROWSER").map(PathBuf::from);
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut installed = env::split_paths(&path)
+            .flat_map(|folder| NAMES.map(|name| folder.join(name)))
+            .filter(|program| program.is_file());
+        let program = named.or_else(|| installed.next());
+        let folder = env::temp_dir().join(format!("nodegate-page-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        Ok(Self {
+            program: program.context("no browser: install Chromium, or name one in BROWSER")?,
+            folder,
+        })
+    }
+
+    /// What is held against the report is seen where it is there.
+    fn notices_what_a_page_must_not_do(&self) -> Result<()> {
+        let page = self.folder.join("bad.html");
+        let bad = "<!doctype html><title>bad</title><img src='http://192.0.2.1/x.png'>\
+                   <script>console.error('a complaint')</script>";
+        fs::write(&page, bad)?;
+        let seen = self.open(&page)?;
+        ensure!(
+            !seen.console.is_empty() && !seen.requests.is_empty(),
+            "the browser does not tell what pages do: {:?}, {:?}",
+            seen.console,
+            seen.requests
+        );
+        Ok(())
+    }
+
+    fn open(&self, page: &Path) -> Result<Seen> {
+        let log = self.folder.join("network.json");
+        let (document, told) = self.run(
+            page,
+            &[
+                "--dump-dom",
+                "--enable-logging=stderr",
+                &format!("--log-net-log={}", log.display()),
+            ],
+        )?;
+        let console = told.lines().filter(|line| line.contains("CONSOLE"));
+        let network = fs::read_to_string(&log)?;
+        let urls = network.split("\"url\":\"").skip(1);
+        let urls = urls.filter_map(|it| it.split('"').next());
+        // What the browser asks its maker is not the page's doing.
+        let of_page = |url: &&str| {
+            let its_own = [
+                "google.com",
+                "googleapis.com/service",
+                "gvt1.com",
+                "file:",
+                "data:",
+            ];
+            !its_own.iter().any(|it| url.contains(it))
+        };
+        Ok(Seen {
+            document,
+            console: console.map(str::to_owned).collect(),
+            requests: urls.filter(of_page).map(str::to_owned).collect(),
+        })
+    }
+
+    /// A picture of the page in a scheme of colours.
+    fn picture(&self, page: &Path, scheme: &str) -> Result<PathBuf> {
+        let picture = self.folder.join(format!("{scheme}.png"));
+        let preferred = usize::from(scheme == "light");
+        self.run(
+            page,
+            &[
+                &format!("--screenshot={}", picture.display()),
+                &format!("--blink-settings=preferredColorScheme={preferred}"),
+                "--window-size=960,1280",
+                "--hide-scrollbars",
+            ],
+        )?;
+        Ok(picture)
+    }
+
+    /// The page on paper, as PDF.
+    fn print(&self, page: &Path) -> Result<PathBuf> {
+        let paper = self.folder.join("report.pdf");
+        let print = format!("--print-to-pdf={}", paper.display());
+        self.run(page, &[&print, "--no-pdf-header-footer"])?;
+        Ok(paper)
+    }
+
+    /// Runs it on a page, until it has done what it is told; what it has printed and complained of.
+    fn run(&self, page: &Path, arguments: &[&str]) -> Result<(String, String)> {
+        let (out, err) = (self.folder.join("out"), self.folder.join("err"));
+        let mut child = Command::new(&self.program)
+            .args(["--headless", "--disable-gpu", "--no-first-run"])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+            ])
+            // It is shown nothing but its own test's page; as root it has no other way.
+            .arg("--no-sandbox")
+            .arg(format!(
+                "--user-data-dir={}",
+                self.folder.join("profile").display()
+            ))
+            .args(arguments)
+            .arg(format!("file://{}", page.display()))
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(&out)?)
+            .stderr(fs::File::create(&err)?)
+            .spawn()
+            .with_context(|| format!("running {}", self.program.display()))?;
+        let deadline = Instant::now() + PATIENCE;
+        let status: ExitStatus = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > deadline {
+                child.kill()?;
+                bail!("{} did not come to an end", self.program.display());
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
+        let read = |file: &Path| fs::read(file).map(|it| String::from_utf8_lossy(&it).into_owned());
+        let (out, err) = (read(&out)?, read(&err)?);
+        ensure!(status.success(), "{}: {err}", self.program.display());
+        Ok((out, err))
+    }
+}
