@@ -129,10 +129,14 @@ impl Claims {
                     None => Ok(Some((Step::Delete, delete(claim, claim.version)))),
                 }
             }
-            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => match shown.read() {
-                Ok(shown) => Ok(Some((Step::Delete, delete(claim, shown.version)))),
-                Err(why) => Err(why.into()),
-            },
+            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
+                // Should the deletion fail, it is tried again before the watch may have shown this.
+                cache.update_claim((*shown).clone());
+                match shown.read() {
+                    Ok(shown) => Ok(Some((Step::Delete, delete(claim, shown.version)))),
+                    Err(why) => Err(why.into()),
+                }
+            }
             _ => Ok(None),
         };
         match next {

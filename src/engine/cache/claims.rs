@@ -23,6 +23,20 @@ impl Cache {
         self.mark_concerned(concerned);
     }
 
+    /// Takes in a claim as an answer to a write showed it, unless the cache has a newer state already, or knows of none: of another
+    /// claim of that name the watch will tell.
+    pub fn update_claim(&mut self, object: NodeClaimObject) {
+        let meta = object.meta();
+        let known = meta
+            .name
+            .as_deref()
+            .and_then(|name| self.karpenter.claim(name));
+        let is_known = known.is_some_and(|known| meta.uid.as_deref() == Some(&*known.uid));
+        if is_known && !self.is_outdated(Watch::NodeClaims, meta) {
+            self.see_claim(object);
+        }
+    }
+
     pub(super) fn remove_claim(&mut self, name: &str) {
         let concerned = self.karpenter.remove_claim(name);
         self.mark_concerned(concerned);

@@ -182,10 +182,7 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
     ] {
         let mut bench = late(&[deleting()], &[node("n")]);
         bench.refusal = refusal;
-        bench.wait(1000);
-        // That it is told not to wait for pods is seen, if it came to that.
-        bench.catches_up(Watch::NodeClaims, "n-claim");
-        bench.wait(3000);
+        bench.wait(4000);
         assert!(
             (3..12).contains(&bench.refused),
             "{name}: {} times",
@@ -200,6 +197,23 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
         assert_eq!(deletions(&mut bench), 1, "{name}");
         assert_eq!(bench.told().len(), 1, "{name}");
     }
+}
+
+#[test]
+fn a_deletion_that_is_tried_again_goes_by_what_its_first_step_has_made_of_the_claim() {
+    // The watch shows nothing of it yet.
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.refusal = |request| match request {
+        Request::DeleteNodeClaim { .. } => Some(RequestError::Conflict),
+        _ => None,
+    };
+    bench.wait(1000);
+    assert!(bench.refused > 0);
+    bench.refusal = |_| None;
+    bench.wait(30_000);
+    let mut asked = bench.asked();
+    asked.retain(|it| it != "read n");
+    assert_eq!(asked, ["hurry n-claim", "delete n-claim"]);
 }
 
 #[test]

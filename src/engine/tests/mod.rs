@@ -273,12 +273,6 @@ impl Bench {
         panic!("it does not come to rest; last: {:?}", self.asked.last());
     }
 
-    /// The watch shows an object as it is.
-    fn catches_up(&mut self, watch: Watch, name: &str) {
-        let json = self.cluster.get(watch, name).unwrap();
-        self.take(vec![Input::Seen(Seen::Put(object(watch, json)))]);
-    }
-
     /// What is held up is answered now.
     fn answers(&mut self) {
         let pending = std::mem::take(&mut self.pending);
