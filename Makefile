@@ -25,8 +25,8 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm cert-manager realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
-	test-safety test-install test-node namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
+.PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
+	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -43,6 +43,9 @@ helm: ## Build Helm for tests (minutes the first time, then cached)
 
 cert-manager: ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
 	$(CLUSTER) build --cert-manager
+
+karpenter: ## Build Karpenter with its kwok provider for tests and bench-karpenter (minutes the first time, then cached)
+	$(CLUSTER) build --karpenter
 
 realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
 	$(REALNODE) build
@@ -97,6 +100,9 @@ test-install: controlplane helm cert-manager build ## Run the tests of the manif
 test-node: controlplane realnode build ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
 	RUST_TEST_THREADS=2 $(TEST) --test node
 
+test-karpenter: controlplane karpenter build ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
+	$(TEST) --test karpenter
+
 namespaces: ## Let users make namespaces where Ubuntu's AppArmor does not (needs root, by sudo)
 	sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
 
@@ -134,6 +140,10 @@ bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 n
 bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, with 50 hollow kubelets; BENCH='--nodes 20 --rounds 3'
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-hollow
 	$(BENCH_BIN)-hollow $(BENCH)
+
+# It measures seconds, and counts: a build without optimization does.
+bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter launches for 200 pods while nodes wait (20 minutes); BENCH='--help' tells more
+	$(DEBUG)/bench-karpenter $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench decode

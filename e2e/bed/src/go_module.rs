@@ -1,5 +1,5 @@
-//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager), and those of others: their versions,
-//! their place in the cache, and how they are built.
+//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager, Karpenter), and those of others: their
+//! versions, their place in the cache, and how they are built.
 //!
 //! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
 //! flag is another folder, and nothing is ever rebuilt in place.
@@ -92,6 +92,21 @@ const HELM: Recipe = Recipe {
     takes: "about 3 minutes",
 };
 
+const KARPENTER: Recipe = Recipe {
+    source: "karpenter",
+    folder: "karpenter",
+    name: "Karpenter",
+    pins: "sigs.k8s.io/karpenter",
+    packages: &["tool"],
+    tags: "",
+    c: false,
+    // Its main package is the provider's.
+    binaries: &["kwok"],
+    links: || vec!["karpenter"],
+    linker_flags: |_| "-s -w".into(),
+    takes: "about 5 minutes",
+};
+
 const CERT_MANAGER: Recipe = Recipe {
     source: "cert-manager",
     folder: "cert-manager",
@@ -160,6 +175,15 @@ impl GoModule {
     /// As for [`Self::control_plane`].
     pub fn cert_manager() -> Result<Self> {
         Self::read(&CERT_MANAGER)
+    }
+
+    /// Karpenter with its kwok provider.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::control_plane`].
+    pub fn karpenter() -> Result<Self> {
+        Self::read(&KARPENTER)
     }
 
     /// What this recipe builds.

@@ -26,6 +26,8 @@
 //! hollow    apart from all that: hollow kubelets, by `make bench-hollow`
 //! plots     which charts there are
 //! ```
+//!
+//! What `make bench-karpenter` measures is in [`karpenter`].
 
 mod ask;
 mod birth;
@@ -34,6 +36,7 @@ mod churn;
 mod critical;
 mod gates;
 pub mod hollow;
+pub mod karpenter;
 mod limit;
 mod load;
 mod measure;

@@ -34,6 +34,9 @@ enum Job {
         /// Build cert-manager instead.
         #[arg(long, conflicts_with_all = ["prometheus", "helm"])]
         cert_manager: bool,
+        /// Build Karpenter instead.
+        #[arg(long, conflicts_with_all = ["prometheus", "helm", "cert_manager"])]
+        karpenter: bool,
     },
     /// Run kubectl as it was built.
     Kubectl {
@@ -85,6 +88,12 @@ async fn main() -> Result<()> {
             cert_manager: true, ..
         } => {
             GoModule::cert_manager()?.build()?;
+            Ok(())
+        }
+        Job::Build {
+            karpenter: true, ..
+        } => {
+            GoModule::karpenter()?.build()?;
             Ok(())
         }
         Job::Build { .. } => {
