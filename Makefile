@@ -142,7 +142,7 @@ bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, 
 	$(BENCH_BIN)-hollow $(BENCH)
 
 # It measures seconds, and counts: a build without optimization does.
-bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter launches for 200 pods while nodes wait (20 minutes); BENCH='--help' tells more
+bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter launches for 200 pods while nodes wait (15 minutes); BENCH='--help' tells more
 	$(DEBUG)/bench-karpenter $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations

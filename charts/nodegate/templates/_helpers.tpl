@@ -66,6 +66,51 @@
 {{- dict "rules" $rules | toYaml }}
 {{- end }}
 
+{{/* The tolerations. The first that fits a taint counts: from a node that is gone the controller moves, after a minute. */}}
+{{- define "nodegate.tolerations" -}}
+{{- if .Values.tolerations }}
+{{- toYaml .Values.tolerations }}
+{{- else -}}
+- key: node.kubernetes.io/unreachable
+  operator: Exists
+  effect: NoExecute
+  tolerationSeconds: 60
+- key: node.kubernetes.io/not-ready
+  operator: Exists
+  effect: NoExecute
+  tolerationSeconds: 60
+{{- if .Values.offKarpenterNodes }}
+- operator: Exists
+{{- else }}
+- key: node.kubernetes.io/not-ready
+  operator: Exists
+  effect: NoSchedule
+- key: node.kubernetes.io/network-unavailable
+  operator: Exists
+- key: node.cloudprovider.kubernetes.io/uninitialized
+  operator: Exists
+- key: node.kubernetes.io/memory-pressure
+  operator: Exists
+- key: node.kubernetes.io/disk-pressure
+  operator: Exists
+- key: node.kubernetes.io/pid-pressure
+  operator: Exists
+- key: node-role.kubernetes.io/control-plane
+  operator: Exists
+- key: CriticalAddonsOnly
+  operator: Exists
+{{- $keys := .Values.closingTaints }}
+{{- range (include "nodegate.rules" . | fromYaml).rules }}
+{{- $keys = append $keys .spec.taint.key }}
+{{- end }}
+{{- range $keys | uniq }}
+- key: {{ . }}
+  operator: Exists
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The affinity, with what keeps the controller off Karpenter's nodes. */}}
 {{- define "nodegate.affinity" -}}
 {{- $affinity := .Values.affinity | default dict | deepCopy }}

@@ -1,8 +1,11 @@
 //! `kubectl apply -k`: what a real cluster makes of the manifests, and the controller that they describe.
 
 use anyhow::{Context, Result};
+use kube::Client;
 use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::fixtures::node;
 use nodegate_testbed::install::{NAMESPACE, config, write_kustomization};
+use nodegate_testbed::sights::pods_on;
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
@@ -66,6 +69,55 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
     cluster.kubectl(&["get", "crd", CRD]).await?;
     controller.stop().await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn for_karpenters_nodes_it_runs_where_a_node_starts_or_is_short_of_something_and_not_where_it_goes()
+-> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    // Each keeps away what does not tolerate it: nobody takes these off again here.
+    for (name, keys) in [
+        (
+            "starts",
+            &[
+                "node.kubernetes.io/not-ready",
+                "node.kubernetes.io/network-unavailable",
+                "node.cloudprovider.kubernetes.io/uninitialized",
+                "node.kubernetes.io/memory-pressure",
+                "node.kubernetes.io/disk-pressure",
+                "node.kubernetes.io/pid-pressure",
+                "node-role.kubernetes.io/control-plane",
+            ][..],
+        ),
+        ("cordoned", &["node.kubernetes.io/unschedulable"]),
+        ("drained", &["karpenter.sh/disrupted"]),
+    ] {
+        let node = node(name).managed_by_kwok();
+        let node = keys
+            .iter()
+            .fold(node, |node, key| node.taint(key, "NoSchedule"));
+        node.create(&client).await?;
+    }
+    let folder = folder("applied-karpenter-nodes")?;
+    write_kustomization(&folder, &["default"], &["components/karpenter-nodes"])?;
+    let folder = folder.to_string_lossy();
+    cluster
+        .kubectl(&["apply", "--server-side", "-k", &folder])
+        .await?;
+    until_bound(&cluster, NAMESPACE, 2).await?;
+    assert_eq!(pods_in(&client, "starts").await?, 2);
+    Ok(())
+}
+
+/// How many of the controller's pods are bound to a node.
+async fn pods_in(client: &Client, node: &str) -> Result<usize> {
+    let pods = pods_on(client, node).await?;
+    let ours = pods
+        .iter()
+        .filter(|pod| pod.metadata.namespace.as_deref() == Some(NAMESPACE));
+    Ok(ours.count())
 }
 
 #[tokio::test]

@@ -118,6 +118,11 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             &["components/karpenter"],
             &["karpenter.enabled=true"],
         ),
+        (
+            "karpenter-nodes",
+            &["components/karpenter-nodes"],
+            &["offKarpenterNodes=false"],
+        ),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),
         (

@@ -53,19 +53,72 @@ async fn values_end_up_where_they_belong() -> Result<()> {
             json!(true),
         ),
         (
-            "offKarpenterNodes=true".into(),
+            "hostNetwork=false".into(),
             "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/2",
             json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}),
         ),
         (
-            "offKarpenterNodes=true,affinity=null".into(),
+            "affinity=null".into(),
             "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
             json!([{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]),
+        ),
+        (
+            "offKarpenterNodes=false,affinity=null".into(),
+            "/spec/template/spec/affinity",
+            Value::Null,
+        ),
+        (
+            "offKarpenterNodes=false,closingTaints={readiness.k8s.io/a}".into(),
+            "/spec/template/spec/tolerations/10",
+            json!({"key": "readiness.k8s.io/a", "operator": "Exists"}),
+        ),
+        (
+            "tolerations[0].key=mine,tolerations[0].operator=Exists".into(),
+            "/spec/template/spec/tolerations",
+            json!([{"key": "mine", "operator": "Exists"}]),
         ),
     ] {
         let objects = template(&[&values]).await?;
         let seen = objects[DEPLOYMENT].pointer(pointer);
-        assert_eq!(seen, Some(&expected), "{values}");
+        let seen = seen.unwrap_or(&Value::Null);
+        assert_eq!(*seen, expected, "{values}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_karpenters_nodes_it_tolerates_what_is_named_and_its_own_rules_but_no_drain()
+-> Result<()> {
+    let taint = |key: &str| json!({"key": key, "effect": "NoSchedule"});
+    let rule = |key: &str| {
+        json!({
+            "enforcementMode": "continuous",
+            "conditions": [{"type": "example.com/A", "requiredStatus": "True"}],
+            "taint": taint(key),
+            "nodeSelector": {"matchLabels": {"a": "b"}},
+        })
+    };
+    let rules = json!({"a": rule("readiness.k8s.io/a"), "b": rule("readiness.k8s.io/b")});
+    let rules = format!("rules={rules}");
+    let placed = "offKarpenterNodes=false,closingTaints={readiness.k8s.io/a,example.com/starting}";
+    let objects = template_of(&["--set-json", &rules, "--set", placed]).await?;
+    let tolerations = &objects[DEPLOYMENT]["spec"]["template"]["spec"]["tolerations"];
+    let keys = tolerations.as_array().into_iter().flatten();
+    let keys: Vec<&Value> = keys.map(|toleration| &toleration["key"]).collect();
+    for key in [
+        "readiness.k8s.io/a",
+        "readiness.k8s.io/b",
+        "example.com/starting",
+    ] {
+        let count = keys.iter().filter(|known| ***known == key).count();
+        assert_eq!(count, 1, "{key} in {keys:?}");
+    }
+    for key in [
+        json!("karpenter.sh/disrupted"),
+        json!("node.kubernetes.io/unschedulable"),
+        Value::Null,
+    ] {
+        assert!(!keys.contains(&&key), "{key} in {keys:?}");
     }
     Ok(())
 }
@@ -348,7 +401,7 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
     let values = [
         "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
-        "offKarpenterNodes=true,imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
+        "offKarpenterNodes=false,closingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
         "policies.enabled=true,policies.liftedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
         "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b",

@@ -1,0 +1,135 @@
+//! Nodes that Karpenter takes away, beside a continuous rule: neither undoes what the other has done.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use nodegate_suite::gates::{gated_within, opened_within};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{NodePoolBuilder, node_pool, rule};
+use nodegate_testbed::sights::count_taints;
+use nodegate_testbed::{Witness, eventually, never};
+use serde_json::json;
+
+use super::{INITIALIZED, PATIENCE, READY, World};
+
+const KEY: &str = "readiness.k8s.io/in-use";
+
+/// Longer than Karpenter takes to come to a node that it might disrupt: it looks every ten seconds, and lets a decision stand for
+/// fifteen before it carries it out.
+const LEFT_ALONE: Duration = Duration::from_secs(35);
+
+fn pool(name: &str) -> NodePoolBuilder {
+    let disruption = json!({
+        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "consolidateAfter": "1s",
+        "budgets": [{"nodes": "100%"}],
+    });
+    node_pool(name).startup_taint(KEY).disruption(disruption)
+}
+
+/// A pool's only node, open and in use.
+async fn open_node(world: &World, pool: &str) -> Result<String> {
+    let nodes = world.nodes(pool, 1).await?;
+    let name = nodes.first().context("a node")?.name_any();
+    gated_within(&world.client, &name, KEY, PATIENCE).await?;
+    set_node_condition(&world.client, &name, READY, "True").await?;
+    opened_within(&world.client, &name, KEY, PATIENCE).await?;
+    world.running(pool, 3).await?;
+    world.initialized(&name).await?;
+    Ok(name)
+}
+
+async fn world_with_rule() -> Result<World> {
+    let world = World::start().await?;
+    let waits = rule("in-use", KEY).waits_for(READY);
+    waits.create(&world.client).await?;
+    Ok(world)
+}
+
+/// Whether the rule's taint is on a node.
+fn is_closed(node: &Node) -> bool {
+    count_taints(node, KEY) == 1
+}
+
+#[tokio::test]
+async fn a_node_that_a_continuous_rule_closes_is_kept_while_it_is_of_use_and_taken_away_once()
+-> Result<()> {
+    let world = world_with_rule().await?;
+    let client = &world.client;
+    world.apply(pool("kept")).await?;
+    world.run_pods("kept", 3).await?;
+    let name = open_node(&world, "kept").await?;
+    let claims = world.claims("kept").await?;
+
+    // Closed while its pods run: they stay, and so does the node.
+    set_node_condition(client, &name, READY, "False").await?;
+    gated_within(client, &name, KEY, PATIENCE).await?;
+    never("a node comes or goes", LEFT_ALONE, async || {
+        let node = nodegate_testbed::sights::node(client, &name).await?;
+        Ok(world.claims("kept").await? != claims || !is_closed(&node))
+    })
+    .await?;
+    world.running("kept", 3).await?;
+
+    // Without pods it is empty, closed as it is.
+    world.run_pods("kept", 0).await?;
+    eventually("the empty node is taken away", PATIENCE, async || {
+        Ok(world.claims("kept").await?.is_empty() && world.nodes_now("kept").await?.is_empty())
+    })
+    .await?;
+    never("a node comes back", LEFT_ALONE, async || {
+        Ok(!world.claims("kept").await?.is_empty())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before() -> Result<()> {
+    let world = world_with_rule().await?;
+    let client = &world.client;
+    world.apply(pool("drifts")).await?;
+    world.run_pods("drifts", 3).await?;
+    let old = open_node(&world, "drifts").await?;
+    let witness = Witness::of_nodes(client).await?;
+
+    world
+        .apply(pool("drifts").node_label("generation", "2"))
+        .await?;
+    let nodes = world.nodes("drifts", 2).await?;
+    let new = nodes
+        .iter()
+        .map(ResourceExt::name_any)
+        .find(|name| *name != old);
+    let new = new.context("the successor")?;
+    gated_within(client, &new, KEY, PATIENCE).await?;
+    // It stays closed for as long as it likes: its predecessor serves on.
+    never("the old node goes", LEFT_ALONE, async || {
+        let nodes = world.nodes_now("drifts").await?;
+        Ok(nodes.len() != 2 || world.claims("drifts").await?.len() != 2)
+    })
+    .await?;
+    world.running("drifts", 3).await?;
+
+    set_node_condition(client, &new, READY, "True").await?;
+    eventually("the old node is gone", PATIENCE, async || {
+        let nodes = world.nodes_now("drifts").await?;
+        Ok(nodes.iter().map(ResourceExt::name_any).collect::<Vec<_>>() == [new.clone()])
+    })
+    .await?;
+    world.running("drifts", 3).await?;
+
+    // From its creation on it had the taint, until it was opened for good; Karpenter took it for one in use only then.
+    let states = witness.up_to(client, &new).await?;
+    let states = states.get(&new).context("its states")?;
+    let opened = states.iter().position(|node| !is_closed(node));
+    let opened = opened.context("it is opened")?;
+    ensure!(opened > 0, "it was open at its creation");
+    for (index, node) in states.iter().enumerate() {
+        ensure!(is_closed(node) == (index < opened), "it was closed again");
+        let in_use = node.labels().contains_key(INITIALIZED);
+        ensure!(!in_use || index >= opened, "in use while it was closed");
+    }
+    Ok(())
+}

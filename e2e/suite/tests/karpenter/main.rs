@@ -1,0 +1,180 @@
+//! Beside a real Karpenter with its kwok provider, on a real control plane with scheduler, node lifecycle and taint eviction, with
+//! the controller under its own service account. kwok plays the kubelets of the nodes that Karpenter makes.
+//!
+//! ```text
+//! replaced     nodes that never get ready
+//! disrupted    nodes that Karpenter takes away, beside a continuous rule
+//! own_pods     the controller's own pods
+//! ```
+//!
+//! Each test has a cluster to itself. Not part of `make test`, since Karpenter has to be built: `make test-karpenter`.
+
+mod disrupted;
+mod own_pods;
+mod replaced;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
+use nodegate_testbed::fixtures::{NodePoolBuilder, kwok_node_class, node_claims};
+use nodegate_testbed::karpenter::Karpenter;
+use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, eventually, sights};
+use serde_json::json;
+
+/// Kubelets beat well within the time after which a node is given up on.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Longer than Karpenter takes from a pod without a place to a node, or from a reason to disrupt one to its end.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The condition that rules wait for, and that tests report.
+const READY: &str = "example.com/Ready";
+
+/// Conditions that Karpenter's nodes have once they are in use.
+const INITIALIZED: &str = "karpenter.sh/initialized";
+
+/// A cluster with Karpenter and a controller in it.
+struct World {
+    cluster: Cluster,
+    client: Client,
+    _controller: Controller,
+    _karpenter: Karpenter,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let (cluster, karpenter) = with_karpenter().await?;
+        cluster.install().await?;
+        cluster.install_karpenter_rbac().await?;
+        // Nodes are closed as they are created, as it is recommended.
+        let birth = nodegate_testbed::install::config("birth");
+        let birth = birth.to_string_lossy();
+        cluster.kubectl(&["apply", "-k", &birth]).await?;
+        let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
+        Ok(Self {
+            client: cluster.client().await?,
+            cluster,
+            _controller: controller,
+            _karpenter: karpenter,
+        })
+    }
+
+    /// Makes a pool, or changes it.
+    async fn apply(&self, pool: NodePoolBuilder) -> Result<()> {
+        apply(&self.cluster, pool).await
+    }
+
+    /// Has this many pods run, three of which fit on a node; those of a pool alone.
+    async fn run_pods(&self, pool: &str, count: usize) -> Result<()> {
+        let labels = json!({"app": pool});
+        let deployment = json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": pool, "namespace": "default"},
+            "spec": {
+                "replicas": count,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "nodeSelector": {"karpenter.sh/nodepool": pool},
+                        "terminationGracePeriodSeconds": 1,
+                        "containers": [{
+                            "name": "main",
+                            "image": "example.invalid/main",
+                            "resources": {"requests": {"cpu": "1200m"}},
+                        }],
+                    },
+                },
+            },
+        });
+        self.cluster.apply(&deployment.to_string()).await?;
+        Ok(())
+    }
+
+    /// The nodes of a pool once there are so many, by name.
+    async fn nodes(&self, pool: &str, count: usize) -> Result<Vec<Node>> {
+        let what = format!("pool {pool} has {count} nodes");
+        eventually(&what, PATIENCE, async || {
+            let nodes = self.nodes_now(pool).await?;
+            Ok((nodes.len() == count).then_some(nodes))
+        })
+        .await
+    }
+
+    async fn nodes_now(&self, pool: &str) -> Result<Vec<Node>> {
+        let mut nodes = sights::nodes(&self.client).await?;
+        nodes.retain(|node| {
+            let labels = node.labels();
+            labels
+                .get("karpenter.sh/nodepool")
+                .is_some_and(|name| name == pool)
+        });
+        Ok(nodes)
+    }
+
+    /// The claims of a pool that are not being deleted, by UID, each with the node that it has become.
+    async fn claims(&self, pool: &str) -> Result<BTreeMap<String, Option<String>>> {
+        let of_pool = ListParams::default().labels(&format!("karpenter.sh/nodepool={pool}"));
+        let claims = node_claims(&self.client).list(&of_pool).await?;
+        let claims = claims
+            .into_iter()
+            .filter(|claim| claim.metadata.deletion_timestamp.is_none());
+        Ok(claims
+            .map(|claim| (claim.uid().unwrap_or_default(), node_of(&claim)))
+            .collect())
+    }
+
+    /// Waits until so many pods of a pool run, none of them on its way out.
+    async fn running(&self, pool: &str, count: usize) -> Result<()> {
+        let what = format!("{count} pods of {pool} run");
+        eventually(&what, PATIENCE, async || {
+            let selected = ListParams::default().labels(&format!("app={pool}"));
+            let pods = kube::Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(
+                self.client.clone(),
+            );
+            let pods = pods.list(&selected).await?;
+            let mut running = pods
+                .iter()
+                .filter(|pod| pod.metadata.deletion_timestamp.is_none() && sights::is_ready(pod));
+            Ok(running.by_ref().count() == count)
+        })
+        .await
+    }
+
+    /// Waits until Karpenter takes a node for one that is in use.
+    async fn initialized(&self, node: &str) -> Result<()> {
+        eventually(&format!("{node} is initialized"), PATIENCE, async || {
+            let node = sights::node(&self.client, node).await?;
+            Ok(node.labels().contains_key(INITIALIZED))
+        })
+        .await
+    }
+}
+
+/// A cluster with Karpenter in it.
+async fn with_karpenter() -> Result<(Cluster, Karpenter)> {
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        kwok: Some(HEARTBEAT),
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
+    let karpenter = Karpenter::start(&cluster, &[]).await?;
+    let class = kwok_node_class(Duration::from_secs(1));
+    cluster.apply(&class.to_string()).await?;
+    Ok((cluster, karpenter))
+}
+
+async fn apply(cluster: &Cluster, pool: NodePoolBuilder) -> Result<()> {
+    cluster.apply(&pool.build().to_string()).await?;
+    Ok(())
+}
+
+fn node_of(claim: &DynamicObject) -> Option<String> {
+    claim.data["status"]["nodeName"].as_str().map(str::to_owned)
+}
