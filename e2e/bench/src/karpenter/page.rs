@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Outcome, Run, Seen, Setup};
 use crate::chart::{Axis, Chart, Series, Style};
-use crate::measure::number;
+use crate::measure::{Spread, number};
 use crate::svg;
 
 /// The table: medians, and the least and the most where they differ.
@@ -19,7 +19,8 @@ pub fn table(outcome: &Outcome) -> String {
     );
     for (setup, runs) in by_setup(outcome) {
         let launched = spread(&runs, |run| number(run.launched));
-        let ratio = median(&runs, |run| number(run.launched)) / needed;
+        let ratio = Spread::of(runs.iter().map(|run| number(run.launched) / needed));
+        let ratio = ratio.map_or(f64::NAN, |ratio| ratio.median);
         let last = spread(&runs, |run| run.last.round());
         let early = spread(&runs, |run| number(run.early));
         let count = runs.len();
@@ -58,14 +59,17 @@ fn over_time(outcome: &Outcome, title: &str, label: &str, value: impl Fn(&Seen) 
     let longest = longest.fold(0.0, f64::max);
     let series: Vec<Series> = by_setup(outcome)
         .into_iter()
-        .filter_map(|(setup, mut runs)| {
+        .enumerate()
+        .filter_map(|(colour, (setup, mut runs))| {
             runs.sort_by(|a, b| a.last.total_cmp(&b.last));
             let course = &runs.get(runs.len() / 2)?.course;
             let mut points: Vec<_> = course.iter().map(|seen| (seen.at, value(seen))).collect();
             points.extend(course.last().map(|seen| (longest, value(seen))));
             Some(Series {
                 name: setup.name().to_owned(),
+                colour,
                 points,
+                ranges: Vec::new(),
                 style: Style::Steps,
             })
         })
@@ -91,24 +95,16 @@ fn by_setup(outcome: &Outcome) -> Vec<(Setup, Vec<&Run>)> {
         .collect()
 }
 
-fn sorted(runs: &[&Run], value: impl Fn(&Run) -> f64) -> Vec<f64> {
-    let mut values: Vec<f64> = runs.iter().map(|run| value(run)).collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(runs: &[&Run], value: impl Fn(&Run) -> f64) -> f64 {
-    let values = sorted(runs, value);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// The median, with the least and the most.
 fn spread(runs: &[&Run], value: impl Fn(&Run) -> f64) -> String {
-    let values = sorted(runs, &value);
-    let median = median(runs, &value);
-    match (values.first(), values.last()) {
-        (Some(least), Some(most)) if least < most => format!("{median} ({least} to {most})"),
-        _ => median.to_string(),
+    let Some(spread) = Spread::of(runs.iter().map(|run| value(run))) else {
+        return String::new();
+    };
+    let (median, least, most) = (spread.median, spread.least, spread.most);
+    if least < most {
+        format!("{median} ({least} to {most})")
+    } else {
+        median.to_string()
     }
 }
 
