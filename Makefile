@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
-	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -130,8 +130,8 @@ bench-binaries: controlplane
 bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 minutes and more); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
 
-bench-full: bench-binaries ## Measure it with up to 10,000 nodes (an hour and more), and write docs/performance anew
-	$(BENCH_BIN) --nodes 100,300,1000,3000,10000 --out docs/performance $(BENCH)
+bench-full: bench-binaries ## Measure it five times (an hour and more), and write docs/performance anew
+	$(BENCH_BIN) --runs 5 --out docs/performance $(BENCH)
 
 bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-cli
@@ -147,6 +147,9 @@ bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter l
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench decode
+
+bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000
+	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000)
 
 bench-instructions: ## Count the instructions of single decisions, and hold them to their bounds; needs valgrind
 	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions

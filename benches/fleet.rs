@@ -1,0 +1,501 @@
+//! The engine alone with a whole fleet, in one process: what a node takes of memory, what an event costs, and how long an edit
+//! that concerns every node keeps everything else waiting.
+//!
+//! `make bench-fleet NODES=100000`. What the API server would answer is answered here at once, and not measured; nor is the
+//! decoding of what watches show (`decode` measures that).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use jiff::{SignedDuration, Timestamp};
+use nodegate::config::Config;
+use nodegate::engine::io::{Answer, Effect, Input, Now, Object, Request, RequestId, Seen};
+use nodegate::engine::kind::Watch;
+use nodegate::engine::{Engine, Settings};
+use nodegate::guard::Limits;
+use nodegate::object::{MetadataObject, NodeMetadata};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// How many nodes there are where nothing else is said.
+const NODES: usize = 100_000;
+
+/// Critical pods on each of them.
+const PODS: usize = 3;
+
+/// How many events of a kind are measured.
+const EVENTS: usize = 10_000;
+
+/// The engine is at rest when it has asked for nothing for so long: longer than it holds anything back.
+const REST: Duration = Duration::from_secs(10);
+
+/// How often the watches confirm what they have shown.
+const BOOKMARKS: Duration = Duration::from_secs(5);
+
+/// The condition that the first rule waits for, which every node meets, and one that none meets.
+const MET: &str = "example.com/AgentReady";
+const UNMET: &str = "example.com/NobodyReports";
+
+/// The condition of critical components.
+const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+
+/// The label of critical components.
+const CLASS: &str = "node.gardener.cloud/critical-component";
+
+fn main() {
+    // Cargo adds arguments of its own.
+    let mut numbers = std::env::args().skip(1).filter_map(|it| it.parse().ok());
+    let count = numbers.next().unwrap_or(NODES);
+    let mut fleet = Fleet::new(count);
+
+    let mut took = Duration::ZERO;
+    // What is told is made and dropped within: what the engine keeps is left.
+    let kept = measure(|| {
+        let lists = fleet.lists();
+        took = fleet.tell(lists);
+    });
+    let kept = kept.bytes_current;
+    fleet.settle();
+    println!("{count} nodes, each with {PODS} critical pods, under 2 rules");
+    line("take all of it in", &seconds(took));
+    let each = usize::try_from(kept).unwrap_or_default() / count;
+    line("memory for a node with its pods", &format!("{each} bytes"));
+    line(
+        "decide over all of it, when leadership comes",
+        &seconds(fleet.lead()),
+    );
+
+    let total = EVENTS.min(count);
+    let heartbeats = fleet.times(0..total, Fleet::heartbeat);
+    line(
+        "a node reports in, and nothing follows",
+        &microseconds(heartbeats),
+    );
+    let pods = fleet.times(0..total, Fleet::pod_again);
+    line(
+        "a critical pod changes, and nothing follows",
+        &microseconds(pods),
+    );
+    let losses = fleet.times(0..total, |fleet, node| fleet.report(node, false));
+    line(
+        "a condition turns False, until the patch is out",
+        &microseconds(losses),
+    );
+    let work = fleet.settle();
+    line(
+        "the rest of that: answer, watch, event, status",
+        &microseconds(work.busy.map(total)),
+    );
+
+    let started = fleet.edit(&rule(2, UNMET));
+    line(
+        "a rule comes that closes every node: the longest wait",
+        &seconds(started),
+    );
+    let work = fleet.settle();
+    line(
+        "to close them all, engine's part",
+        &seconds(started + work.busy.0),
+    );
+    line(
+        "for each of them",
+        &microseconds(Busy(started + work.busy.0).map(work.patches)),
+    );
+    line("the longest wait meanwhile", &seconds(work.longest));
+    assert_eq!(work.patches, count, "every node is closed once");
+}
+
+fn line(what: &str, figure: &str) {
+    println!("{what:<56}{figure:>14}");
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.3} s", duration.as_secs_f64())
+}
+
+fn microseconds(duration: Duration) -> String {
+    format!("{:.1} µs", duration.as_secs_f64() * 1e6)
+}
+
+/// For how long the engine was at work.
+#[derive(Clone, Copy, Default)]
+struct Busy(Duration);
+
+impl Busy {
+    /// The share of one of so many.
+    fn map(self, count: usize) -> Duration {
+        self.0 / u32::try_from(count.max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+/// What there was to do until the engine was at rest.
+#[derive(Default)]
+struct Work {
+    busy: Busy,
+    /// The longest that the engine was at work at a stretch.
+    longest: Duration,
+    /// How many patches of nodes there were.
+    patches: usize,
+}
+
+/// The engine and what it sees.
+struct Fleet {
+    engine: Engine,
+    nodes: Vec<Value>,
+    revision: u64,
+    began: (Timestamp, Instant),
+    /// How long the simulated time has gone since.
+    elapsed: Duration,
+    asked: VecDeque<(RequestId, Request)>,
+    /// The confirmation that the engine wants of its watches, and when they give it.
+    confirmation: u64,
+    confirm_at: Duration,
+}
+
+impl Fleet {
+    fn new(count: usize) -> Self {
+        let began = (
+            "2026-01-01T01:00:00Z".parse().expect("a timestamp"),
+            Instant::now(),
+        );
+        let settings = Settings {
+            classes: Config::default().classes().expect("sound defaults"),
+            passing_taints: Vec::new(),
+            publish_conditions: true,
+            enable_karpenter: false,
+            concurrency: 64,
+            rate: None,
+            status_node_limit: 20,
+            disruption_limits: Limits::default(),
+        };
+        let now = Now {
+            wall: began.0,
+            monotonic: began.1,
+        };
+        Self {
+            engine: Engine::new(settings, now),
+            nodes: (0..count).map(node).collect(),
+            revision: 1,
+            began,
+            elapsed: Duration::ZERO,
+            asked: VecDeque::new(),
+            confirmation: 0,
+            confirm_at: Duration::ZERO,
+        }
+    }
+
+    fn now(&self) -> Now {
+        let elapsed = SignedDuration::try_from(self.elapsed).expect("a short time");
+        Now {
+            wall: self.began.0 + elapsed,
+            monotonic: self.began.1 + self.elapsed,
+        }
+    }
+
+    /// What the watches show at first.
+    fn lists(&self) -> Vec<Input> {
+        let mut shown: Vec<Seen> = vec![Seen::Listing(Watch::DaemonSets(0))];
+        shown.extend(
+            (0..PODS).map(|index| Seen::Put(Object::DaemonSet(0, decode(&daemon_set(index))))),
+        );
+        shown.extend([
+            Seen::Synced(Watch::DaemonSets(0)),
+            Seen::Listing(Watch::Rules),
+        ]);
+        for (index, condition) in [MET, CRITICAL].into_iter().enumerate() {
+            shown.push(Seen::Put(Object::Rule(decode(&rule(index, condition)))));
+        }
+        shown.extend([
+            Seen::Synced(Watch::Rules),
+            Seen::Listing(Watch::CsiNodes),
+            Seen::Synced(Watch::CsiNodes),
+            Seen::Listing(Watch::Nodes),
+        ]);
+        let nodes = self.nodes.iter();
+        shown.extend(nodes.map(|node| Seen::Put(Object::Node(decode(node)))));
+        shown.extend([Seen::Synced(Watch::Nodes), Seen::Listing(Watch::Pods(0))]);
+        for node in 0..self.nodes.len() {
+            shown.extend(
+                (0..PODS).map(|index| Seen::Put(Object::Pod(0, decode(&pod(node, index, "1"))))),
+            );
+        }
+        shown.push(Seen::Synced(Watch::Pods(0)));
+        shown.into_iter().map(Input::Seen).collect()
+    }
+
+    /// Tells the engine something, keeps what it asks for, and says how long it was at work.
+    fn tell(&mut self, inputs: Vec<Input>) -> Duration {
+        let now = self.now();
+        let started = Instant::now();
+        let effects = self.engine.take(inputs, now);
+        let took = started.elapsed();
+        for effect in effects {
+            match effect {
+                Effect::Request(id, request) => self.asked.push_back((id, request)),
+                Effect::Confirm(number) => {
+                    (self.confirmation, self.confirm_at) = (number, self.elapsed);
+                }
+                Effect::Watch(..) | Effect::Unwatch(_) | Effect::Count(_) => {}
+            }
+        }
+        took
+    }
+
+    /// This instance leads from now on.
+    fn lead(&mut self) -> Duration {
+        let took = self.tell(vec![Input::Leads]);
+        let work = self.settle();
+        took + work.busy.0
+    }
+
+    /// How long something takes on average.
+    fn times(
+        &mut self,
+        nodes: std::ops::Range<usize>,
+        mut happens: impl FnMut(&mut Self, usize) -> Input,
+    ) -> Duration {
+        let count = nodes.len();
+        let mut busy = Duration::ZERO;
+        for node in nodes {
+            let input = happens(self, node);
+            busy += self.tell(vec![input]);
+        }
+        Busy(busy).map(count)
+    }
+
+    /// A kubelet reports in.
+    fn heartbeat(&mut self, node: usize) -> Input {
+        self.change(node, |node| {
+            node["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-01-01T00:30:00Z");
+        })
+    }
+
+    /// An agent says whether it is ready.
+    fn report(&mut self, node: usize, ready: bool) -> Input {
+        self.change(node, |node| {
+            node["status"]["conditions"][4]["status"] = json!(if ready { "True" } else { "False" });
+        })
+    }
+
+    fn change(&mut self, node: usize, change: impl FnOnce(&mut Value)) -> Input {
+        self.revision += 1;
+        change(&mut self.nodes[node]);
+        self.nodes[node]["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        Input::Seen(Seen::Put(Object::Node(decode(&self.nodes[node]))))
+    }
+
+    /// Something of a critical pod changes that is of no interest.
+    fn pod_again(&mut self, node: usize) -> Input {
+        self.revision += 1;
+        let pod = pod(node, 0, &self.revision.to_string());
+        Input::Seen(Seen::Put(Object::Pod(0, decode(&pod))))
+    }
+
+    /// A rule comes.
+    fn edit(&mut self, rule: &Value) -> Duration {
+        let rule = Object::Rule(decode(rule));
+        self.tell(vec![Input::Seen(Seen::Put(rule))])
+    }
+
+    /// Answers all that the engine asks for until it asks for nothing more, and lets time pass for what it holds back.
+    fn settle(&mut self) -> Work {
+        let mut work = Work::default();
+        let mut quiet = Duration::ZERO;
+        while quiet < REST {
+            let mut inputs = self.confirmations();
+            if let Some((id, request)) = self.asked.pop_front() {
+                quiet = Duration::ZERO;
+                self.elapsed += Duration::from_micros(100);
+                work.patches += usize::from(matches!(request, Request::PatchNode { .. }));
+                inputs.extend(self.answer(id, request));
+            } else {
+                quiet += Duration::from_millis(100);
+                self.elapsed += Duration::from_millis(100);
+            }
+            let took = self.tell(inputs);
+            work.busy.0 += took;
+            work.longest = work.longest.max(took);
+        }
+        work
+    }
+
+    /// That the watches have shown all there is: when the engine asks, and now and then.
+    fn confirmations(&mut self) -> Vec<Input> {
+        if self.elapsed < self.confirm_at {
+            return Vec::new();
+        }
+        self.confirm_at = self.elapsed + BOOKMARKS;
+        let watches = [
+            Watch::Nodes,
+            Watch::CsiNodes,
+            Watch::Rules,
+            Watch::DaemonSets(0),
+            Watch::Pods(0),
+        ];
+        let confirmed = watches.map(|watch| Seen::Confirmed(watch, self.confirmation));
+        confirmed.into_iter().map(Input::Seen).collect()
+    }
+
+    /// What the API server answers, and what the watch shows then.
+    fn answer(&mut self, id: RequestId, request: Request) -> Vec<Input> {
+        self.revision += 1;
+        let version = self.revision.to_string();
+        let (answer, shown) = match request {
+            Request::PatchNode { name, patch } => {
+                let node = &mut self.nodes[index(&name)];
+                json_patch::patch(node, &patch).expect("a patch that fits");
+                node["metadata"]["resourceVersion"] = json!(version);
+                let metadata: MetadataObject = decode(node);
+                let metadata = NodeMetadata::try_from(metadata).expect("a node's metadata");
+                let shown = Seen::Put(Object::Node(decode(node)));
+                (Answer::NodeMetadata(metadata), Some(shown))
+            }
+            Request::PatchNodeStatus { name, patch } => {
+                let node = &mut self.nodes[index(&name)];
+                let conditions = node["status"]["conditions"].as_array_mut();
+                let conditions = conditions.expect("a node has conditions");
+                for condition in patch["status"]["conditions"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                {
+                    conditions.retain(|it| it["type"] != condition["type"]);
+                    conditions.push(condition.clone());
+                }
+                node["metadata"]["resourceVersion"] = json!(version);
+                let shown = Seen::Put(Object::Node(decode(node)));
+                (Answer::Node(Box::new(decode(node))), Some(shown))
+            }
+            Request::PatchRuleStatus { .. } => (Answer::Version(self.revision), None),
+            Request::PostEvent { .. } => (Answer::Done, None),
+            other => panic!("nothing here asks for {other:?}"),
+        };
+        let answered = Input::Answered(id, Ok(answer));
+        let shown = shown.map(Input::Seen);
+        [answered].into_iter().chain(shown).collect()
+    }
+}
+
+fn decode<T: DeserializeOwned>(object: &Value) -> T {
+    serde_json::from_str(&object.to_string()).expect("an object as the API server sends it")
+}
+
+fn name(node: usize) -> String {
+    format!("node-{node:06}")
+}
+
+fn index(name: &Arc<str>) -> usize {
+    let number = name.strip_prefix("node-").and_then(|it| it.parse().ok());
+    number.expect("a node's name")
+}
+
+fn node(index: usize) -> Value {
+    let condition = |kind: &str, status: &str| {
+        json!({
+            "type": kind,
+            "status": status,
+            "reason": "AsItIs",
+            "message": "it is as it is",
+            "lastHeartbeatTime": "2026-01-01T00:10:00Z",
+            "lastTransitionTime": "2026-01-01T00:10:00Z",
+        })
+    };
+    json!({
+        "metadata": {
+            "name": name(index),
+            "uid": format!("0c1b5d9e-7c0e-4b0a-8f0e-{index:012}"),
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/hostname": name(index),
+                "topology.kubernetes.io/zone": format!("zone-{}", index % 3),
+                "node.kubernetes.io/instance-type": "large",
+            },
+            "annotations": {},
+        },
+        "spec": {},
+        "status": {
+            "nodeInfo": {"bootID": format!("0c1b5d9e-7c0e-4b0a-9f0e-{index:012}")},
+            "conditions": [
+                condition("MemoryPressure", "False"),
+                condition("DiskPressure", "False"),
+                condition("PIDPressure", "False"),
+                condition("Ready", "True"),
+                condition(MET, "True"),
+            ],
+        },
+    })
+}
+
+fn rule(index: usize, condition: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("rule-{index}"),
+            "uid": format!("7e0b8a52-96f0-4d4c-a4f5-{index:012}"),
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"],
+        },
+        "spec": {
+            "conditions": [{"type": condition, "requiredStatus": "True"}],
+            "enforcementMode": "continuous",
+            "taint": {"key": format!("readiness.k8s.io/rule-{index}"), "effect": "NoSchedule"},
+            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+        },
+    })
+}
+
+fn daemon_set(index: usize) -> Value {
+    let name = format!("component-{index}");
+    json!({
+        "metadata": {
+            "namespace": "kube-system",
+            "name": name,
+            "uid": format!("{name}-uid"),
+            "resourceVersion": "1",
+            "labels": {CLASS: "true"},
+        },
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name, CLASS: "true"}},
+                "spec": {"tolerations": [{"operator": "Exists"}]},
+            },
+        },
+    })
+}
+
+fn pod(node: usize, daemon_set: usize, version: &str) -> Value {
+    let owner = format!("component-{daemon_set}");
+    let pod = format!("{owner}-{node:06}");
+    json!({
+        "metadata": {
+            "namespace": "kube-system",
+            "name": pod,
+            "uid": format!("{pod}-uid"),
+            "resourceVersion": version,
+            "creationTimestamp": "2026-01-01T00:05:00Z",
+            "labels": {"app": owner, CLASS: "true"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "name": owner,
+                "uid": format!("{owner}-uid"),
+                "controller": true,
+            }],
+        },
+        "spec": {"nodeName": name(node)},
+        "status": {
+            "phase": "Running",
+            "conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "lastTransitionTime": "2026-01-01T00:10:00Z",
+            }],
+        },
+    })
+}
