@@ -119,7 +119,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             common,
         } => {
             let source = source(&common).await?;
-            let read = read(&source, &common, &Wanted::everything()).await?;
+            let read = read(&source, &common, &Wanted::outline()).await?;
             let dumped = dump(&source, &read, &folder, hash_names).await?;
             say(&dumped, &common, read.at)
         }

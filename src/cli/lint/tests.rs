@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::cli::answer::Answer;
-use crate::cli::page::Page;
 use crate::config::Config;
-use crate::testing::at;
 use serde_json::{Value, json};
 
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -235,13 +233,4 @@ fn the_page_about_it_has_a_heading_for_each_id() {
         assert_eq!((check.id(), check.title()), (id, title));
     }
     assert_eq!(book.matches("\n## NG").count(), Check::ALL.len());
-    let blind = with(
-        daemon_set("kube-system/cni"),
-        "/spec/template/spec/tolerations",
-        json!([]),
-    );
-    let pool = json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": {}});
-    let printed =
-        lint(&inventory(&[rule("network", READY), blind, pool])).text(&Page::plain(at(0)));
-    assert!(book.contains(&printed), "docs/lint.md lacks\n{printed}");
 }

@@ -108,6 +108,10 @@ impl Filling<'_> {
 
     /// The nodes. Without them there is nothing to say.
     pub async fn nodes(&self) -> Result<(), Failure> {
+        if self.wanted.outline {
+            self.listed(Watch::Nodes);
+            return Ok(());
+        }
         let (kind, filter) = (Kind::Nodes, self.of_the_node());
         let listed = self.list((kind, Watch::Nodes), &filter, Object::Node).await;
         listed.map_err(|refusal| refusal.of(kind))
@@ -216,6 +220,10 @@ impl Filling<'_> {
                             ..Filter::named(&key.name)
                         };
                         self.daemon_sets(cohort, filter).await
+                    }
+                    (watch @ Watch::Pods(_), _) if self.wanted.outline => {
+                        self.listed(watch);
+                        Ok(())
                     }
                     (Watch::Pods(cohort), Scope::Pods(namespace, selector)) => {
                         let filter = Filter {

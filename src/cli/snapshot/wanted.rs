@@ -11,6 +11,8 @@ use crate::object::RuleObject;
 pub struct Wanted {
     /// Of all nodes only this one, with the pods on it.
     pub node: Option<String>,
+    /// Nothing but what says which objects matter: rules, Lease, configuration, and the `DaemonSet`s that rules name.
+    pub outline: bool,
     /// The `DaemonSet`s and pods of all critical component classes, whether or not a rule waits for them.
     pub all_classes: bool,
     /// The controller's instances.
@@ -29,6 +31,15 @@ impl Wanted {
     pub fn of_node(name: &str) -> Self {
         Self {
             node: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Nothing but what says which objects matter.
+    #[must_use]
+    pub fn outline() -> Self {
+        Self {
+            outline: true,
             ..Self::default()
         }
     }

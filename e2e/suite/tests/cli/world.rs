@@ -22,6 +22,7 @@ pub const OPEN: &str = "worker-2";
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
 pub const TAINT: &str = "readiness.k8s.io/network";
 pub const STORAGE: &str = "example.com/StorageReady";
+const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
 /// Somebody takes off the taint that every node is born with.
@@ -52,12 +53,20 @@ async fn make() -> Result<World> {
     let client = cluster.client().await?;
     let network = fixtures::rule("network", TAINT).waits_for("daemonset.nodegate.dev/default.cni");
     network.selects("pool", "workers").create(&client).await?;
-    let storage = fixtures::rule("storage", "readiness.k8s.io/storage").waits_for(STORAGE);
+    let storage = fixtures::rule("storage", STORAGE_TAINT).waits_for(STORAGE);
     let storage = storage.selects("pool", "workers").bootstrap_only();
     storage.create(&client).await?;
     for name in [HELD, OPEN] {
         node(name).create(&client).await?;
+    }
+    for name in [HELD, OPEN] {
+        eventually_gated(&client, name, STORAGE_TAINT).await?;
+    }
+    // Starts are listed by how long they took: the one that is held is the later one of both.
+    for name in [OPEN, HELD] {
         set_node_condition(&client, name, STORAGE, "True").await?;
+        eventually_open(&client, name, STORAGE_TAINT).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let network = fixtures::daemon_set("default/cni").node_selector("pool", "workers");
     let network = network.tolerate_everything().never_ready();
