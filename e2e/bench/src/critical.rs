@@ -90,9 +90,11 @@ impl Bench<'_> {
         Ok(Limit {
             wall: seen.wall.as_secs_f64(),
             latencies: Latencies::of(seen.latencies),
-            api_server_cpu: cpu_of(self.api_server)?
-                .saturating_sub(before)
-                .as_secs_f64(),
+            api_server_cpu: Some(
+                cpu_of(self.api_server)?
+                    .saturating_sub(before)
+                    .as_secs_f64(),
+            ),
         })
     }
 

@@ -92,9 +92,11 @@ impl Limiter<'_> {
         Ok(Limit {
             wall: wall.as_secs_f64(),
             latencies: None,
-            api_server_cpu: cpu_of(self.api_server)?
-                .saturating_sub(before)
-                .as_secs_f64(),
+            api_server_cpu: Some(
+                cpu_of(self.api_server)?
+                    .saturating_sub(before)
+                    .as_secs_f64(),
+            ),
         })
     }
 

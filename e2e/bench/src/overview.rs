@@ -152,12 +152,12 @@ fn costs() -> Vec<Row> {
         row(
             "the API server's CPU for each, reporters' writes included",
             milliseconds,
-            |run| over_both(run, |outcome| Some(outcome.api_server_cpu)),
+            |run| over_both(run, |outcome| outcome.api_server_cpu),
         ),
         row(
             "the API server's CPU for each in the limit: no controller, no events",
             milliseconds,
-            |run| over_both(run, |outcome| Some(outcome.limit.as_ref()?.api_server_cpu)),
+            |run| over_both(run, |outcome| outcome.limit.as_ref()?.api_server_cpu),
         ),
         row("peak resident memory", mebibytes, Run::peak_memory),
         row("largest rule object", kibibytes, Run::rule_size),

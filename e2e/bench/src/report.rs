@@ -138,7 +138,7 @@ fn details(runs: &[Run]) -> String {
             quantile(|latencies| latencies.p99),
             quantile(|latencies| latencies.max),
             cell(seconds, &|outcome| Some(outcome.cpu)),
-            cell(seconds, &|outcome| Some(outcome.api_server_cpu)),
+            cell(seconds, &|outcome| outcome.api_server_cpu),
             cell(mebibytes, &|outcome| Some(outcome.peak_memory)),
         ]);
     }
@@ -261,14 +261,14 @@ mod tests {
             limit: (phase != Phase::Single).then_some(Limit {
                 wall: 2.0,
                 latencies: None,
-                api_server_cpu: 1.0,
+                api_server_cpu: Some(1.0),
             }),
             latencies: None,
             own: None,
             requests: [("patch nodes".to_owned(), 9), ("list pods".to_owned(), 1)].into(),
             bytes: None,
             cpu: 0.5,
-            api_server_cpu: 1.5,
+            api_server_cpu: Some(1.5),
             peak_memory: 20.0,
             rule_bytes: None,
             faults: Vec::new(),

@@ -123,8 +123,9 @@ pub struct Outcome {
     pub bytes: Option<Bytes>,
     /// Seconds of CPU that the controller used, until it was quiet again.
     pub cpu: f64,
-    /// Seconds of CPU that the API server used in the same time, for the client's own requests too.
-    pub api_server_cpu: f64,
+    /// Seconds of CPU that the API server used in the same time, for the client's own requests too, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server_cpu: Option<f64>,
     /// MiB that the controller had resident at most since it was started.
     pub peak_memory: f64,
     /// Bytes of the rule, as JSON, where there was one at the end.
@@ -141,8 +142,9 @@ pub struct Limit {
     /// From each cause to its effect, where the phase goes node by node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies: Option<Latencies>,
-    /// Seconds of CPU that the API server used.
-    pub api_server_cpu: f64,
+    /// Seconds of CPU that the API server used, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server_cpu: Option<f64>,
 }
 
 impl Outcome {
@@ -192,13 +194,7 @@ impl Outcome {
     /// Milliseconds of the API server's CPU for each taint change, the client's own writes included.
     #[must_use]
     pub fn api_server_cpu_per_change(&self) -> Option<f64> {
-        self.per_change(self.api_server_cpu)
-    }
-
-    /// Milliseconds of the API server's CPU for each taint change where the client made the writes itself.
-    #[must_use]
-    pub fn limit_api_server_cpu_per_change(&self) -> Option<f64> {
-        self.per_change(self.limit.as_ref()?.api_server_cpu)
+        self.per_change(self.api_server_cpu?)
     }
 
     fn per_change(&self, seconds: f64) -> Option<f64> {
@@ -245,7 +241,7 @@ mod tests {
                 .into(),
             bytes: None,
             cpu: 0.02,
-            api_server_cpu: 0.1,
+            api_server_cpu: Some(0.1),
             peak_memory: 10.0,
             rule_bytes: None,
             faults: Vec::new(),

@@ -307,9 +307,11 @@ impl Bench<'_> {
                 .zip(bytes)
                 .map(|(relay, before)| relay.so_far().since(before)),
             cpu: used.as_secs_f64(),
-            api_server_cpu: cpu_of(self.api_server)?
-                .saturating_sub(api_server)
-                .as_secs_f64(),
+            api_server_cpu: Some(
+                cpu_of(self.api_server)?
+                    .saturating_sub(api_server)
+                    .as_secs_f64(),
+            ),
             peak_memory: after.peak_memory,
             rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
             faults,
