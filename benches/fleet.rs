@@ -416,7 +416,7 @@ fn node(index: usize) -> Value {
             },
             "annotations": {},
         },
-        "spec": {},
+        "spec": {"taints": [{"key": "example.com/team", "value": "blue", "effect": "NoSchedule"}]},
         "status": {
             "nodeInfo": {"bootID": format!("0c1b5d9e-7c0e-4b0a-9f0e-{index:012}")},
             "conditions": [
