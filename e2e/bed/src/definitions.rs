@@ -49,6 +49,25 @@ pub const CERT_MANAGER: Definitions = Definitions {
     ],
 };
 
+/// `NodeClaim`s and `NodePool`s.
+pub const KARPENTER: Definitions = Definitions {
+    name: "Karpenter",
+    source: "karpenter",
+    module: "sigs.k8s.io/karpenter",
+    folder: "pkg/apis/crds",
+    files: &[
+        "karpenter.sh_nodeclaims.yaml",
+        "karpenter.sh_nodepools.yaml",
+    ],
+};
+
+/// The class of nodes that Karpenter's kwok provider knows.
+pub const KARPENTER_NODE_CLASS: Definitions = Definitions {
+    folder: "kwok/apis/crds",
+    files: &["karpenter.kwok.sh_kwoknodeclasses.yaml"],
+    ..KARPENTER
+};
+
 impl Definitions {
     /// The files, where Go keeps the module; it is downloaded unless Go has it already.
     fn read(&self) -> Result<Vec<PathBuf>> {

@@ -1,32 +1,21 @@
-//! Karpenter's own resource definitions in a cluster, read from its Go module (`karpenter/`), and Karpenter itself with its kwok
-//! provider.
+//! A real Karpenter with its kwok provider, built from its Go module (`karpenter/`).
 //!
 //! That provider creates a Node object for each `NodeClaim`, annotated so that kwok plays its kubelet. All else is Karpenter
 //! as it is shipped: what it launches, which taints it knows, what it consolidates, replaces and drains.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::cluster::Cluster;
+use crate::definitions::{KARPENTER, KARPENTER_NODE_CLASS};
 use crate::fetch::get;
 use crate::go_module::GoModule;
 use crate::ports;
 use crate::process::Process;
 use crate::wait::eventually;
-
-const MODULE: &str = "sigs.k8s.io/karpenter";
-
-/// What is needed of it where it does not run, by file in the module.
-const API: [&str; 2] = [
-    "karpenter.sh_nodeclaims.yaml",
-    "karpenter.sh_nodepools.yaml",
-];
-
-/// The class of nodes that its kwok provider knows.
-const NODE_CLASS: &str = "../../../kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml";
 
 /// How long it may take to come up: it fills its caches first.
 const STARTUP: Duration = Duration::from_secs(60);
@@ -45,8 +34,8 @@ impl Karpenter {
     ///
     /// When it has not been built, or does not get ready.
     pub async fn start(cluster: &Cluster, environment: &[(&str, &str)]) -> Result<Self> {
-        let files: Vec<&str> = API.into_iter().chain([NODE_CLASS]).collect();
-        cluster.install_from_karpenter(&files).await?;
+        cluster.install_definitions(&KARPENTER).await?;
+        cluster.install_definitions(&KARPENTER_NODE_CLASS).await?;
         let probes = ports::free()?;
         let mut command = Command::new(binary()?);
         command
@@ -84,61 +73,4 @@ fn binary() -> Result<PathBuf> {
         .built()
         .context("Karpenter has not been built yet; type: make karpenter")?;
     Ok(folder.join("karpenter"))
-}
-
-/// The folder with Karpenter's resource definitions; the module is downloaded unless Go has it already.
-///
-/// # Errors
-///
-/// When there is no `go` on the `PATH`, or the module cannot be had.
-pub fn crds() -> Result<PathBuf> {
-    go(&["mod", "download", MODULE])?;
-    let module = go(&["list", "-m", "-f", "{{.Dir}}", MODULE])?;
-    let folder = Path::new(module.trim()).join("pkg/apis/crds");
-    ensure!(folder.is_dir(), "{} is no folder", folder.display());
-    Ok(folder)
-}
-
-fn go(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("go")
-        .args(arguments)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("karpenter"))
-        .output()
-        .context("no `go` on the PATH: Karpenter's resource definitions come in a Go module (https://go.dev/dl)")?;
-    ensure!(
-        output.status.success(),
-        "go {}: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-impl Cluster {
-    /// Installs `NodeClaim`s and `NodePool`s as Karpenter defines them, and waits until they are established.
-    ///
-    /// # Errors
-    ///
-    /// When the module cannot be had, or `kubectl` fails.
-    pub async fn install_karpenter_crds(&self) -> Result<()> {
-        self.install_from_karpenter(&API).await
-    }
-
-    async fn install_from_karpenter(&self, files: &[&str]) -> Result<()> {
-        let folder = tokio::task::spawn_blocking(crds)
-            .await
-            .context("looking for Karpenter's resource definitions")??;
-        for file in files {
-            let file = folder.join(file);
-            let file = file.to_string_lossy();
-            self.kubectl(&["apply", "--server-side", "-f", &file])
-                .await
-                .context("installing Karpenter's resource definitions")?;
-            let established = "--for=condition=Established";
-            self.kubectl(&["wait", established, "--timeout=30s", "-f", &file])
-                .await
-                .context("waiting for Karpenter's resource definitions")?;
-        }
-        Ok(())
-    }
 }

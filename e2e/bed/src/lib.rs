@@ -69,7 +69,7 @@
 //! tool         runs a command line tool, such as the real `kubectl`
 //! helm         a real Helm
 //! prometheus   a real Prometheus, and promtool
-//! karpenter    a real Karpenter with its kwok provider, or its resource definitions alone
+//! karpenter    a real Karpenter with its kwok provider
 //! cert_manager a real cert-manager, as far as webhooks need it
 //! definitions  the resource definitions of other projects, without what acts on them
 //! certificate  a serving certificate in a folder

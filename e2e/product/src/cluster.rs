@@ -5,6 +5,7 @@ use std::ops::Deref;
 use anyhow::{Context, Result};
 use kube_testbed::Options;
 use kube_testbed::audit::Write;
+use kube_testbed::definitions::KARPENTER;
 use tokio::sync::OnceCell;
 
 use crate::install::{CONTROLLER, NAMESPACE, config};
@@ -121,7 +122,7 @@ impl Cluster {
     ///
     /// When Karpenter's module cannot be had, or `kubectl` fails.
     pub async fn install_karpenter(&self) -> Result<()> {
-        self.install_karpenter_crds().await?;
+        self.install_definitions(&KARPENTER).await?;
         self.install_karpenter_rbac().await
     }
 

@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use nodegate_lab::{EventType, Key, Kind, Request, Selector, Server};
+use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::{Cluster, Options};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextualize_config};
 use serde_json::{Value, json};
@@ -142,7 +143,7 @@ fn pair() -> Result<(tokio::runtime::Runtime, Pair)> {
 async fn start() -> Result<Pair> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
-    cluster.install_karpenter_crds().await?;
+    cluster.install_definitions(&KARPENTER).await?;
     Pair::new(cluster).await
 }
 

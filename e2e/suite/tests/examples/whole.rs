@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
@@ -125,7 +126,7 @@ fn every_example_is_played_through() -> Result<()> {
 async fn an_api_server_takes_every_example() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
-    cluster.install_karpenter_crds().await?;
+    cluster.install_definitions(&KARPENTER).await?;
     for name in names()? {
         let folder = examples().join(&name);
         let said = apply(&cluster, &folder).await?;

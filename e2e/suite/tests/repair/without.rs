@@ -2,6 +2,7 @@
 //! cannot do.
 
 use anyhow::{Result, ensure};
+use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
     ensure!(controller.log().contains(words), "{}", controller.log());
     ensure!(controller.is_ready().await, "not ready");
 
-    cluster.install_karpenter_crds().await?;
+    cluster.install_definitions(&KARPENTER).await?;
     claim("deleting", "deleting").create(&client).await?;
     eventually_deleted_within(&client, "deleting", SOON * 2).await?;
     ensure!(controller.exited()?.is_none(), "it had to be restarted");
@@ -58,7 +59,7 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
 async fn a_controller_that_was_not_told_of_karpenter_says_what_to_tell_it() -> Result<()> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     cluster.install().await?;
-    cluster.install_karpenter_crds().await?;
+    cluster.install_definitions(&KARPENTER).await?;
     let client = cluster.client().await?;
     let controller = Controller::start(&cluster, &[]).await?;
     let rule = rule("untold", "DeleteNodeClaim").create(&client).await?;
