@@ -103,16 +103,13 @@ impl Process {
         read(&self.log)
     }
 
-    /// What the kernel says about its memory, in KiB: `RssAnon` for what is its own now, `VmHWM` for
-    /// the most that was ever resident.
+    /// What the kernel says about its memory: see [`memory_of`].
     ///
     /// # Errors
     ///
     /// When it is gone, or the system has no such `/proc`.
     pub fn memory(&self, field: &str) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.pid());
-        let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        kibibytes(&status, field).with_context(|| format!("no {field} in {path}"))
+        memory_of(self.pid(), field)
     }
 
     /// How it ended, if it has.
@@ -229,6 +226,18 @@ impl Drop for Process {
             self.kill();
         }
     }
+}
+
+/// What the kernel says about the memory of a process, in KiB: `RssAnon` for what is its own now, `VmHWM` for the most that
+/// was ever resident.
+///
+/// # Errors
+///
+/// When it is gone, or the system has no such `/proc`.
+pub fn memory_of(pid: u32, field: &str) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    kibibytes(&status, field).with_context(|| format!("no {field} in {path}"))
 }
 
 /// Whether a process of this id exists.

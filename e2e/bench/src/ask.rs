@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::controller::binary;
+use nodegate_testbed::ask::{ask_json, command};
+use nodegate_testbed::process::memory_of;
 use nodegate_testbed::{Cluster, Controller, Options};
-use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -78,8 +78,7 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     let held = nodes.div_ceil(HELD_OF);
     let rests = async {
         loop {
-            let status = output(&kubeconfig, &["status", "-o", "json"]).await?;
-            let status: Value = serde_json::from_slice(&status)?;
+            let status = ask_json(&kubeconfig, &["status"]).await?;
             let counts = &status["nodes"];
             if counts["held"] == held && counts["open"] == nodes - held {
                 return anyhow::Ok(());
@@ -160,32 +159,17 @@ fn shown(words: &[&str]) -> String {
     words.copied().collect::<Vec<_>>().join(" ")
 }
 
-fn command(kubeconfig: &Path, words: &[&str]) -> Result<Command> {
-    let mut command = Command::new(binary()?);
-    command
-        .args(words)
-        .env("KUBECONFIG", kubeconfig)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    Ok(command)
-}
-
-async fn output(kubeconfig: &Path, words: &[&str]) -> Result<Vec<u8>> {
-    let output = command(kubeconfig, words)?.output().await?;
-    ensure!(output.status.success(), "{words:?}: {output:?}");
-    Ok(output.stdout)
-}
-
 /// How long a command takes, and the most memory that it has.
 async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> {
     let started = Instant::now();
-    let mut child = command(kubeconfig, words)?.stdout(Stdio::null()).spawn()?;
+    let mut command = Command::from(command(kubeconfig, words)?);
+    let mut child = command.stdout(Stdio::null()).kill_on_drop(true).spawn()?;
     let id = child.id().context("it has ended")?;
     let mut peak = 0;
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,
-            () = sleep(LOOK) => peak = peak.max(high_water(id).unwrap_or_default()),
+            () = sleep(LOOK) => peak = peak.max(memory_of(id, "VmHWM").unwrap_or_default()),
         }
     };
     let took = started.elapsed();
@@ -194,14 +178,5 @@ async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> 
         status.code().is_some_and(|code| code != 1),
         "{words:?}: {status}"
     );
-    Ok((took, f64::from(peak) / 1024.0))
-}
-
-/// The peak of a process's memory so far, in KiB.
-fn high_water(id: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
+    Ok((took, f64::from(u32::try_from(peak)?) / 1024.0))
 }
