@@ -4,6 +4,9 @@
 //! `make bench-fleet NODES=100000`. What the API server would answer is answered here at once, and not measured; nor is the
 //! decoding of what watches show (`decode` measures that).
 
+#[path = "world/objects.rs"]
+mod objects;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +19,9 @@ use nodegate::engine::kind::Watch;
 use nodegate::engine::{Engine, Settings};
 use nodegate::guard::Limits;
 use nodegate::object::{MetadataObject, NodeMetadata};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use objects::{CRITICAL, REPORTED, daemon_set, decode, rule};
 
 /// How many nodes there are where nothing else is said.
 const NODES: usize = 100_000;
@@ -34,15 +38,8 @@ const REST: Duration = Duration::from_secs(10);
 /// How often the watches confirm what they have shown.
 const BOOKMARKS: Duration = Duration::from_secs(5);
 
-/// The condition that the first rule waits for, which every node meets, and one that none meets.
-const MET: &str = "example.com/AgentReady";
+/// A condition that no node meets.
 const UNMET: &str = "example.com/NobodyReports";
-
-/// The condition of critical components.
-const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
-
-/// The label of critical components.
-const CLASS: &str = "node.gardener.cloud/critical-component";
 
 fn main() {
     // Cargo adds arguments of its own.
@@ -86,7 +83,7 @@ fn main() {
     let work = fleet.settle();
     line(
         "the rest of that: answer, watch, event, status",
-        &microseconds(work.busy.map(total)),
+        &microseconds(share(work.busy, total)),
     );
 
     let started = fleet.edit(&rule(2, UNMET));
@@ -95,13 +92,11 @@ fn main() {
         &seconds(started),
     );
     let work = fleet.settle();
-    line(
-        "to close them all, engine's part",
-        &seconds(started + work.busy.0),
-    );
+    let closing = started + work.busy;
+    line("to close them all, engine's part", &seconds(closing));
     line(
         "for each of them",
-        &microseconds(Busy(started + work.busy.0).map(work.patches)),
+        &microseconds(share(closing, work.patches)),
     );
     line("the longest wait meanwhile", &seconds(work.longest));
     assert_eq!(work.patches, count, "every node is closed once");
@@ -119,21 +114,16 @@ fn microseconds(duration: Duration) -> String {
     format!("{:.1} µs", duration.as_secs_f64() * 1e6)
 }
 
-/// For how long the engine was at work.
-#[derive(Clone, Copy, Default)]
-struct Busy(Duration);
-
-impl Busy {
-    /// The share of one of so many.
-    fn map(self, count: usize) -> Duration {
-        self.0 / u32::try_from(count.max(1)).unwrap_or(u32::MAX)
-    }
+/// The share of one of so many.
+fn share(total: Duration, count: usize) -> Duration {
+    total / u32::try_from(count.max(1)).unwrap_or(u32::MAX)
 }
 
 /// What there was to do until the engine was at rest.
 #[derive(Default)]
 struct Work {
-    busy: Busy,
+    /// For how long the engine was at work.
+    busy: Duration,
     /// The longest that the engine was at work at a stretch.
     longest: Duration,
     /// How many patches of nodes there were.
@@ -204,7 +194,7 @@ impl Fleet {
             Seen::Synced(Watch::DaemonSets(0)),
             Seen::Listing(Watch::Rules),
         ]);
-        for (index, condition) in [MET, CRITICAL].into_iter().enumerate() {
+        for (index, condition) in [REPORTED, CRITICAL].into_iter().enumerate() {
             shown.push(Seen::Put(Object::Rule(decode(&rule(index, condition)))));
         }
         shown.extend([
@@ -218,7 +208,7 @@ impl Fleet {
         shown.extend([Seen::Synced(Watch::Nodes), Seen::Listing(Watch::Pods(0))]);
         for node in 0..self.nodes.len() {
             shown.extend(
-                (0..PODS).map(|index| Seen::Put(Object::Pod(0, decode(&pod(node, index, "1"))))),
+                (0..PODS).map(|index| Seen::Put(Object::Pod(0, decode(&pod(node, index))))),
             );
         }
         shown.push(Seen::Synced(Watch::Pods(0)));
@@ -247,7 +237,7 @@ impl Fleet {
     fn lead(&mut self) -> Duration {
         let took = self.tell(vec![Input::Leads]);
         let work = self.settle();
-        took + work.busy.0
+        took + work.busy
     }
 
     /// How long something takes on average.
@@ -262,7 +252,7 @@ impl Fleet {
             let input = happens(self, node);
             busy += self.tell(vec![input]);
         }
-        Busy(busy).map(count)
+        share(busy, count)
     }
 
     /// A kubelet reports in.
@@ -289,7 +279,8 @@ impl Fleet {
     /// Something of a critical pod changes that is of no interest.
     fn pod_again(&mut self, node: usize) -> Input {
         self.revision += 1;
-        let pod = pod(node, 0, &self.revision.to_string());
+        let mut pod = pod(node, 0);
+        pod["metadata"]["resourceVersion"] = json!(self.revision.to_string());
         Input::Seen(Seen::Put(Object::Pod(0, decode(&pod))))
     }
 
@@ -315,7 +306,7 @@ impl Fleet {
                 self.elapsed += Duration::from_millis(100);
             }
             let took = self.tell(inputs);
-            work.busy.0 += took;
+            work.busy += took;
             work.longest = work.longest.max(took);
         }
         work
@@ -354,8 +345,7 @@ impl Fleet {
             }
             Request::PatchNodeStatus { name, patch } => {
                 let node = &mut self.nodes[index(&name)];
-                let conditions = node["status"]["conditions"].as_array_mut();
-                let conditions = conditions.expect("a node has conditions");
+                let conditions = conditions(node);
                 for condition in patch["status"]["conditions"]
                     .as_array()
                     .into_iter()
@@ -378,10 +368,6 @@ impl Fleet {
     }
 }
 
-fn decode<T: DeserializeOwned>(object: &Value) -> T {
-    serde_json::from_str(&object.to_string()).expect("an object as the API server sends it")
-}
-
 fn name(node: usize) -> String {
     format!("node-{node:06}")
 }
@@ -391,111 +377,31 @@ fn index(name: &Arc<str>) -> usize {
     number.expect("a node's name")
 }
 
+/// A node with what real ones have beside that.
 fn node(index: usize) -> Value {
-    let condition = |kind: &str, status: &str| {
-        json!({
-            "type": kind,
-            "status": status,
-            "reason": "AsItIs",
-            "message": "it is as it is",
-            "lastHeartbeatTime": "2026-01-01T00:10:00Z",
-            "lastTransitionTime": "2026-01-01T00:10:00Z",
-        })
-    };
-    json!({
-        "metadata": {
-            "name": name(index),
-            "uid": format!("0c1b5d9e-7c0e-4b0a-8f0e-{index:012}"),
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/hostname": name(index),
-                "topology.kubernetes.io/zone": format!("zone-{}", index % 3),
-                "node.kubernetes.io/instance-type": "large",
-            },
-            "annotations": {},
-        },
-        "spec": {"taints": [{"key": "example.com/team", "value": "blue", "effect": "NoSchedule"}]},
-        "status": {
-            "nodeInfo": {"bootID": format!("0c1b5d9e-7c0e-4b0a-9f0e-{index:012}")},
-            "conditions": [
-                condition("MemoryPressure", "False"),
-                condition("DiskPressure", "False"),
-                condition("PIDPressure", "False"),
-                condition("Ready", "True"),
-                condition(MET, "True"),
-            ],
-        },
-    })
+    let uid = format!("0c1b5d9e-7c0e-4b0a-8f0e-{index:012}");
+    let mut node = objects::node(&name(index), &uid, true);
+    let labels = &mut node["metadata"]["labels"];
+    labels["topology.kubernetes.io/zone"] = json!(format!("zone-{}", index % 3));
+    labels["node.kubernetes.io/instance-type"] = json!("large");
+    node["spec"]["taints"] =
+        json!([{"key": "example.com/team", "value": "blue", "effect": "NoSchedule"}]);
+    let boot = format!("0c1b5d9e-7c0e-4b0a-9f0e-{index:012}");
+    node["status"]["nodeInfo"] = json!({"bootID": boot});
+    for condition in conditions(&mut node) {
+        condition["reason"] = json!("AsItIs");
+        condition["message"] = json!("it is as it is");
+        condition["lastHeartbeatTime"] = json!("2026-01-01T00:10:00Z");
+    }
+    node
 }
 
-fn rule(index: usize, condition: &str) -> Value {
-    json!({
-        "metadata": {
-            "name": format!("rule-{index}"),
-            "uid": format!("7e0b8a52-96f0-4d4c-a4f5-{index:012}"),
-            "resourceVersion": "1",
-            "generation": 1,
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"],
-        },
-        "spec": {
-            "conditions": [{"type": condition, "requiredStatus": "True"}],
-            "enforcementMode": "continuous",
-            "taint": {"key": format!("readiness.k8s.io/rule-{index}"), "effect": "NoSchedule"},
-            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
-        },
-    })
+fn conditions(node: &mut Value) -> &mut Vec<Value> {
+    let conditions = node["status"]["conditions"].as_array_mut();
+    conditions.expect("a node has conditions")
 }
 
-fn daemon_set(index: usize) -> Value {
-    let name = format!("component-{index}");
-    json!({
-        "metadata": {
-            "namespace": "kube-system",
-            "name": name,
-            "uid": format!("{name}-uid"),
-            "resourceVersion": "1",
-            "labels": {CLASS: "true"},
-        },
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, CLASS: "true"}},
-                "spec": {"tolerations": [{"operator": "Exists"}]},
-            },
-        },
-    })
-}
-
-fn pod(node: usize, daemon_set: usize, version: &str) -> Value {
-    let owner = format!("component-{daemon_set}");
-    let pod = format!("{owner}-{node:06}");
-    json!({
-        "metadata": {
-            "namespace": "kube-system",
-            "name": pod,
-            "uid": format!("{pod}-uid"),
-            "resourceVersion": version,
-            "creationTimestamp": "2026-01-01T00:05:00Z",
-            "labels": {"app": owner, CLASS: "true"},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1",
-                "kind": "DaemonSet",
-                "name": owner,
-                "uid": format!("{owner}-uid"),
-                "controller": true,
-            }],
-        },
-        "spec": {"nodeName": name(node)},
-        "status": {
-            "phase": "Running",
-            "conditions": [{
-                "type": "Ready",
-                "status": "True",
-                "lastTransitionTime": "2026-01-01T00:10:00Z",
-            }],
-        },
-    })
+/// A critical pod on a node.
+fn pod(node: usize, daemon_set: usize) -> Value {
+    objects::pod(daemon_set, &format!("{node:06}"), &name(node), true)
 }

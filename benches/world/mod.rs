@@ -1,6 +1,8 @@
 //! One node and all that is known about it, as the controller holds it: what the benchmark and the guard on allocations
 //! decide over. Objects are decoded from JSON, as they come from the API server.
 
+mod objects;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,20 +15,14 @@ use nodegate::object::{
 use nodegate::plan::{ClusterState, Doubts, NodeHistory, NodePlan, NodeState, plan};
 use nodegate::repair::{Census, Karpenter, Situation};
 use nodegate::rule::{Rule, RuleSet};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The condition that rules about a reported condition wait for.
-const REPORTED: &str = "example.com/AgentReady";
-
-/// The condition that rules about critical components wait for.
-const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+use objects::{CRITICAL, REPORTED, daemon_set, decode, pod, rule, rule_name, rule_uid, taint_key};
 
 /// The condition that rules about a `DaemonSet` wait for.
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
 
-/// The label of critical components.
-const CLASS: &str = "node.gardener.cloud/critical-component";
+const NODE: &str = "worker-1";
 
 /// What the rules wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +58,17 @@ impl World {
         let classes = config
             .classes()
             .expect("the default configuration is sound");
+        let condition = match source {
+            Source::Reported => REPORTED,
+            Source::Critical => CRITICAL,
+            Source::Named => NAMED,
+        };
         let compile = |index| {
-            let object: RuleObject = decode(rule(index, source));
+            let object: RuleObject = decode(&rule(index, condition));
             Arc::new(Rule::compile(&object.metadata, object.spec, &classes))
         };
         let rules = RuleSet::new((0..rules).map(compile), config.passing_taints);
-        let node: NodeObject = decode(node(rules.rules().len(), ready, tainted));
+        let node: NodeObject = decode(&node(rules.rules().len(), ready, tainted));
         let node: Node = node.read().expect("a node");
         let critical = match source {
             Source::Reported => 0,
@@ -77,12 +78,12 @@ impl World {
         // Its cohort comes after that of the class.
         let cohort = usize::from(source == Source::Named);
         let daemon_sets = (0..critical).map(|index| {
-            let object: DaemonSetObject = decode(daemon_set(index));
+            let object: DaemonSetObject = decode(&daemon_set(index));
             let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
             (daemon_set.key.clone(), daemon_set)
         });
         let pods = (0..critical).map(|index| {
-            let object: PodObject = decode(pod(index, ready));
+            let object: PodObject = decode(&pod(index, "x7k2p", NODE, ready));
             object
                 .read(Some(&classes[0].csi_annotation_prefix))
                 .expect("a pod")
@@ -162,50 +163,8 @@ impl World {
     }
 }
 
-fn decode<T: DeserializeOwned>(object: Value) -> T {
-    serde_json::from_value(object).expect("an object as the API server sends it")
-}
-
-fn rule(index: usize, source: Source) -> Value {
-    let condition = match source {
-        Source::Reported => REPORTED,
-        Source::Critical => CRITICAL,
-        Source::Named => NAMED,
-    };
-    json!({
-        "metadata": {
-            "name": rule_name(index),
-            "uid": rule_uid(index),
-            "generation": 1,
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"],
-        },
-        "spec": {
-            "conditions": [{"type": condition, "requiredStatus": "True"}],
-            "enforcementMode": "continuous",
-            "taint": {"key": taint_key(index), "effect": "NoSchedule"},
-            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
-        },
-    })
-}
-
-fn rule_name(rule: usize) -> String {
-    format!("rule-{rule}")
-}
-
-fn rule_uid(rule: usize) -> String {
-    format!("7e0b8a52-96f0-4d4c-a4f5-{rule:012}")
-}
-
-fn taint_key(rule: usize) -> String {
-    format!("readiness.k8s.io/rule-{rule}")
-}
-
+/// The node, with the taints of so many rules where it has any.
 fn node(rules: usize, ready: bool, tainted: bool) -> Value {
-    let condition = |kind: &str, is: bool| {
-        let status = if is { "True" } else { "False" };
-        json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:10:00Z"})
-    };
     let taints = (0..rules).filter(|_| tainted);
     let taints: Vec<Value> = taints
         .map(|rule| json!({"key": taint_key(rule), "effect": "NoSchedule"}))
@@ -220,72 +179,8 @@ fn node(rules: usize, ready: bool, tainted: bool) -> Value {
         (key, value.to_string())
     });
     let owned: BTreeMap<String, String> = owned.collect();
-    json!({
-        "metadata": {
-            "name": "worker-1",
-            "uid": "0c1b5d9e-7c0e-4b0a-8f0e-9a1f5c7d2e31",
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": "worker-1"},
-            "annotations": owned,
-        },
-        "spec": {"taints": taints},
-        "status": {"conditions": [
-            condition("MemoryPressure", false),
-            condition("DiskPressure", false),
-            condition("PIDPressure", false),
-            condition("Ready", true),
-            condition(REPORTED, ready),
-        ]},
-    })
-}
-
-fn daemon_set(index: usize) -> Value {
-    let name = format!("component-{index}");
-    json!({
-        "metadata": {
-            "namespace": "kube-system",
-            "name": name,
-            "uid": format!("{name}-uid"),
-            "resourceVersion": "1",
-            "labels": {CLASS: "true"},
-        },
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, CLASS: "true"}},
-                "spec": {"tolerations": [{"operator": "Exists"}]},
-            },
-        },
-    })
-}
-
-fn pod(daemon_set: usize, ready: bool) -> Value {
-    let owner = format!("component-{daemon_set}");
-    json!({
-        "metadata": {
-            "namespace": "kube-system",
-            "name": format!("{owner}-x7k2p"),
-            "uid": format!("{owner}-x7k2p-uid"),
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-01-01T00:05:00Z",
-            "labels": {"app": owner, CLASS: "true"},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1",
-                "kind": "DaemonSet",
-                "name": owner,
-                "uid": format!("{owner}-uid"),
-                "controller": true,
-            }],
-        },
-        "spec": {"nodeName": "worker-1"},
-        "status": {
-            "phase": "Running",
-            "conditions": [{
-                "type": "Ready",
-                "status": if ready { "True" } else { "False" },
-                "lastTransitionTime": "2026-01-01T00:10:00Z",
-            }],
-        },
-    })
+    let mut node = objects::node(NODE, "0c1b5d9e-7c0e-4b0a-8f0e-9a1f5c7d2e31", ready);
+    node["metadata"]["annotations"] = json!(owned);
+    node["spec"]["taints"] = json!(taints);
+    node
 }
