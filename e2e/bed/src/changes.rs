@@ -101,6 +101,29 @@ pub async fn set_pod_ready(client: &Client, namespace: &str, pod: &str, ready: b
     Ok(())
 }
 
+/// Has a pod wait for this image, which cannot be pulled, as a kubelet says it of the first container.
+///
+/// # Errors
+///
+/// When the pod has no containers, or the API server refuses it.
+pub async fn break_image(client: &Client, namespace: &str, pod: &str, image: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let spec = pods.get(pod).await?.spec;
+    let container = spec.as_ref().and_then(|spec| spec.containers.first());
+    let container = container.context("a pod without containers")?;
+    let status = json!({"status": {"containerStatuses": [{
+        "name": container.name, "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        "state": {"waiting": {
+            "reason": "ImagePullBackOff",
+            "message": format!("Back-off pulling image \"{image}\""),
+        }},
+    }]}});
+    pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .with_context(|| format!("breaking the image of pod {namespace}/{pod}"))?;
+    Ok(())
+}
+
 /// Deletes a node.
 ///
 /// # Errors

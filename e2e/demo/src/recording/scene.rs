@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
-use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use kube::{Client, ResourceExt};
+use nodegate_testbed::changes::{break_image, set_node_condition, set_pod_ready};
 use nodegate_testbed::sights::{has_taint, node, pods_on};
 use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, eventually, fixtures};
-use serde_json::json;
 
 use super::terminal::Terminal;
 
@@ -61,7 +59,7 @@ async fn join(client: &Client) -> Result<()> {
     for (name, millis) in NODES.iter().zip([2100, 1300, 0, 4300]) {
         let pod = network_on(client, name).await?;
         if *name == HELD {
-            break_image(client, &pod).await?;
+            break_image(client, "kube-system", &pod, "quay.io/cilium/cilium:v1.81.0").await?;
             set_node_condition(client, name, STORAGE, "True").await?;
             continue;
         }
@@ -108,23 +106,4 @@ async fn network_on(client: &Client, node: &str) -> Result<String> {
         Ok(pods.iter().find(runs).map(ResourceExt::name_any))
     })
     .await
-}
-
-/// The image of the pod's container cannot be pulled.
-async fn break_image(client: &Client, name: &str) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
-    let pod = pods.get(name).await?;
-    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
-    let container = container.context("a pod without containers")?;
-    let status = json!({"status": {"containerStatuses": [{
-        "name": container.name, "ready": false, "restartCount": 0, "image": "", "imageID": "",
-        "state": {"waiting": {
-            "reason": "ImagePullBackOff",
-            "message": "Back-off pulling image \"quay.io/cilium/cilium:v1.81.0\"",
-        }},
-    }]}});
-    let params = PatchParams::default();
-    pods.patch_status(name, &params, &Patch::Merge(status))
-        .await?;
-    Ok(())
 }

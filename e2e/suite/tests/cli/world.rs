@@ -3,17 +3,15 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
-use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::changes::{break_image, set_node_condition, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::sights::{self, has_taint, pods_on};
 use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
-use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 pub const HELD: &str = "worker-1";
@@ -72,7 +70,7 @@ async fn make() -> Result<World> {
     let network = network.tolerate_everything().never_ready();
     network.create(&client).await?;
     let network_pod = pod_on(&client, HELD).await?;
-    break_image(&client, &network_pod).await?;
+    break_image(&client, "default", &network_pod, "example.com/cni:v2").await?;
     let other = pod_on(&client, OPEN).await?;
     // What takes longest is the same each time.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -140,23 +138,4 @@ pub async fn pod_on(client: &Client, node: &str) -> Result<String> {
         Ok(pods.iter().find(runs).map(ResourceExt::name_any))
     })
     .await
-}
-
-/// The image of the pod's container cannot be pulled.
-async fn break_image(client: &Client, name: &str) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
-    let pod = pods.get(name).await?;
-    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
-    let container = container.context("a pod without containers")?;
-    let status = json!({"status": {"containerStatuses": [{
-        "name": container.name, "ready": false, "restartCount": 0, "image": "", "imageID": "",
-        "state": {"waiting": {
-            "reason": "ImagePullBackOff",
-            "message": "Back-off pulling image \"example.com/cni:v2\"",
-        }},
-    }]}});
-    let params = PatchParams::default();
-    pods.patch_status(name, &params, &Patch::Merge(status))
-        .await?;
-    Ok(())
 }
