@@ -33,8 +33,8 @@ use crate::config::Config;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::{SUSPENDED, View};
-
 use crate::object::RuleObject;
+
 pub use cluster::Cluster;
 pub use facts::facts;
 use filling::Filling;

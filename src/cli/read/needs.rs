@@ -26,25 +26,28 @@ impl Needs {
 
     /// What has to be read for these rules, and for what a command wants.
     pub fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
+        if wanted.outline {
+            return Self {
+                classes: vec![false; classes.len()],
+                csi_nodes: false,
+                karpenter: false,
+            };
+        }
         let rules: Vec<Rule> = rules
             .iter()
             .chain(&wanted.rules)
             .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), classes))
             .collect();
         let specs = || rules.iter().flat_map(|rule| &rule.spec);
-        let is_outline = wanted.outline;
-        let waits = |class| {
-            !is_outline && (wanted.all_classes || specs().any(|it| it.waits_for_class(class)))
-        };
+        let waits = |class| wanted.all_classes || specs().any(|it| it.waits_for_class(class));
         let classes: Vec<bool> = (0..classes.len()).map(waits).collect();
         let mut required = specs().flat_map(|spec| &spec.conditions);
         let is_of_a_driver = required.any(|it| matches!(it.source, Source::CsiDriver(_)));
         Self {
-            csi_nodes: !is_outline && (is_of_a_driver || classes.contains(&true)),
-            karpenter: !is_outline
-                && (wanted.all_classes
-                    || wanted.startups
-                    || specs().any(|spec| spec.repair.is_some())),
+            csi_nodes: is_of_a_driver || classes.contains(&true),
+            karpenter: wanted.all_classes
+                || wanted.startups
+                || specs().any(|spec| spec.repair.is_some()),
             classes,
         }
     }
