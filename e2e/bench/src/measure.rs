@@ -72,6 +72,17 @@ impl Spread {
             most: *values.last()?,
         })
     }
+
+    /// The median, and the range where that is not the same.
+    #[must_use]
+    pub fn text(self, format: impl Fn(f64) -> String) -> String {
+        let [median, least, most] = [self.median, self.least, self.most].map(format);
+        if least == most {
+            median
+        } else {
+            format!("{median} ({least} to {most})")
+        }
+    }
 }
 
 /// Several distributions as one, as if all had been one sample of latencies. They should be of about the same size.

@@ -10,13 +10,7 @@ pub(crate) type Value<'a> = &'a dyn Fn(&Run) -> Option<f64>;
 
 /// A value over some runs: its median, and the range where that is not the same.
 pub(crate) fn figure(runs: &[Run], value: Value<'_>, format: fn(f64) -> String) -> Option<String> {
-    let spread = Spread::of(runs.iter().filter_map(value))?;
-    let [median, least, most] = [spread.median, spread.least, spread.most].map(format);
-    Some(if least == most {
-        median
-    } else {
-        format!("{median} ({least} to {most})")
-    })
+    Some(Spread::of(runs.iter().filter_map(value))?.text(format))
 }
 
 /// What a table shows of latencies.

@@ -97,15 +97,8 @@ fn by_setup(outcome: &Outcome) -> Vec<(Setup, Vec<&Run>)> {
 
 /// The median, with the least and the most.
 fn spread(runs: &[&Run], value: impl Fn(&Run) -> f64) -> String {
-    let Some(spread) = Spread::of(runs.iter().map(|run| value(run))) else {
-        return String::new();
-    };
-    let (median, least, most) = (spread.median, spread.least, spread.most);
-    if least < most {
-        format!("{median} ({least} to {most})")
-    } else {
-        median.to_string()
-    }
+    let spread = Spread::of(runs.iter().map(|run| value(run)));
+    spread.map_or_else(String::new, |spread| spread.text(|value| value.to_string()))
 }
 
 #[cfg(test)]
