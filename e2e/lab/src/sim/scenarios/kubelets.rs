@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::ends::{closed, gated, put_on};
+use super::ends::{Checked, closed, gated, put_on};
 use super::objects::{COMPONENTS_READY, DRIVER, GATE, daemon_set, place, rule};
 use super::{Base, joining, kubernetes, with};
 use crate::sim::Cluster;
@@ -24,6 +24,12 @@ fn plugin() -> Csi {
     Csi::new(Vec::new()).by_pods(DRIVER, "plugin")
 }
 
+/// Three nodes have joined, one of them was closed once more, and all are open.
+fn one_closed_again(cluster: &Cluster) -> Checked {
+    put_on(cluster, GATE, 4)?;
+    closed(cluster, GATE, &[])
+}
+
 pub(super) const ALL: &[Base] = &[
     Base::new(
         "plugin-reboot",
@@ -36,10 +42,7 @@ pub(super) const ALL: &[Base] = &[
             let kubelets = joining(3).then(s(30), "n-1", Deed::Reboot(s(10)));
             with(kubelets, [Box::new(plugin())])
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &[])
-        },
+        one_closed_again,
     )
     .settles(s(420)),
     Base::new(
@@ -54,10 +57,7 @@ pub(super) const ALL: &[Base] = &[
             let kubelets = joining(3).then(s(30), "n-1", Deed::Reboot(s(10)));
             with(kubelets, [Box::new(plugin())])
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &[])
-        },
+        one_closed_again,
     )
     .settles(s(420)),
     Base::new(
@@ -148,10 +148,7 @@ pub(super) const ALL: &[Base] = &[
                 Box::new(Garbage::default()),
             ]
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &[])
-        },
+        one_closed_again,
     ),
     Base::new(
         "regate-gpu",
