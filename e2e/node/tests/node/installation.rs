@@ -9,7 +9,7 @@ use kube_realnode::node::NAME;
 use kube_realnode::{RealNode, Times};
 use nodegate_testbed::Cluster;
 use nodegate_testbed::fixtures::rule;
-use nodegate_testbed::sights::{is_ready, pods_on};
+use nodegate_testbed::sights::{has_taint, is_ready, pods_on};
 use serde_json::json;
 
 use crate::scene::TAINT;
@@ -68,6 +68,15 @@ impl Installation {
                 let own = |namespace: &Option<String>| namespace.as_deref() == Some(self.namespace);
                 let own = pods.iter().filter(|pod| own(&pod.metadata.namespace));
                 Ok(own.filter(|pod| is_ready(pod)).count() == 2)
+            })
+            .await
+    }
+
+    /// Waits until the node has been opened.
+    pub async fn opens_the_node(&self, times: &Times) -> Result<()> {
+        times
+            .until("the node is open", async || {
+                Ok(!has_taint(&self.client, NAME, TAINT).await?)
             })
             .await
     }

@@ -45,11 +45,7 @@ fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
             })
             .await?;
         installation.leads(&times).await?;
-        times
-            .until("the node is open", async || {
-                Ok(!has_taint(&client, NAME, TAINT).await?)
-            })
-            .await?;
+        installation.opens_the_node(&times).await?;
         installation.both_are_ready(&times).await?;
         installation.refuses_conflicts(&times).await?;
         installation.outlives_its_leader(&node).await?;
@@ -98,10 +94,6 @@ fn the_pods_of_the_chart_do_their_work_on_a_node_that_is_still_closed() -> Resul
 
         set_ready("last", true)?;
         let times = Times::since("the last critical pod is ready");
-        times
-            .until("the node is open", async || {
-                Ok(!has_taint(&client, NAME, TAINT).await?)
-            })
-            .await
+        installation.opens_the_node(&times).await
     })
 }

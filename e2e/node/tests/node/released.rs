@@ -16,11 +16,11 @@ use kube_realnode::{RealNode, Times};
 use nodegate_suite::SOON;
 use nodegate_testbed::install::{NAMESPACE, repository};
 use nodegate_testbed::process::{Lifetime, Process};
-use nodegate_testbed::sights::{events_about, has_taint, pods_on};
+use nodegate_testbed::sights::{events_about, pods_on};
 use nodegate_testbed::{Cluster, eventually};
 
 use crate::installation::Installation;
-use crate::scene::{TAINT, closed, create_critical, critical_rule};
+use crate::scene::{closed, create_critical, critical_rule};
 
 /// What `make test-release` has made.
 struct Release {
@@ -104,11 +104,7 @@ async fn opens_a_node(
     let _node = RealNode::start(&cluster, closed()).await?;
     let times = Times::since("the kubelet is started");
     installation.leads(&times).await?;
-    times
-        .until("the node is open", async || {
-            Ok(!has_taint(&client, NAME, TAINT).await?)
-        })
-        .await?;
+    installation.opens_the_node(&times).await?;
     installation.both_are_ready(&times).await?;
 
     let mut pods = pods_on(&client, NAME).await?;
