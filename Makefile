@@ -211,7 +211,7 @@ image: ## Build the container image IMAGE; PLATFORMS=linux/amd64,linux/arm64 for
 release: controlplane helm ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
 	CLUSTER=$(DEBUG)/cluster hack/release $(VERSION)
 
-test-release: controlplane helm realnode build ## Make a release, take it to a real registry, and install it from there, on a real node, too (10 minutes)
+test-release: controlplane helm realnode build ## Make a release, take it to a real registry, and install it from there, on a real node, too (half an hour and more; REBUILD=no leaves out the second build)
 	CLUSTER=$(DEBUG)/cluster hack/test-release
 
 lint: ## Check formatting and that versions agree, and run clippy with warnings as errors
