@@ -21,8 +21,6 @@
 //! report    what came out, as lines and a page
 //! overview  its table of what matters most
 //! table     tables, and figures in them
-//! chart     scales, ticks and curves
-//! svg       charts as SVG
 //! hollow    apart from all that: hollow kubelets, by `make bench-hollow`
 //! plots     which charts there are
 //! ```
@@ -31,7 +29,6 @@
 
 mod ask;
 mod birth;
-mod chart;
 mod churn;
 mod critical;
 mod gates;
@@ -49,7 +46,6 @@ mod requests;
 mod results;
 mod run;
 mod subject;
-mod svg;
 mod table;
 mod targets;
 mod view;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nodegate_plot::number;
 use serde::{Deserialize, Serialize};
 
 /// How many points a distribution is kept with. A sample of up to as many values is kept as it is.
@@ -107,12 +108,6 @@ fn quantile(sorted: &[Duration], percent: usize) -> Duration {
 fn milliseconds(duration: Duration) -> f64 {
     // Microseconds are all that a watch can tell, and keep the results readable.
     (duration.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// A count as a number to calculate with. Counts here are far below the 2^32 where this would saturate.
-#[must_use]
-pub fn number(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::measure::{Latencies, number};
+use nodegate_plot::number;
+
+use crate::measure::Latencies;
 use crate::plan::Phase;
 use crate::results::{Births, Outcome, Results, Run};
 use crate::table::{

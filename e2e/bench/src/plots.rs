@@ -1,10 +1,10 @@
 //! Which charts there are.
 
-use crate::chart::{Axis, Chart, Scale, Series, Style};
-use crate::measure::{Spread, number, together};
+use nodegate_plot::{Axis, Chart, Scale, Series, Style, number, svg};
+
+use crate::measure::{Spread, together};
 use crate::plan::Phase;
 use crate::results::{Results, Run};
-use crate::svg;
 use crate::table::count;
 
 /// A value of a run, where it was measured.

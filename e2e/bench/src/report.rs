@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::measure::{Spread, number};
+use nodegate_plot::number;
+
+use crate::measure::Spread;
 use crate::overview::overview;
 use crate::plan::Phase;
 use crate::results::{Outcome, Results, Run};

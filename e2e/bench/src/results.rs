@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use nodegate_plot::number;
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Latencies, number};
+use crate::measure::Latencies;
 use crate::plan::Phase;
 use crate::relay::Bytes;
 

@@ -1,6 +1,7 @@
 //! What Nodegate aims at, and whether a run comes up to it. Pure.
 
-use crate::measure::number;
+use nodegate_plot::number;
+
 use crate::plan::Phase;
 use crate::results::{Outcome, Run};
 

@@ -1,4 +1,6 @@
-//! Charts as values: scales, ticks and curves. Pure; `svg` draws them.
+//! Charts as values: scales, ticks and curves.
+
+use crate::unit::Unit;
 
 /// A chart with curves over two axes.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +22,7 @@ pub struct Series {
     pub name: String,
     /// The number of its colour: curves that belong together share one.
     pub colour: usize,
-    /// Its points, from left to right.
+    /// Its points, from left to right. One without a value, a NaN, interrupts the curve.
     pub points: Vec<(f64, f64)>,
     /// Over which range the values of a point are spread, from below to above, where that is known.
     pub ranges: Vec<(f64, f64, f64)>,
@@ -31,6 +33,8 @@ pub struct Series {
 /// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
+    /// Straight lines, for what is seen at short intervals.
+    Line,
     /// Steps, for a distribution.
     Steps,
     /// Straight lines with a mark at each point, for single measurements.
@@ -53,6 +57,8 @@ pub enum Scale {
 pub struct Axis {
     /// What is along it, with its unit.
     pub label: String,
+    /// How its values are written.
+    pub unit: Unit,
     scale: Scale,
     low: f64,
     high: f64,
@@ -70,6 +76,7 @@ impl Axis {
         let ticks = (0..=20).map(f64::from).take_while(|tick| *tick <= steps);
         Self {
             label: label.to_owned(),
+            unit: Unit::Plain,
             scale: Scale::Linear,
             low: 0.0,
             high: steps * step,
@@ -99,11 +106,33 @@ impl Axis {
         }
         Self {
             label: label.to_owned(),
+            unit: Unit::Plain,
             scale: Scale::Logarithmic,
             low,
             high,
             ticks,
         }
+    }
+
+    /// A stretch of time from zero to this many seconds, with its values written this far apart.
+    #[must_use]
+    pub fn time(seconds: u32, apart: u32) -> Self {
+        let ticks = (0..=seconds).step_by(apart.max(1) as usize);
+        Self {
+            label: String::new(),
+            unit: Unit::Clock,
+            scale: Scale::Linear,
+            low: 0.0,
+            high: f64::from(seconds.max(1)),
+            ticks: ticks.map(f64::from).collect(),
+        }
+    }
+
+    /// The same axis with its values written in this unit.
+    #[must_use]
+    pub fn of(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
     }
 
     /// The same axis with values written at just these places.
@@ -125,16 +154,6 @@ impl Axis {
         };
         place.clamp(0.0, 1.0)
     }
-}
-
-/// A value as it is written at an axis: no more digits than it has, thousands apart.
-#[must_use]
-pub fn tick_text(value: f64) -> String {
-    if value >= 1000.0 && value % 1000.0 == 0.0 && value < 1e6 {
-        return format!("{},000", value / 1000.0);
-    }
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The steps within a decade.
@@ -181,7 +200,11 @@ mod tests {
     use super::*;
 
     fn ticks(axis: &Axis) -> String {
-        let texts: Vec<String> = axis.ticks.iter().map(|tick| tick_text(*tick)).collect();
+        let texts: Vec<String> = axis
+            .ticks
+            .iter()
+            .map(|tick| axis.unit.text(*tick))
+            .collect();
         texts.join(" ")
     }
 
@@ -199,6 +222,11 @@ mod tests {
             (Axis::logarithmic("", [0.02, 900.0]), "0.1 1 10 100 1,000"),
             (Axis::logarithmic("", [0.0, 5.0]), "5 10"),
             (Axis::logarithmic("", []), "1 2 5 10"),
+            (Axis::time(150, 60), "0:00 1:00 2:00"),
+            (
+                Axis::linear("", [0.02]).of(Unit::Seconds),
+                "0 s 5 ms 10 ms 15 ms 20 ms",
+            ),
         ];
         for (axis, expected) in cases {
             assert_eq!(ticks(&axis), expected);
@@ -218,5 +246,6 @@ mod tests {
         let axis = Axis::linear("", [10.0]);
         let places = [-1.0, 0.0, 5.0, 10.0].map(|value| format!("{:.2}", axis.place(value)));
         assert_eq!(places.join(" "), "0.00 0.00 0.50 1.00");
+        assert!((Axis::time(150, 60).place(75.0) - 0.5).abs() < 1e-9);
     }
 }

@@ -1,46 +1,60 @@
-//! Charts as SVG: panels in a grid, each with a title, a legend, axes and curves. Pure.
+//! Charts as SVG: panels in a grid, each with a title, a legend, axes and curves, for a light and for a dark ground.
 
 use std::fmt::Write as _;
 
-use crate::chart::{Axis, Chart, Series, Style, tick_text};
-use crate::measure::number;
+use crate::chart::{Axis, Chart, Series, Style};
+use crate::legend::{GAP, Legend, SAMPLE};
+use crate::number;
 
-/// The size of a panel, in pixels.
+/// Where the plot is within its panel, in pixels: what is around it is for title, legend, tick texts and labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frame {
+    /// Its left end.
+    pub left: f64,
+    /// Its upper end.
+    pub top: f64,
+    /// Its right end.
+    pub right: f64,
+    /// Its lower end.
+    pub bottom: f64,
+}
+
+/// The size of a panel that is drawn by [`draw`], and its plot.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 340.0;
+const FRAME: Frame = Frame {
+    left: 66.0,
+    top: 84.0,
+    right: WIDTH - 30.0,
+    bottom: HEIGHT - 48.0,
+};
 
-/// What surrounds the plot in its panel: title and legend above, tick texts and labels left and below.
-const TOP: f64 = 84.0;
-const RIGHT: f64 = 30.0;
-const BOTTOM: f64 = 48.0;
-const LEFT: f64 = 66.0;
-
-/// How wide a character is, about, in the legend.
+/// The size of the font of [`draw`], and how wide a character is, about.
+const FONT: f64 = 12.0;
 const CHARACTER: f64 = 6.8;
 
-/// How far apart the legend's lines are.
+/// How far apart the legend's lines are in [`draw`].
 const LINE: f64 = 18.0;
 
-/// The length of a line in the legend, and the gap behind it and behind its text.
-const SAMPLE: f64 = 16.0;
-const GAP: f64 = 5.0;
+/// How many colours there are. More curves than these are drawn dashed.
+const COLOURS: usize = 6;
 
-/// Colours that can be told apart by the colour-blind too (after Okabe and Ito), dark enough for a white ground.
-const COLOURS: [&str; 6] = [
-    "#0072b2", "#d55e00", "#009e73", "#a0508a", "#b58900", "#444444",
-];
+/// Colours that can be told apart by the colour-blind too (after Okabe and Ito), dark enough for a white ground, and light enough
+/// for a dark one.
+const THEME: &str = "<style>\n\
+    text{fill:#222}.ground{fill:#fff}.grid{stroke:#ddd}.panel{fill:#fff;stroke:#d0d7de}.faint{fill:#667}\n\
+    .c0{color:#0072b2}.c1{color:#d55e00}.c2{color:#009e73}.c3{color:#a0508a}.c4{color:#b58900}.c5{color:#444}\n\
+    @media (prefers-color-scheme:dark){\n\
+    text{fill:#d8dee4}.ground{fill:#0d1117}.grid{stroke:#30363d}.panel{fill:#151b23;stroke:#30363d}.faint{fill:#9198a1}\n\
+    .c0{color:#56b4e9}.c1{color:#f0883e}.c2{color:#3fb98a}.c3{color:#d38bc0}.c4{color:#e0b040}.c5{color:#bbb}}\n\
+    </style>\n";
 
 /// Draws charts beside and below each other, so many in a row.
 #[must_use]
 pub fn draw(charts: &[Chart], columns: usize) -> String {
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);
-    let (width, height) = (WIDTH * number(columns), HEIGHT * number(rows));
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222222\">\n<rect width=\"{width}\" \
-         height=\"{height}\" fill=\"#ffffff\"/>\n"
-    );
+    let mut svg = String::new();
     for (index, chart) in charts.iter().enumerate() {
         let x = WIDTH * number(index % columns);
         let y = HEIGHT * number(index / columns);
@@ -48,139 +62,182 @@ pub fn draw(charts: &[Chart], columns: usize) -> String {
         panel(&mut svg, chart);
         svg.push_str("</g>\n");
     }
-    svg.push_str("</svg>\n");
-    svg
+    document(WIDTH * number(columns), HEIGHT * number(rows), FONT, &svg)
+}
+
+/// A picture of this size, with this in it, in a font of this size.
+#[must_use]
+pub fn document(width: f64, height: f64, font: f64, content: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"{font}\">\n{THEME}<rect class=\"ground\" width=\"{width}\" \
+         height=\"{height}\"/>\n{content}</svg>\n"
+    )
 }
 
 fn panel(svg: &mut String, chart: &Chart) {
     text(
         svg,
-        (LEFT, 22.0),
+        (FRAME.left, 22.0),
         "start",
         "font-size=\"14\" font-weight=\"600\"",
         &chart.title,
     );
-    legend(svg, &chart.series);
-    horizontal(svg, &chart.x);
-    vertical(svg, &chart.y);
+    let lines = Legend::new(
+        &chart.series,
+        WIDTH - GAP - FRAME.left,
+        CHARACTER,
+        usize::MAX,
+    );
+    legend(svg, (FRAME.left, 44.0), LINE, &lines, &chart.series);
+    plot(svg, FRAME, chart);
+}
+
+/// Draws axes and curves.
+pub fn plot(svg: &mut String, frame: Frame, chart: &Chart) {
+    horizontal(svg, frame, &chart.x);
+    vertical(svg, frame, &chart.y);
     for series in &chart.series {
-        curve(svg, chart, series);
+        curve(svg, frame, chart, series);
     }
 }
 
-/// What each curve is called, in as many lines as that takes, of which there is room for two.
-fn legend(svg: &mut String, series: &[Series]) {
-    let (mut x, mut y) = (LEFT, 44.0);
-    for series in series {
-        let colour = colour_of(series);
-        let width = SAMPLE + GAP + CHARACTER * number(series.name.chars().count());
-        if x > LEFT && x + width > WIDTH - GAP {
-            (x, y) = (LEFT, y + LINE);
+/// Draws a legend whose first line of text is here, and whose lines are so far apart.
+pub fn legend(svg: &mut String, at: (f64, f64), apart: f64, legend: &Legend, series: &[Series]) {
+    let (left, mut y) = at;
+    for line in &legend.lines {
+        for entry in line {
+            let series = &series[entry.series];
+            let x = left + entry.x;
+            let (end, middle) = (x + SAMPLE, y - 4.0);
+            let _ = writeln!(
+                svg,
+                "<line class=\"{}\" x1=\"{x:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\" stroke=\"currentColor\" \
+                 stroke-width=\"2\"{}/>",
+                colour_of(series),
+                dashes(series)
+            );
+            text(svg, (end + GAP, y), "start", "", &series.name);
         }
-        let (end, line) = (x + SAMPLE, y - 4.0);
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x:.1}\" y1=\"{line}\" x2=\"{end:.1}\" y2=\"{line}\" stroke=\"{colour}\" stroke-width=\"2\"{}/>",
-            dashes(series.style)
-        );
-        text(svg, (end + GAP, y), "start", "", &series.name);
-        x += width + 2.0 * GAP;
+        y += apart;
+    }
+    if legend.left_out > 0 {
+        let more = format!("and {} more", legend.left_out);
+        text(svg, (left, y), "start", "class=\"faint\"", &more);
     }
 }
 
-fn colour_of(series: &Series) -> &'static str {
-    COLOURS[series.colour % COLOURS.len()]
+/// The class that has its colour.
+fn colour_of(series: &Series) -> String {
+    format!("c{}", series.colour % COLOURS)
 }
 
-fn horizontal(svg: &mut String, axis: &Axis) {
+fn horizontal(svg: &mut String, frame: Frame, axis: &Axis) {
     for tick in &axis.ticks {
-        let x = left_of(axis, *tick);
-        grid_line(svg, (x, TOP), (x, HEIGHT - BOTTOM));
-        text(
-            svg,
-            (x, HEIGHT - BOTTOM + 17.0),
-            "middle",
-            "",
-            &tick_text(*tick),
-        );
+        let x = left_of(frame, axis, *tick);
+        grid_line(svg, (x, frame.top), (x, frame.bottom));
+        let below = (x, frame.bottom + 17.0);
+        text(svg, below, "middle", "", &axis.unit.text(*tick));
     }
-    let middle = LEFT.midpoint(WIDTH - RIGHT);
-    text(svg, (middle, HEIGHT - 10.0), "middle", "", &axis.label);
+    let middle = frame.left.midpoint(frame.right);
+    label(svg, (middle, frame.bottom + 38.0), "", &axis.label);
 }
 
-fn vertical(svg: &mut String, axis: &Axis) {
+fn vertical(svg: &mut String, frame: Frame, axis: &Axis) {
     for tick in &axis.ticks {
-        let y = top_of(axis, *tick);
-        grid_line(svg, (LEFT, y), (WIDTH - RIGHT, y));
-        text(svg, (LEFT - 7.0, y + 4.0), "end", "", &tick_text(*tick));
+        let y = top_of(frame, axis, *tick);
+        grid_line(svg, (frame.left, y), (frame.right, y));
+        let beside = (frame.left - 7.0, y + 4.0);
+        text(svg, beside, "end", "", &axis.unit.text(*tick));
     }
-    let middle = TOP.midpoint(HEIGHT - BOTTOM);
-    let turned = format!("transform=\"rotate(-90 16 {middle})\"");
-    text(svg, (16.0, middle), "middle", &turned, &axis.label);
+    let middle = frame.top.midpoint(frame.bottom);
+    let x = frame.left - 50.0;
+    let turned = format!("transform=\"rotate(-90 {x} {middle})\"");
+    label(svg, (x, middle), &turned, &axis.label);
 }
 
-fn curve(svg: &mut String, chart: &Chart, series: &Series) {
+/// What is along an axis, if that has to be said.
+fn label(svg: &mut String, at: (f64, f64), attributes: &str, content: &str) {
+    if !content.is_empty() {
+        text(svg, at, "middle", attributes, content);
+    }
+}
+
+fn curve(svg: &mut String, frame: Frame, chart: &Chart, series: &Series) {
     let colour = colour_of(series);
     for (x, least, most) in &series.ranges {
-        let x = left_of(&chart.x, *x);
-        let [bottom, top] = [least, most].map(|value| top_of(&chart.y, *value));
+        let x = left_of(frame, &chart.x, *x);
+        let [bottom, top] = [least, most].map(|value| top_of(frame, &chart.y, *value));
         let _ = writeln!(
             svg,
-            "<line x1=\"{x:.1}\" y1=\"{bottom:.1}\" x2=\"{x:.1}\" y2=\"{top:.1}\" stroke=\"{colour}\" stroke-width=\"6\" \
-             stroke-opacity=\"0.25\"/>"
+            "<line class=\"{colour}\" x1=\"{x:.1}\" y1=\"{bottom:.1}\" x2=\"{x:.1}\" y2=\"{top:.1}\" stroke=\"currentColor\" \
+             stroke-width=\"6\" stroke-opacity=\"0.25\"/>"
         );
     }
-    let points = series.points.iter();
     let mut path = String::new();
-    let mut height = HEIGHT - BOTTOM;
-    for (index, (x, y)) in points.enumerate() {
-        let (x, y) = (left_of(&chart.x, *x), top_of(&chart.y, *y));
-        if series.style == Style::Steps {
-            let command = if index == 0 { 'M' } else { 'L' };
-            let _ = write!(path, "{command}{x:.1} {height:.1}L{x:.1} {y:.1}");
-        } else {
-            let command = if index == 0 { 'M' } else { 'L' };
-            let _ = write!(path, "{command}{x:.1} {y:.1}");
+    let mut height = frame.bottom;
+    let mut is_down = false;
+    for (x, y) in &series.points {
+        if y.is_nan() {
+            is_down = false;
+            continue;
         }
+        let (x, y) = (left_of(frame, &chart.x, *x), top_of(frame, &chart.y, *y));
+        let command = if is_down { 'L' } else { 'M' };
+        let _ = match series.style {
+            Style::Steps => write!(path, "{command}{x:.1} {height:.1}L{x:.1} {y:.1}"),
+            // A point that is alone is a dot.
+            Style::Line if !is_down => write!(path, "M{x:.1} {y:.1}h0"),
+            _ => write!(path, "{command}{x:.1} {y:.1}"),
+        };
+        is_down = true;
         if series.style == Style::Marks {
             let _ = writeln!(
                 svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
+                "<circle class=\"{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"currentColor\"/>"
             );
         }
         height = y;
     }
     let _ = writeln!(
         svg,
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linejoin=\"round\"{}/>",
-        dashes(series.style)
+        "<path class=\"{colour}\" d=\"{path}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"{}\" \
+         stroke-linejoin=\"round\" stroke-linecap=\"round\"{}/>",
+        if series.style == Style::Line {
+            1.5
+        } else {
+            2.0
+        },
+        dashes(series)
     );
 }
 
-fn dashes(style: Style) -> &'static str {
-    match style {
+fn dashes(series: &Series) -> &'static str {
+    match series.style {
         Style::Dashed => " stroke-dasharray=\"5 4\"",
-        Style::Steps | Style::Marks => "",
+        Style::Line if series.colour >= COLOURS => " stroke-dasharray=\"3 4\"",
+        Style::Line | Style::Steps | Style::Marks => "",
     }
 }
 
-fn left_of(axis: &Axis, value: f64) -> f64 {
-    LEFT + axis.place(value) * (WIDTH - LEFT - RIGHT)
+fn left_of(frame: Frame, axis: &Axis, value: f64) -> f64 {
+    frame.left + axis.place(value) * (frame.right - frame.left)
 }
 
-fn top_of(axis: &Axis, value: f64) -> f64 {
-    HEIGHT - BOTTOM - axis.place(value) * (HEIGHT - TOP - BOTTOM)
+fn top_of(frame: Frame, axis: &Axis, value: f64) -> f64 {
+    frame.bottom - axis.place(value) * (frame.bottom - frame.top)
 }
 
 fn grid_line(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = writeln!(
         svg,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#dddddd\"/>",
+        "<line class=\"grid\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
         from.0, from.1, to.0, to.1
     );
 }
 
-fn text(svg: &mut String, at: (f64, f64), anchor: &str, attributes: &str, content: &str) {
+/// Writes something here, which is where it starts, its middle or its end.
+pub fn text(svg: &mut String, at: (f64, f64), anchor: &str, attributes: &str, content: &str) {
     let content = escape(content);
     let _ = writeln!(
         svg,

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use nodegate_plot::{Axis, Chart, Series, Style, number, svg};
+
 use super::{Outcome, Run, Seen, Setup};
-use crate::chart::{Axis, Chart, Series, Style};
-use crate::measure::{Spread, number};
-use crate::svg;
+use crate::measure::Spread;
 
 /// The table: medians, and the least and the most where they differ.
 #[must_use]

@@ -1,0 +1,101 @@
+//! What the curves are called, in as many lines as that takes.
+
+use crate::chart::Series;
+use crate::number;
+
+/// The length of a line in the legend, and the gap behind it and behind its text.
+pub(crate) const SAMPLE: f64 = 16.0;
+pub(crate) const GAP: f64 = 5.0;
+
+/// The legend of a chart, line by line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Legend {
+    pub(crate) lines: Vec<Vec<Entry>>,
+    /// How many curves there was no room for.
+    pub(crate) left_out: usize,
+}
+
+/// A curve in the legend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Entry {
+    /// How far from the beginning of the line it is.
+    pub x: f64,
+    /// Which curve it is.
+    pub series: usize,
+}
+
+impl Legend {
+    /// Breaks it into lines of this width, in a font whose characters are so wide, about, with no more lines than these. Where
+    /// there are more, the last one is for the number of those left out.
+    #[must_use]
+    pub fn new(series: &[Series], width: f64, character: f64, most: usize) -> Self {
+        let mut lines: Vec<Vec<Entry>> = Vec::new();
+        let mut x = 0.0;
+        for (index, series) in series.iter().enumerate() {
+            let length = SAMPLE + GAP + character * number(series.name.chars().count());
+            match lines.last_mut() {
+                Some(line) if x + length <= width => line.push(Entry { x, series: index }),
+                _ => {
+                    x = 0.0;
+                    lines.push(vec![Entry { x, series: index }]);
+                }
+            }
+            x += length + 2.0 * GAP;
+        }
+        if lines.len() > most {
+            lines.truncate(most.saturating_sub(1));
+        }
+        let shown: usize = lines.iter().map(Vec::len).sum();
+        Self {
+            lines,
+            left_out: series.len() - shown,
+        }
+    }
+
+    /// How many lines it has.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.lines.len() + usize::from(self.left_out > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::Style;
+
+    fn curves(names: &[&str]) -> Vec<Series> {
+        let curve = |name: &&str| Series {
+            name: (*name).to_owned(),
+            colour: 0,
+            points: Vec::new(),
+            ranges: Vec::new(),
+            style: Style::Line,
+        };
+        names.iter().map(curve).collect()
+    }
+
+    /// Which curves are in which lines.
+    fn lines(legend: &Legend) -> Vec<Vec<usize>> {
+        let line = |line: &Vec<Entry>| line.iter().map(|entry| entry.series).collect();
+        legend.lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_on_in_the_next_line() {
+        let curves = curves(&["1234", "1234", "a long name", "1234"]);
+        // Two short ones have 25 each and 10 between them.
+        let legend = Legend::new(&curves, 60.0, 1.0, 9);
+        assert_eq!(lines(&legend), [vec![0, 1], vec![2], vec![3]]);
+        assert!((legend.lines[0][1].x - 35.0).abs() < 1e-9, "{legend:?}");
+        assert_eq!((legend.height(), legend.left_out), (3, 0));
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_last_line_is_for_the_number_of_those_left_out() {
+        let curves = curves(&["1234", "1234", "1234", "1234"]);
+        let legend = Legend::new(&curves, 30.0, 1.0, 3);
+        assert_eq!(lines(&legend), [vec![0], vec![1]]);
+        assert_eq!((legend.height(), legend.left_out), (3, 2));
+    }
+}
