@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
-	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -89,6 +89,9 @@ test-report: controlplane build ## Open a report in a headless Chromium, or BROW
 
 recording: controlplane build ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
 	$(DEBUG)/recording docs/kubectl
+
+dashboard: controlplane prometheus build ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
+	$(DEBUG)/dashboard docs
 
 test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(TEST) --test safety --test repair

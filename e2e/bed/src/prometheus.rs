@@ -76,6 +76,28 @@ impl Prometheus {
         }
     }
 
+    /// What an expression has yielded from one moment to another, in seconds since 1970, as often as `step` says: one object for each
+    /// series, with `metric` and `values`.
+    ///
+    /// # Errors
+    ///
+    /// When Prometheus does not take it, with what it says.
+    pub async fn query_range(
+        &self,
+        expression: &str,
+        (from, to): (u64, u64),
+        step: Duration,
+    ) -> Result<Vec<Value>> {
+        let parameters = format!(
+            "?query={}&start={from}&end={to}&step={}",
+            encoded(expression),
+            step.as_secs_f64()
+        );
+        let answer = self.get("query_range", &parameters).await;
+        let result = answer.with_context(|| expression.to_owned())?;
+        Ok(result["result"].as_array().cloned().unwrap_or_default())
+    }
+
     /// What it scrapes: one object for each target, with `labels`, `health` and `lastError`.
     ///
     /// # Errors

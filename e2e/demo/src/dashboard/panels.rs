@@ -1,0 +1,163 @@
+//! The dashboard as its file has it. Pure.
+
+use anyhow::{Context, Result, ensure};
+use nodegate_plot::Unit;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A dashboard.
+#[derive(Debug, Deserialize)]
+pub struct Dashboard {
+    /// Its panels.
+    pub panels: Vec<Panel>,
+    templating: Value,
+}
+
+/// A panel.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Panel {
+    /// What it is called.
+    pub title: String,
+    /// What Grafana shows when somebody points at it.
+    #[serde(default)]
+    pub description: String,
+    /// What kind of panel it is.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// Where it is.
+    pub grid_pos: Place,
+    /// Its queries.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+    #[serde(default)]
+    field_config: Value,
+}
+
+/// The kinds of panels that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The title of those below.
+    Row,
+    /// One figure, of now.
+    Stat,
+    /// Curves over time.
+    Timeseries,
+}
+
+/// A place in the grid, which has 24 columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Place {
+    /// Its first column.
+    pub x: u16,
+    /// Its first row.
+    pub y: u16,
+    /// How many columns it has.
+    pub w: u16,
+    /// How many rows it has.
+    pub h: u16,
+}
+
+/// A query.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Target {
+    expr: String,
+    /// What its curves are called: text, with labels in pairs of braces.
+    #[serde(rename = "legendFormat")]
+    pub legend: String,
+}
+
+impl Dashboard {
+    /// Reads the file.
+    pub fn read(text: &str) -> Result<Self> {
+        serde_json::from_str(text).context("understanding the dashboard")
+    }
+
+    /// A query as Grafana sends it, with the variables at their defaults and rates over this long.
+    pub fn expression(&self, target: &Target, rates: &str) -> Result<String> {
+        let mut expression = target.expr.replace("$__rate_interval", rates);
+        for variable in self.templating["list"].as_array().into_iter().flatten() {
+            let current = &variable["current"]["value"];
+            let value = match current.as_str() {
+                Some("$__all") => &variable["allValue"],
+                _ => current,
+            };
+            if let (Some(name), Some(value)) = (variable["name"].as_str(), value.as_str()) {
+                expression = expression.replace(&format!("${name}"), value);
+            }
+        }
+        ensure!(!expression.contains('$'), "a variable in {expression}");
+        Ok(expression)
+    }
+}
+
+impl Panel {
+    /// What its values are of.
+    pub fn unit(&self) -> Unit {
+        match self.field_config["defaults"]["unit"].as_str() {
+            Some("s") => Unit::Seconds,
+            Some("ops") => Unit::PerSecond,
+            _ => Unit::Plain,
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A dashboard with a row, a figure and a panel of curves.
+    pub fn dashboard() -> Dashboard {
+        let text = r#"{
+            "templating": {"list": [
+                {"name": "datasource", "type": "datasource"},
+                {"name": "rule", "allValue": ".*", "current": {"text": "All", "value": "$__all"}},
+                {"name": "zone", "current": {"text": "a", "value": "a"}}
+            ]},
+            "panels": [
+                {"type": "row", "title": "Overview", "gridPos": {"x": 0, "y": 0, "w": 24, "h": 1}, "panels": []},
+                {"type": "stat", "title": "Longest held", "gridPos": {"x": 0, "y": 1, "w": 4, "h": 4},
+                 "fieldConfig": {"defaults": {"unit": "s"}},
+                 "targets": [{"expr": "max(held{rule=~\"$rule\"})", "legendFormat": "longest"}]},
+                {"type": "timeseries", "title": "Taints", "description": "Per second.",
+                 "gridPos": {"x": 0, "y": 5, "w": 8, "h": 8}, "fieldConfig": {"defaults": {"unit": "ops"}},
+                 "targets": [{"expr": "rate(taints{rule=~\"$rule\",zone=\"$zone\"}[$__rate_interval])", "legendFormat": "{{rule}}"}]}
+            ]
+        }"#;
+        Dashboard::read(text).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    #[test]
+    fn variables_have_their_defaults() -> Result<()> {
+        let dashboard = dashboard();
+        let expressions = [1, 2].map(|panel: usize| {
+            let target = &dashboard.panels[panel].targets[0];
+            dashboard.expression(target, "8s")
+        });
+        let [held, taints] = expressions;
+        assert_eq!(held?, r#"max(held{rule=~".*"})"#);
+        assert_eq!(taints?, r#"rate(taints{rule=~".*",zone="a"}[8s])"#);
+        let unknown = Target {
+            expr: "held{pool=\"$pool\"}".to_owned(),
+            legend: String::new(),
+        };
+        assert!(dashboard.expression(&unknown, "8s").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn panels_have_kinds_and_units() {
+        let panels = dashboard().panels;
+        let seen: Vec<_> = panels
+            .iter()
+            .map(|panel| (panel.kind, panel.unit()))
+            .collect();
+        let expected = [
+            (Kind::Row, Unit::Plain),
+            (Kind::Stat, Unit::Seconds),
+            (Kind::Timeseries, Unit::PerSecond),
+        ];
+        assert_eq!(seen, expected);
+    }
+}

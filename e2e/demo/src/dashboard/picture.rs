@@ -1,0 +1,239 @@
+//! The panels with their curves, where the dashboard has them. Pure.
+
+use std::fmt::Write as _;
+
+use nodegate_plot::svg::{self, Frame};
+use nodegate_plot::{Axis, Chart, Legend, Series, Style, Unit, number};
+
+use super::answers::Curve;
+use super::panels::{Kind, Panel};
+
+/// The size of a column and of a row of the grid, and of the gap between panels, in pixels.
+const COLUMN: f64 = 50.0;
+const ROW: f64 = 30.0;
+const GAP: f64 = 8.0;
+
+/// How many columns the grid has.
+const COLUMNS: f64 = 24.0;
+
+/// The size of the font, and how wide a character is, about.
+const FONT: f64 = 11.0;
+const CHARACTER: f64 = 6.4;
+
+/// What is around a plot: the tick texts on its left, the title above; below, the time and the legend.
+const LEFT: f64 = 68.0;
+const TOP: f64 = 32.0;
+const PADDING: f64 = 12.0;
+const TIME: f64 = 24.0;
+
+/// How far apart the legend's lines are, and how many there are at most.
+const LINE: f64 = 15.0;
+const LINES: usize = 5;
+
+/// How far apart the times are that are written, in seconds.
+const TICKS: u32 = 60;
+
+/// Draws panels with what their queries have yielded, over so many seconds.
+#[must_use]
+pub fn draw(panels: &[(&Panel, Vec<Curve>)], seconds: u32) -> String {
+    let mut content = String::new();
+    let mut height = 0.0_f64;
+    for (panel, curves) in panels {
+        let place = panel.grid_pos;
+        let (x, y) = (f64::from(place.x) * COLUMN, f64::from(place.y) * ROW);
+        let size = (
+            f64::from(place.w) * COLUMN - GAP,
+            f64::from(place.h) * ROW - GAP,
+        );
+        height = height.max(y + size.1 + GAP);
+        let _ = writeln!(
+            content,
+            "<g transform=\"translate({} {})\">",
+            x + GAP / 2.0,
+            y + GAP / 2.0
+        );
+        match panel.kind {
+            Kind::Row => row(&mut content, panel),
+            Kind::Stat => figure(&mut content, panel, curves, size),
+            Kind::Timeseries => over_time(&mut content, panel, curves, size, seconds),
+        }
+        content.push_str("</g>\n");
+    }
+    svg::document(COLUMNS * COLUMN, height, FONT, &content)
+}
+
+fn row(svg: &mut String, panel: &Panel) {
+    let title = format!("⌄ {}", panel.title);
+    let look = "font-size=\"14\" font-weight=\"600\"";
+    svg::text(svg, (4.0, 16.0), "start", look, &title);
+}
+
+/// The ground of a panel, and its title.
+fn ground(svg: &mut String, panel: &Panel, (width, height): (f64, f64)) {
+    let _ = writeln!(
+        svg,
+        "<rect class=\"panel\" width=\"{width}\" height=\"{height}\" rx=\"3\"/>"
+    );
+    let look = "font-size=\"12\" font-weight=\"600\"";
+    svg::text(svg, (PADDING, 20.0), "start", look, &panel.title);
+}
+
+fn figure(svg: &mut String, panel: &Panel, curves: &[Curve], (width, height): (f64, f64)) {
+    ground(svg, panel, (width, height));
+    let points = curves.iter().flat_map(|curve| &curve.points);
+    let last = points.map(|(_, value)| *value).rfind(|it| !it.is_nan());
+    let text = last.map_or("No data".to_owned(), |value| panel.unit().text(value));
+    let look = "font-size=\"34\" font-weight=\"600\"";
+    let middle = (width / 2.0, height / 2.0 + 22.0);
+    svg::text(svg, middle, "middle", look, &text);
+}
+
+fn over_time(
+    svg: &mut String,
+    panel: &Panel,
+    curves: &[Curve],
+    (width, height): (f64, f64),
+    seconds: u32,
+) {
+    ground(svg, panel, (width, height));
+    if curves.is_empty() {
+        let middle = (width / 2.0, height / 2.0);
+        svg::text(svg, middle, "middle", "font-size=\"14\"", "No data");
+        let below = (middle.0, middle.1 + 20.0);
+        svg::text(svg, below, "middle", "class=\"faint\"", &panel.description);
+        return;
+    }
+    let chart = chart(panel, curves, seconds);
+    let legend = Legend::new(&chart.series, width - 2.0 * PADDING, CHARACTER, LINES);
+    let frame = Frame {
+        left: LEFT,
+        top: TOP,
+        right: width - 2.0 * PADDING,
+        bottom: height - TIME - LINE * number(legend.height()) - PADDING / 2.0,
+    };
+    svg::plot(svg, frame, &chart);
+    let first = (PADDING, frame.bottom + TIME + LINE - 2.0);
+    svg::legend(svg, first, LINE, &legend, &chart.series);
+}
+
+fn chart(panel: &Panel, curves: &[Curve], seconds: u32) -> Chart {
+    let values = curves.iter().flat_map(|curve| &curve.points);
+    let most = values.map(|(_, value)| *value).fold(0.0, f64::max);
+    let unit = panel.unit();
+    // Where there is nothing but zero, the axis is to say so and no more.
+    let most = if most > 0.0 { most } else { 1.0 };
+    let series = curves.iter().enumerate();
+    let series = series.map(|(index, curve)| Series {
+        name: curve.name.clone(),
+        colour: index,
+        points: curve.points.clone(),
+        ranges: Vec::new(),
+        style: Style::Line,
+    });
+    Chart {
+        title: panel.title.clone(),
+        x: Axis::time(seconds, TICKS),
+        y: scale(unit, most),
+        series: series.collect(),
+    }
+}
+
+/// How far apart durations are written, in seconds, where they are longer than a minute.
+const APART: [f64; 8] = [30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
+
+/// An axis for values up to this one: things that are counted are not written in parts, nor minutes in thirds.
+fn scale(unit: Unit, most: f64) -> Axis {
+    let axis = Axis::linear("", [most]).of(unit);
+    let is_whole = |tick: &f64| tick.fract().abs() < 1e-9;
+    if unit == Unit::Plain && most >= 1.0 {
+        let whole = axis.ticks.iter().copied().filter(is_whole).collect();
+        return axis.with_ticks(whole);
+    }
+    let apart = APART.iter().find(|apart| most / *apart <= 6.0);
+    match apart.filter(|_| unit == Unit::Seconds && most > 60.0) {
+        Some(apart) => {
+            let ticks = (0..=6).map(|tick| f64::from(tick) * apart);
+            axis.with_ticks(ticks.take_while(|tick| *tick <= most).collect())
+        }
+        None => axis,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboard::panels::tests::dashboard;
+
+    fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
+        Curve {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        }
+    }
+
+    /// The picture of the dashboard with these curves in its last panel.
+    fn picture(curves: Vec<Curve>) -> String {
+        let dashboard = dashboard();
+        let held = curve("longest", &[(120.0, 90.0)]);
+        let [row, stat, taints] = &dashboard.panels[..] else {
+            panic!("{dashboard:?}");
+        };
+        let panels = [(row, Vec::new()), (stat, vec![held]), (taints, curves)];
+        draw(&panels, 120)
+    }
+
+    #[test]
+    fn panels_are_where_the_dashboard_has_them() {
+        let svg = picture(vec![curve("network", &[(0.0, 0.0), (120.0, 0.5)])]);
+        for part in [
+            "viewBox=\"0 0 1200 390\"",
+            "translate(4 4)",
+            "translate(4 34)",
+            "translate(4 154)",
+            "<rect class=\"panel\" width=\"392\" height=\"232\"",
+            ">⌄ Overview</text>",
+            ">1.5 min</text>",
+            ">Taints</text>",
+            ">0.5 ops/s</text>",
+            ">2:00</text>",
+            ">network</text>",
+            "d=\"M68.0 187.0h0L368.0 32.0\"",
+        ] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+    }
+
+    #[test]
+    fn a_panel_without_curves_says_so_and_what_it_is_about() {
+        let svg = picture(Vec::new());
+        assert!(svg.contains(">No data</text>"), "{svg}");
+        assert!(svg.contains(">Per second.</text>"), "{svg}");
+    }
+
+    #[test]
+    fn a_legend_takes_from_the_plot_and_no_more_than_its_share() {
+        let name = "a name that has nearly the whole line for itself, so";
+        let many: Vec<Curve> = (0..7).map(|_| curve(name, &[(0.0, 1.0)])).collect();
+        let svg = picture(many);
+        assert_eq!(svg.matches(name).count(), 4, "{svg}");
+        assert!(svg.contains(">and 3 more</text>"), "{svg}");
+        // One line instead of five leaves the lower end of the plot sixty pixels further down.
+        assert!(svg.contains("y2=\"127.0\""), "{svg}");
+    }
+
+    #[test]
+    fn what_is_counted_is_written_in_whole_numbers() {
+        let ticks = |most| scale(Unit::Plain, most).ticks;
+        assert_eq!(ticks(1.0), [0.0, 1.0]);
+        assert_eq!(ticks(2.0), [0.0, 1.0, 2.0]);
+        assert_eq!(ticks(0.5).len(), 6);
+    }
+
+    #[test]
+    fn durations_of_minutes_are_written_in_halves_and_wholes() {
+        let ticks = |most| scale(Unit::Seconds, most).ticks;
+        assert_eq!(ticks(40.0), [0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(ticks(100.0), [0.0, 30.0, 60.0, 90.0]);
+        assert_eq!(ticks(250.0), [0.0, 60.0, 120.0, 180.0, 240.0]);
+    }
+}

@@ -1,0 +1,152 @@
+//! What happens, and when. Pure.
+//!
+//! | seconds | what |
+//! |---|---|
+//! | 15, 50, 85 | twelve nodes join, and get their network and their storage after a while; one never gets its network |
+//! | 60 to 130 | a critical `DaemonSet` does not tolerate the taint of rule `gpu` |
+//! | 118 to 150 | the driver breaks on two nodes with GPUs |
+//! | 125 | the uplink of some nodes of zone a breaks, and is mended from 172 on |
+//! | 140 | that of all of zone b |
+//! | 205 | the instance that leads is stopped |
+
+/// How long all of it takes, in seconds.
+pub const LENGTH: u32 = 240;
+
+/// How many nodes there are, and how many join together.
+const NODES: u32 = 36;
+const WAVE: u32 = 12;
+
+/// When the first ones join, in tenths of seconds, how much later the next ones do, and how far apart nodes are.
+const FIRST: u32 = 150;
+const NEXT: u32 = 350;
+const APART: u32 = 7;
+
+/// The node that never gets its network.
+const HELD: u32 = 20;
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+/// One node in so many has GPUs.
+const GPUS: u32 = 6;
+
+/// A node, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member(u32);
+
+impl Member {
+    /// What it is called.
+    pub fn name(self) -> String {
+        format!("worker-{:02}", self.0)
+    }
+
+    /// The zone that it is in.
+    pub fn zone(self) -> &'static str {
+        ZONES[self.0 as usize % ZONES.len()]
+    }
+
+    /// Whether it has GPUs.
+    pub fn has_gpus(self) -> bool {
+        self.0.is_multiple_of(GPUS)
+    }
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A node joins.
+    Join(Member),
+    /// Its network's pod is Ready.
+    Network(Member),
+    /// Its storage is there.
+    Storage(Member),
+    /// Its uplink works, or does not.
+    Uplink(Member, bool),
+    /// Its driver's pod is Ready, or is not.
+    Driver(Member, bool),
+    /// A critical `DaemonSet` comes that does not tolerate what it should, or goes.
+    Stray(bool),
+    /// The instance that leads is stopped.
+    Handover,
+}
+
+/// All that happens, in order: after how many tenths of seconds, and what.
+pub fn script() -> Vec<(u32, Change)> {
+    let mut changes = vec![
+        (600, Change::Stray(true)),
+        (1300, Change::Stray(false)),
+        (2050, Change::Handover),
+    ];
+    for member in (1..=NODES).map(Member) {
+        let Member(number) = member;
+        let (wave, place) = ((number - 1) / WAVE, (number - 1) % WAVE);
+        let join = FIRST + wave * NEXT + place * APART;
+        changes.push((join, Change::Join(member)));
+        changes.push((join + 20 + number * 5 % 11 * 13, Change::Storage(member)));
+        if number != HELD {
+            changes.push((join + 40 + number * 7 % 9 * 10, Change::Network(member)));
+        }
+        if member.has_gpus() && number <= 2 * GPUS {
+            changes.push((1180 + number * 5, Change::Driver(member, false)));
+            changes.push((1500 + number * 5, Change::Driver(member, true)));
+        }
+        let broken = match member.zone() {
+            "a" if number <= 15 => 1250,
+            "b" => 1400,
+            _ => continue,
+        };
+        changes.push((broken + place, Change::Uplink(member, false)));
+        changes.push((1720 + number * 5, Change::Uplink(member, true)));
+    }
+    changes.sort_by_key(|(at, _)| *at);
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When this happens.
+    fn when(change: Change) -> Option<u32> {
+        let script = script();
+        let mut found = script.iter().filter(|(_, it)| *it == change);
+        let at = found.next().map(|(at, _)| *at);
+        assert_eq!(found.next(), None, "{change:?}");
+        at
+    }
+
+    #[test]
+    fn every_node_joins_once_and_one_never_gets_its_network() {
+        for member in (1..=NODES).map(Member) {
+            let join = when(Change::Join(member));
+            assert!(join.is_some(), "{member:?}");
+            assert!(join < when(Change::Storage(member)), "{member:?}");
+            match when(Change::Network(member)) {
+                None => assert_eq!(member, Member(HELD)),
+                network => assert!(join < network, "{member:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_breaks_is_mended_after_all_nodes_have_joined() {
+        let last = (1..=NODES).filter_map(|number| when(Change::Network(Member(number))));
+        let last = last.max();
+        let mut zones = std::collections::BTreeMap::new();
+        for member in (1..=NODES).map(Member) {
+            let Some(broken) = when(Change::Uplink(member, false)) else {
+                continue;
+            };
+            *zones.entry(member.zone()).or_insert(0) += 1;
+            assert!(Some(broken) > last, "{member:?}");
+            assert!(Some(broken) < when(Change::Uplink(member, true)));
+        }
+        assert_eq!(zones.into_iter().collect::<Vec<_>>(), [("a", 5), ("b", 12)]);
+    }
+
+    #[test]
+    fn all_of_it_happens_in_order_and_in_time() {
+        let script = script();
+        assert!(script.is_sorted_by_key(|(at, _)| *at));
+        assert!(script.iter().all(|(at, _)| *at < LENGTH * 10));
+    }
+}
