@@ -4,9 +4,10 @@
 //! |---|---|
 //! | 15, 50, 85 | twelve nodes join, and get their network and their storage after a while; one never gets its network |
 //! | 60 to 130 | a critical `DaemonSet` does not tolerate the taint of rule `gpu` |
-//! | 118 to 150 | the driver breaks on two nodes with GPUs |
-//! | 125 | the uplink of some nodes of zone a breaks, and is mended from 172 on |
-//! | 140 | that of all of zone b |
+//! | 121 to 156 | the driver does not work on two nodes with GPUs |
+//! | 125 | the uplink of five nodes of zone a breaks |
+//! | 140 | that of all of zone b breaks |
+//! | 172 on | the uplinks are mended, node by node |
 //! | 205 | the instance that leads is stopped |
 
 /// How long all of it takes, in seconds.
