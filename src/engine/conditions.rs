@@ -30,7 +30,7 @@ pub struct ConditionWork {
     /// It is the node's turn to try again what has been refused.
     has_turn: bool,
     written_at: Option<Instant>,
-    /// Since when the node should carry a condition that it has never had.
+    /// Since when the node lacks something that it may have in a moment.
     wanted_since: Option<Instant>,
 }
 
@@ -128,7 +128,7 @@ impl ConditionWork {
             return None;
         }
         let spaced = match (changes.urgency(), self.written_at) {
-            (Urgency::First, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
+            (Urgency::Unsettled, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };

@@ -34,9 +34,10 @@ impl ConditionChanges<'_> {
 pub enum Urgency {
     /// Reason or message say something else of the same status.
     Detail,
-    /// The node does not carry the condition yet. What a node that joins lacks changes every moment, at first.
-    First,
-    /// The status changes, or the condition is withdrawn.
+    /// The node does not carry the condition yet, or it was True until now. What a node that joins lacks changes every moment, at
+    /// first, and what a node has lost is often back in a moment: a pod is replaced, a kubelet starts anew.
+    Unsettled,
+    /// The status changes otherwise, or the condition is withdrawn.
     Status,
 }
 

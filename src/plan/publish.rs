@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::conditions::{NewCondition, Urgency};
 use super::draft::Draft;
 use super::outcome::Outcome;
+use crate::api::ConditionStatus;
 use crate::condition;
 
 impl Draft<'_> {
@@ -30,9 +31,14 @@ impl Draft<'_> {
                     let reason = condition.detail.reason();
                     let published = self.node.condition(kind);
                     let urgency = match published {
-                        None => Some(Urgency::First),
+                        None => Some(Urgency::Unsettled),
                         Some(published) if published.status != condition.status => {
-                            Some(Urgency::Status)
+                            let was_met = published.status == ConditionStatus::True;
+                            Some(if was_met {
+                                Urgency::Unsettled
+                            } else {
+                                Urgency::Status
+                            })
                         }
                         Some(published) => (published.reason != reason
                             || !condition.detail.reads(&published.message))

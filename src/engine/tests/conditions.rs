@@ -6,7 +6,7 @@ use super::Bench;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
-use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, pod, rule};
+use crate::testing::{Builder, NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -40,9 +40,32 @@ fn what_a_node_has_never_had_is_published_a_moment_after_it_has_come() {
 }
 
 #[test]
-fn a_status_that_is_not_so_any_more_is_published_at_once() {
+fn that_a_node_lacks_nothing_any_more_is_published_at_once() {
     let bench = Bench::new(&[waiting()], &[said("False")]);
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+}
+
+#[test]
+fn what_a_node_lacks_for_a_moment_is_not_published() {
+    let show = |bench: &mut Bench, pod: &PodBuilder| {
+        bench.shows(Watch::Pods(0), pod.clone().json().clone());
+    };
+    let unready = pod("kube-system/p").critical().on("n");
+    let mut bench = Bench::new(&[waiting()], &[said("True")]);
+    show(&mut bench, &unready.clone().ready());
+    bench.wait(10_000);
+    bench.asked();
+    show(&mut bench, &unready);
+    bench.wait(900);
+    show(&mut bench, &unready.clone().ready());
+    bench.wait(10_000);
+    assert!(!bench.asked().contains(&"conditions of n".to_owned()));
+
+    show(&mut bench, &unready);
+    bench.wait(900);
+    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+    bench.wait(200);
+    assert_eq!(published(&bench), json!([[COMPONENTS, "False"]]));
 }
 
 #[test]
@@ -75,6 +98,7 @@ fn a_message_that_changes_alone_is_written_every_five_seconds_at_most_and_keeps_
     let mut bench = Bench::new(&[waiting()], &[said("True")]);
     bench.wait(3000);
     show(&mut bench, "a");
+    bench.wait(1000);
     let (first, since) = detail(&bench);
     assert!(first.contains("/a"), "{first}");
     show(&mut bench, "b");
