@@ -17,7 +17,7 @@ use crate::causes::with_causes;
 const NAME: &str = "nrr-gate-at-birth";
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What it means that nodes are not gated at birth.
+/// What it means that nodes are not closed at birth.
 const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
 
 /// What the API server says of one of the two objects.

@@ -103,7 +103,7 @@ enum Choice<'a> {
 pub struct Completed {
     /// The rule's name.
     pub rule: Arc<str>,
-    /// Since when both the node and the rule have been there; since the reboot, where the node is gated again for that.
+    /// Since when both the node and the rule have been there; since the reboot, where the node is closed again for that.
     pub since: Option<Timestamp>,
     /// How the node was closed until then, if it was.
     pub hold: Option<Hold>,

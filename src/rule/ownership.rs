@@ -170,7 +170,7 @@ impl<'a> BootstrapRecord<'a> {
         }
     }
 
-    /// Whether the node is not to be gated again.
+    /// Whether the node is not to be closed again.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Self::Done | Self::Unstamped)
     }

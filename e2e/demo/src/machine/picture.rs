@@ -14,7 +14,7 @@ pub fn picture(world: &World, now: Duration, width: usize, colours: Colours) -> 
     let (ready, message) = &world.ready;
     let word = if *ready { "Ready" } else { "not Ready" };
     let gates: Vec<String> = world
-        .gated_by()
+        .closed_by()
         .map(|gating| {
             let lasted = seconds(now.saturating_sub(gating.closed.at));
             format!("closed by rule {} for {lasted}", gating.rule)

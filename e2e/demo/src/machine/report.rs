@@ -69,7 +69,7 @@ fn joined(world: &World) -> Check {
 }
 
 fn never_bound_while_closed(world: &World) -> Check {
-    let is_gated_at = |revision| {
+    let is_closed_at = |revision| {
         world.gatings.iter().any(|gating| {
             gating.closed.revision <= revision
                 && gating
@@ -81,7 +81,7 @@ fn never_bound_while_closed(world: &World) -> Check {
         .pods
         .iter()
         .filter(|(name, _)| name.starts_with(WORKLOAD.0));
-    let mut early = workload.filter(|(_, pod)| pod.bound.is_none_or(is_gated_at));
+    let mut early = workload.filter(|(_, pod)| pod.bound.is_none_or(is_closed_at));
     let problem = early
         .next()
         .map(|(name, _)| format!("pod {name} was bound while the node was closed"));

@@ -121,7 +121,7 @@ async fn lose_network(show: &Show, node: &RealNode) -> Result<Duration> {
     show.say("It is killed again. This time the kubelet lets it wait, for longer than that.")?;
     let cause = show.now();
     node.kill(components::NETWORK)?;
-    show.until("the node closes", |world| world.is_gated_by(NETWORK))
+    show.until("the node closes", |world| world.is_closed_by(NETWORK))
         .await?;
     let closing = show.now().saturating_sub(cause);
     show.say(&format!(

@@ -68,19 +68,19 @@ impl stage::World for World {
 impl World {
     /// Whether the node has a rule's taint.
     #[must_use]
-    pub fn is_gated_by(&self, rule: &str) -> bool {
-        self.gated_by().any(|gating| gating.rule == rule)
+    pub fn is_closed_by(&self, rule: &str) -> bool {
+        self.closed_by().any(|gating| gating.rule == rule)
     }
 
     /// The taints that the node has now.
-    pub fn gated_by(&self) -> impl Iterator<Item = &Gating> {
+    pub fn closed_by(&self) -> impl Iterator<Item = &Gating> {
         self.gatings.iter().filter(|gating| gating.opened.is_none())
     }
 
     /// Whether it is there and has no taint of a rule.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.registered && self.gated_by().next().is_none()
+        self.registered && self.closed_by().next().is_none()
     }
 
     /// How many pods of the workload run.
@@ -154,7 +154,7 @@ impl World {
             }
         }
         for rule in rules {
-            if !self.is_gated_by(rule) {
+            if !self.is_closed_by(rule) {
                 news.push(format!("closed by rule {rule}"));
                 self.gatings.push(Gating {
                     rule: rule.to_owned(),

@@ -1,4 +1,4 @@
-//! What has been seen of one node: when it was gated, by which rules, and what it waited for.
+//! What has been seen of one node: when it was closed, by which rules, and what it waited for.
 
 use std::fmt;
 use std::time::Duration;
@@ -34,10 +34,10 @@ pub struct NodeRecord {
     /// Its Ready condition.
     pub ready: bool,
     /// The rules whose taint it has.
-    pub gated_by: Vec<&'static str>,
+    pub closed_by: Vec<&'static str>,
     /// What it waits for, in Nodegate's words: the message of the condition that the first of those rules waits for.
     pub waits_for: Option<String>,
-    /// The times for which it was gated, the last one maybe still going on.
+    /// The times for which it was closed, the last one maybe still going on.
     pub gatings: Vec<Gating>,
     /// The name of its CNI pod.
     pub cni_pod: Option<String>,
@@ -52,13 +52,13 @@ pub struct NodeRecord {
 impl NodeRecord {
     /// Whether it has the taint of a rule.
     #[must_use]
-    pub fn is_gated(&self) -> bool {
-        !self.gated_by.is_empty()
+    pub fn is_closed(&self) -> bool {
+        !self.closed_by.is_empty()
     }
 
     /// Whether it had the taint of a rule when something was written.
     #[must_use]
-    pub fn was_gated_at(&self, revision: Revision) -> bool {
+    pub fn was_closed_at(&self, revision: Revision) -> bool {
         self.gatings.iter().any(|gating| {
             gating.closed.revision <= revision
                 && gating
@@ -76,7 +76,7 @@ pub enum News {
     /// Its Ready condition changed.
     Ready(bool),
     /// It got the taint of a rule.
-    Gated(&'static str),
+    Closed(&'static str),
     /// It lost the taint of a rule, and has that of another one still.
     Lifted(&'static str),
     /// It lost the last taint of a rule after this time.
@@ -95,7 +95,7 @@ impl fmt::Display for News {
             Self::Joined => f.write_str("joins"),
             Self::Ready(true) => f.write_str("is Ready"),
             Self::Ready(false) => f.write_str("is not Ready"),
-            Self::Gated(rule) => write!(f, "gated by rule {rule}"),
+            Self::Closed(rule) => write!(f, "closed by rule {rule}"),
             Self::Lifted(rule) => write!(f, "taint of rule {rule} lifted"),
             Self::Opened(after) => write!(f, "OPEN after {}", seconds(*after)),
             Self::WaitsFor(what) => write!(f, "waits: {what}"),
@@ -120,7 +120,7 @@ impl NodeRecord {
     }
 
     fn see_gates(&mut self, node: &Node, moment: Moment, news: &mut Vec<News>) {
-        let was: Vec<&str> = std::mem::take(&mut self.gated_by);
+        let was: Vec<&str> = std::mem::take(&mut self.closed_by);
         let is_there = |gate: &&Gate| {
             let spec = node.spec.as_ref();
             let mut taints = spec
@@ -128,14 +128,14 @@ impl NodeRecord {
                 .flat_map(|spec| spec.taints.iter().flatten());
             taints.any(|taint| taint.key == gate.taint)
         };
-        self.gated_by = GATES
+        self.closed_by = GATES
             .iter()
             .filter(is_there)
             .map(|gate| gate.rule)
             .collect();
-        let added = self.gated_by.iter().filter(|rule| !was.contains(rule));
-        news.extend(added.map(|rule| News::Gated(rule)));
-        match (was.is_empty(), self.gated_by.is_empty()) {
+        let added = self.closed_by.iter().filter(|rule| !was.contains(rule));
+        news.extend(added.map(|rule| News::Closed(rule)));
+        match (was.is_empty(), self.closed_by.is_empty()) {
             (true, false) => self.gatings.push(Gating {
                 closed: moment,
                 opened: None,
@@ -150,14 +150,16 @@ impl NodeRecord {
             (true, true) | (false, false) => {
                 let lifted = GATES.iter().map(|gate| gate.rule);
                 let lifted =
-                    lifted.filter(|rule| was.contains(rule) && !self.gated_by.contains(rule));
+                    lifted.filter(|rule| was.contains(rule) && !self.closed_by.contains(rule));
                 news.extend(lifted.map(News::Lifted));
             }
         }
     }
 
     fn see_wait(&mut self, node: &Node, news: &mut Vec<News>) {
-        let gate = GATES.iter().find(|gate| self.gated_by.contains(&gate.rule));
+        let gate = GATES
+            .iter()
+            .find(|gate| self.closed_by.contains(&gate.rule));
         let waits_for = gate
             .and_then(|gate| condition(node, gate.condition))
             .filter(|(status, _)| *status != "True")

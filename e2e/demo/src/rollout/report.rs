@@ -14,7 +14,7 @@ use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
 pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         opened_when_ready(world),
-        never_bound_to_a_gated_node(world),
+        never_bound_to_a_closed_node(world),
         closed_and_opened_again(world, ending),
         others_stayed_open(world, ending),
         all_is_open_and_runs(world, ending),
@@ -24,7 +24,7 @@ pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
 fn opened_when_ready(world: &World) -> Check {
     let too_early = |node: &NodeRecord| {
         let Some(gating) = node.gatings.first() else {
-            return Some("was never gated");
+            return Some("was never closed");
         };
         let Some(opened) = gating.opened else {
             return Some("never opened");
@@ -44,26 +44,26 @@ fn opened_when_ready(world: &World) -> Check {
     let mut nodes = world.nodes.iter();
     let problem = nodes.find_map(|(name, node)| Some(format!("{name} {}", too_early(node)?)));
     let promise = format!(
-        "{} joined gated; each opened only after its CNI pod was Ready and its CSI driver registered",
+        "{} joined closed; each opened only after its CNI pod was Ready and its CSI driver registered",
         count(world.nodes.len(), "node")
     );
     Check::new(problem, promise)
 }
 
-fn never_bound_to_a_gated_node(world: &World) -> Check {
+fn never_bound_to_a_closed_node(world: &World) -> Check {
     let mut bindings = world.bindings.iter();
     let problem = bindings.find_map(|binding| {
         let node = world.nodes.get(&binding.node);
-        let gated = node.is_none_or(|node| node.was_gated_at(binding.revision));
-        gated.then(|| {
+        let closed = node.is_none_or(|node| node.was_closed_at(binding.revision));
+        closed.then(|| {
             format!(
-                "pod {} was bound to {} while gated",
+                "pod {} was bound to {} while closed",
                 binding.pod, binding.node
             )
         })
     });
     let promise = format!(
-        "{} bound, none to a node that was gated at that moment",
+        "{} bound, none to a node that was closed at that moment",
         count(world.bindings.len(), "workload pod")
     );
     Check::new(problem, promise)
@@ -72,7 +72,7 @@ fn never_bound_to_a_gated_node(world: &World) -> Check {
 fn closed_and_opened_again(world: &World, ending: &Ending) -> Check {
     let name = &ending.broken;
     let times = world.nodes.get(name).map_or(0, |node| node.gatings.len());
-    let problem = (times != 2).then(|| format!("{name} was gated {times} times instead of twice"));
+    let problem = (times != 2).then(|| format!("{name} was closed {times} times instead of twice"));
     let promise = format!(
         "{name} closed {} after its CNI pod broke, and opened {} after the pod was Ready again",
         latency(ending.closing),
@@ -239,10 +239,10 @@ mod tests {
             ),
             (
                 world(OPENED, OPENED - 1),
-                "pod pod-0 was bound to n while gated",
+                "pod pod-0 was bound to n while closed",
             ),
-            (world(OPENED, 59), "pod pod-1 was bound to n while gated"),
-            (unfinished, "n was gated 3 times instead of twice"),
+            (world(OPENED, 59), "pod pod-1 was bound to n while closed"),
+            (unfinished, "n was closed 3 times instead of twice"),
         ] {
             assert!(
                 problems(&world).contains(&expected.to_owned()),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_has_a_line_for_each_time_a_node_was_gated() {
+    fn the_summary_has_a_line_for_each_time_a_node_was_closed() {
         let world = world(OPENED, OPENED + 1);
         let lines = summary(&world, 100, Colours::None);
         assert_eq!(lines[0], "NODE  GATED FOR  WAITED FOR, LAST");

@@ -153,18 +153,18 @@ async fn break_and_mend(
     let broken = name(nodes.div_ceil(2), nodes);
     let cni_pod = look_at(show, &broken, |node| node.cni_pod.clone())
         .with_context(|| format!("{broken} has no CNI pod"))?;
-    let open_or_gated = |gated: bool| {
+    let open_or_closed = |closed: bool| {
         let broken = broken.clone();
         move |world: &World| {
             let node = world.nodes.get(&broken);
-            node.is_some_and(|node| node.is_gated() == gated)
+            node.is_some_and(|node| node.is_closed() == closed)
         }
     };
 
     show.say(&format!("The CNI pod of {broken} breaks."))?;
     let cause = show.now();
     set_pod_ready(client, NAMESPACE, &cni_pod, false).await?;
-    show.until(&format!("{broken} closes"), open_or_gated(true))
+    show.until(&format!("{broken} closes"), open_or_closed(true))
         .await?;
     let closed = look_at(show, &broken, |node| Some(node.gatings.last()?.closed));
     let closing = since(cause, closed);
@@ -195,7 +195,7 @@ async fn break_and_mend(
     show.say("The CNI pod is Ready again.")?;
     let cause = show.now();
     set_pod_ready(client, NAMESPACE, &cni_pod, true).await?;
-    show.until(&format!("{broken} opens"), open_or_gated(false))
+    show.until(&format!("{broken} opens"), open_or_closed(false))
         .await?;
     let opened = look_at(show, &broken, |node| node.gatings.last()?.opened);
     let opening = since(cause, opened);

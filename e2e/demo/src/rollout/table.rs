@@ -1,4 +1,4 @@
-//! The nodes as a table: Ready, gated or open, for how long, the workload's pods, and what each node waits for.
+//! The nodes as a table: Ready, closed or open, for how long, the workload's pods, and what each node waits for.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ fn heading(wide: bool) -> Vec<&'static str> {
 }
 
 fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) -> Vec<Cell> {
-    let gate = if node.is_gated() {
-        ("gated".to_owned(), Paint::Waiting)
+    let gate = if node.is_closed() {
+        ("closed".to_owned(), Paint::Waiting)
     } else {
         ("open".to_owned(), Paint::Good)
     };
@@ -55,7 +55,7 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
         (pods.to_string(), Paint::Plain),
     ];
     if wide {
-        row.push((node.gated_by.join(", "), Paint::Faint));
+        row.push((node.closed_by.join(", "), Paint::Faint));
     }
     let waits_for = node.waits_for.as_deref().unwrap_or_default();
     row.push((in_row(waits_for), Paint::Plain));
@@ -100,9 +100,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "NODE    READY  GATE   FOR     PODS  WAITS FOR",
-                "node-1  yes    open   8.0 s   1",
-                "node-2  yes    gated  10.0 s  0     DaemonSets kube-system/cni, kube-system/csi…",
+                "NODE    READY  GATE    FOR     PODS  WAITS FOR",
+                "node-1  yes    open    8.0 s   1",
+                "node-2  yes    closed  10.0 s  0     DaemonSets kube-system/cni, kube-system/cs…",
                 "",
                 "workload: 1 of 1 pods run, 0 wait for an open node",
             ]

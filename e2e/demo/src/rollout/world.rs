@@ -155,7 +155,7 @@ impl World {
     /// How many nodes have no taint of a rule.
     #[must_use]
     pub fn open_nodes(&self) -> usize {
-        self.nodes.values().filter(|node| !node.is_gated()).count()
+        self.nodes.values().filter(|node| !node.is_closed()).count()
     }
 
     /// How many pods of the workload are Ready.
@@ -235,13 +235,13 @@ pub mod tests {
             [
                 News::Joined,
                 News::Ready(true),
-                News::Gated("critical-components")
+                News::Closed("critical-components")
             ]
         );
         assert_eq!(
             see(2, &GATES, "no pod", 2),
             [
-                News::Gated("critical-pods"),
+                News::Closed("critical-pods"),
                 News::WaitsFor("no pod".to_owned())
             ]
         );
@@ -260,7 +260,7 @@ pub mod tests {
     }
 
     #[test]
-    fn whether_a_node_was_gated_is_known_by_revision() {
+    fn whether_a_node_was_closed_is_known_by_revision() {
         let mut world = World::default();
         for (revision, gates) in [
             (10, &[BOOTSTRAP] as &[Gate]),
@@ -278,8 +278,8 @@ pub mod tests {
             (30, true),
             (99, true),
         ] {
-            let gated = world.nodes["n"].was_gated_at(Revision(revision));
-            assert_eq!(gated, expected, "at {revision}");
+            let closed = world.nodes["n"].was_closed_at(Revision(revision));
+            assert_eq!(closed, expected, "at {revision}");
         }
     }
 

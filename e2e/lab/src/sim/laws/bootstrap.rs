@@ -1,4 +1,4 @@
-//! What has been completed is not gated again: no rule puts its taint on a node whose bootstrap under it is on record, for this
+//! What has been completed is not closed again: no rule puts its taint on a node whose bootstrap under it is on record, for this
 //! boot where the rule asks for that. And what is on record stays so until the rule is deleted.
 
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
@@ -43,7 +43,7 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
 
 impl Law for Bootstrap {
     fn name(&self) -> &'static str {
-        "a completed bootstrap is never gated again"
+        "a completed bootstrap is never closed again"
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {

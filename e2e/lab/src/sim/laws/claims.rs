@@ -1,4 +1,4 @@
-//! No claim of a node is deleted that was ever open, that is not gated, or whose time cannot be up; none where too many nodes
+//! No claim of a node is deleted that was ever open, that is not closed, or whose time cannot be up; none where too many nodes
 //! of its pool are late already.
 
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn judge(books: &Books, moment: &Moment<'_>, change: &Change, claim: &Value) -> 
 fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Option<String> {
     let name = node["metadata"]["name"].as_str().unwrap_or_default();
     if !rule.taint().is_on(node) {
-        return Some(format!("node {name} is not gated"));
+        return Some(format!("node {name} is not closed"));
     }
     let states = moment
         .cluster

@@ -3,7 +3,7 @@
 //! ```text
 //! lifts        every lift, and every bootstrap put on record, is justified by what was true a short time before
 //! closings     every taint that is put on is, too, and a grace period is kept
-//! bootstrap    what has been completed is not gated again, and stays on record
+//! bootstrap    what has been completed is not closed again, and stays on record
 //! foreign      what is others' stays as it is
 //! forgery      nobody's taint is lifted on an annotation's word
 //! disruption   a guarded rule closes no more nodes than its rates allow

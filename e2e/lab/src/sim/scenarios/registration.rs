@@ -87,7 +87,7 @@ pub(super) const ALL: &[Base] = &[
     ),
     Base::new(
         "introduced",
-        "the cloud provider labels nodes late, and with that another component is to run there: they are gated again",
+        "the cloud provider labels nodes late, and with that another component is to run there: they are closed again",
         s(60),
         |cluster, _| {
             let agent = rule("agent").waits_for(COMPONENTS_READY, "True");
