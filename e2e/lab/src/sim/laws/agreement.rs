@@ -36,9 +36,13 @@ impl Law for Agreement {
     }
 
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        // Whose clock was set or stood still counts other times than the one who asks.
-        let is_of_clocks =
-            |fault: &Fault| matches!(fault, Fault::ClockStep { .. } | Fault::Suspend { .. });
+        // Whose clock was set, or who stood still, counts other times than the one who asks.
+        let is_of_clocks = |fault: &Fault| {
+            matches!(
+                fault,
+                Fault::ClockStep { .. } | Fault::Suspend { .. } | Fault::Freeze { .. }
+            )
+        };
         if moment.faults.iter().any(is_of_clocks) {
             return Ok(());
         }
