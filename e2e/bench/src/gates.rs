@@ -98,7 +98,7 @@ impl Bench<'_> {
         let tainted = self.view.look(|sights| sights.tainted(Gate::Agent));
         if tainted != unready {
             faults.push(format!(
-                "{unready} agents are not ready, but {tainted} nodes are gated"
+                "{unready} agents are not ready, but {tainted} nodes are closed"
             ));
         }
         Ok(Seen {
@@ -160,7 +160,7 @@ impl Bench<'_> {
         })
     }
 
-    /// The rule is deleted while all nodes are gated.
+    /// The rule is deleted while all nodes are closed.
     pub(crate) async fn delete(&self) -> Result<Seen> {
         let started = Instant::now();
         let gone = self.remove(Gate::Agent).await?;
@@ -196,7 +196,7 @@ impl Bench<'_> {
         Ok(true)
     }
 
-    /// The controller starts again over gated nodes.
+    /// The controller starts again over closed nodes.
     pub(crate) async fn restart(&mut self) -> Result<Seen> {
         self.stop_controller().await?;
         let started = Instant::now();

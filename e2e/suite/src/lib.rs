@@ -5,6 +5,7 @@
 //! gates     waits for a node to be closed, and to be open again
 //! kubelet   requests as a kubelet makes them
 //! network   the rule that most tests have, the nodes that it is about, and what becomes of them
+//! pages     the pages of this repository, and what is fenced on them
 //! turns     how many clusters a test binary has at a time
 //! versions  what not every Kubernetes has
 //! ```
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub mod gates;
 pub mod kubelet;
 pub mod network;
+pub mod pages;
 mod turns;
 pub mod versions;
 

@@ -2,49 +2,13 @@
 //! anchor to a heading; the book has every page, and every alert its runbook. And what a project has beside them: CI calls what
 //! anybody can type, and what is built with has a version.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use nodegate_suite::pages::{OUTSIDE, pages, typed};
 use nodegate_testbed::install::{config, repository};
 use serde_json::Value;
-
-/// Pages outside of the folders of documentation.
-const APART: [&str; 6] = [
-    "README.md",
-    "CHANGELOG.md",
-    "CODE_OF_CONDUCT.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "charts/nodegate/README.md",
-];
-
-/// All pages, by their paths in the repository.
-fn pages() -> Result<BTreeMap<String, String>> {
-    let mut pages = BTreeMap::new();
-    for page in APART {
-        let text = fs::read_to_string(repository().join(page)).context(page)?;
-        pages.insert(page.to_owned(), text);
-    }
-    for folder in ["docs", "examples"] {
-        collect(folder, &mut pages)?;
-    }
-    Ok(pages)
-}
-
-fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
-    for entry in fs::read_dir(repository().join(folder))? {
-        let entry = entry?;
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
-            collect(&path, pages)?;
-        } else if entry.path().extension().is_some_and(|kind| kind == "md") {
-            let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
-            pages.insert(path, text);
-        }
-    }
-    Ok(())
-}
 
 /// The lines of a page outside of its code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
@@ -142,7 +106,7 @@ fn the_book_has_every_page() -> Result<()> {
         .collect();
     let missing: Vec<_> = pages
         .keys()
-        .filter(|page| page.as_str() != summary && !APART.contains(&page.as_str()))
+        .filter(|page| page.as_str() != summary && !OUTSIDE.contains(&page.as_str()))
         .filter(|page| !listed.contains(*page))
         .collect();
     ensure!(missing.is_empty(), "not in {summary}: {missing:?}");
@@ -152,8 +116,7 @@ fn the_book_has_every_page() -> Result<()> {
 /// `docs/glossary.md` has the words; this one stood for closed, and is easily written again.
 #[test]
 fn a_closed_node_is_called_closed() -> Result<()> {
-    // The second has names of the laboratory's laws.
-    let may = ["docs/glossary.md", "docs/how-it-works.md"];
+    let may = ["docs/glossary.md"];
     for (page, text) in pages()? {
         for line in prose(&text).filter(|_| !may.contains(&page.as_str())) {
             let mut words = line.split(|c: char| !c.is_alphanumeric());
@@ -170,27 +133,14 @@ fn anchors_are_made_as_readers_expect() {
     assert_eq!(anchors(page), expected.map(String::from).into());
 }
 
-/// The lines of a page's blocks that are to be typed.
-fn typed(page: &str) -> Vec<&str> {
-    let mut kind = None;
-    let mut lines = Vec::new();
-    for line in page.lines() {
-        if let Some(fence) = line.trim_start().strip_prefix("```") {
-            kind = if kind.is_some() { None } else { Some(fence) };
-        } else if kind == Some("sh") || (kind == Some("console") && line.starts_with("$ ")) {
-            lines.push(line);
-        }
-    }
-    lines
-}
-
 #[test]
 fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
     let makefile = read("Makefile")?;
     let is_target = |word: &str| makefile.contains(&format!("\n{word}:"));
     let mut wrong = Vec::new();
-    for (page, text) in pages()? {
-        for line in typed(&text) {
+    for block in typed()? {
+        let place = block.place();
+        for line in block.text.lines() {
             let command = line.split(" #").next().unwrap_or_default();
             let words: Vec<&str> = command.split_whitespace().collect();
             for (index, word) in words.iter().enumerate() {
@@ -199,13 +149,13 @@ fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
                 let folders = ["config/", "charts/", "examples/", "hack/", "docs/"];
                 let is_path = folders.iter().any(|folder| path.starts_with(folder));
                 if is_path && !path.contains('*') && !repository().join(path).exists() {
-                    wrong.push(format!("{page}: no {path}: {line}"));
+                    wrong.push(format!("{place}: no {path}: {line}"));
                 }
                 let target = words
                     .get(index + 1)
                     .filter(|_| *word == "make" && index == 0);
                 if target.is_some_and(|target| !target.contains('=') && !is_target(target)) {
-                    wrong.push(format!("{page}: no target: {line}"));
+                    wrong.push(format!("{place}: no target: {line}"));
                 }
             }
         }

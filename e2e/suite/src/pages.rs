@@ -1,0 +1,139 @@
+//! The pages of this repository, and what is fenced on them.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context, Result};
+use nodegate_testbed::install::repository;
+
+/// Pages outside of the folders of documentation.
+pub const OUTSIDE: [&str; 6] = [
+    "README.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "charts/nodegate/README.md",
+];
+
+/// A fenced block of a page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The page, by its path in the repository.
+    pub page: String,
+    /// Its line there.
+    pub line: usize,
+    /// What is in it; of a session in a terminal, what is typed there.
+    pub text: String,
+}
+
+impl Block {
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.page, self.line)
+    }
+}
+
+/// All pages, by their paths in the repository.
+///
+/// # Errors
+///
+/// When one cannot be read.
+pub fn pages() -> Result<BTreeMap<String, String>> {
+    let mut pages = BTreeMap::new();
+    for page in OUTSIDE {
+        let text = fs::read_to_string(repository().join(page)).context(page)?;
+        pages.insert(page.to_owned(), text);
+    }
+    for folder in ["docs", "examples"] {
+        collect(folder, &mut pages)?;
+    }
+    Ok(pages)
+}
+
+fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
+    for entry in fs::read_dir(repository().join(folder))? {
+        let entry = entry?;
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            collect(&path, pages)?;
+        } else if entry.path().extension().is_some_and(|kind| kind == "md") {
+            let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
+            pages.insert(path, text);
+        }
+    }
+    Ok(())
+}
+
+/// What is to be typed, page by page, in the pages' order.
+///
+/// # Errors
+///
+/// When a page cannot be read.
+pub fn typed() -> Result<Vec<Block>> {
+    fenced(&["sh", "console"])
+}
+
+/// What is fenced as YAML.
+///
+/// # Errors
+///
+/// When a page cannot be read.
+pub fn yaml() -> Result<Vec<Block>> {
+    fenced(&["yaml"])
+}
+
+fn fenced(kinds: &[&str]) -> Result<Vec<Block>> {
+    let pages = pages()?;
+    let blocks = pages
+        .iter()
+        .flat_map(|(page, text)| on_page(page, text, kinds));
+    Ok(blocks.collect())
+}
+
+/// The blocks of these kinds on a page.
+fn on_page(page: &str, text: &str, kinds: &[&str]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((index, line)) = lines.next() {
+        let fence = line.trim_start();
+        let indent = line.len() - fence.len();
+        let Some(kind) = fence.strip_prefix("```") else {
+            continue;
+        };
+        let body = lines.by_ref().map(|(_, line)| line);
+        let body = body.take_while(|line| !line.trim_start().starts_with("```"));
+        // A block in a list is indented as the list is.
+        let body = body.map(|line| line.get(indent..).unwrap_or_default());
+        let body: Vec<&str> = match kind {
+            "console" => body.filter_map(|line| line.strip_prefix("$ ")).collect(),
+            _ => body.collect(),
+        };
+        if kinds.contains(&kind) && !body.is_empty() {
+            blocks.push(Block {
+                page: page.to_owned(),
+                line: index + 1,
+                text: body.join("\n") + "\n",
+            });
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_session_what_is_typed_is_taken_and_a_list_takes_nothing_from_it() {
+        let page =
+            "```sh\na\n```\n\n- so:\n\n  ```console\n  $ b -c\n  said\n  ```\n\n```text\nd\n```\n";
+        let blocks = on_page("p", page, &["sh", "console"]);
+        let found: Vec<_> = blocks
+            .iter()
+            .map(|it| (it.place(), it.text.as_str()))
+            .collect();
+        assert_eq!(found, [("p:1".into(), "a\n"), ("p:7".into(), "b -c\n")]);
+    }
+}

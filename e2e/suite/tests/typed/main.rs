@@ -1,0 +1,146 @@
+//! What the documentation has its readers type is typed as it is printed, page by page, in a shell with `kubectl`, its plugin and
+//! Helm, on a cluster as the page supposes it: each command succeeds.
+//!
+//! ```text
+//! pages    every page with such blocks: where its reader is, what stands for the names there, and what is not typed here, and why
+//! shell    the shell
+//! ```
+//!
+//! What the commands print is held elsewhere: by the tests of the examples, of `kubectl nodegate`, of the installation.
+
+mod pages;
+mod shell;
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use nodegate_suite::pages::{Block, typed};
+use nodegate_suite::versions::is_since;
+use nodegate_testbed::definitions::{KARPENTER, PROMETHEUS_OPERATOR};
+use nodegate_testbed::fixtures::{daemon_set, node, node_pool};
+use nodegate_testbed::{Cluster, Controller, ControllerManager, Options};
+
+use pages::{BARE, INSTALLED, Page};
+use shell::Shell;
+
+/// The nodes that pages speak of.
+const NODES: [&str; 9] = [
+    "gpu-1", "gpu-7", "node-2", "worker-1", "worker-2", "worker-3", "worker-5", "worker-7",
+    "worker-9",
+];
+
+/// What an API server before 1.36 does not know.
+const NEW: &str = "config/birth";
+
+#[test]
+fn every_page_is_known_and_what_is_left_out_of_it_is_there() -> Result<()> {
+    let blocks = typed()?;
+    let known: Vec<&Page> = BARE.iter().chain(&INSTALLED).collect();
+    let mut wrong = Vec::new();
+    let with_blocks: BTreeSet<&str> = blocks.iter().map(|block| block.page.as_str()).collect();
+    for page in &with_blocks {
+        if !known.iter().any(|it| it.path == *page) && !pages::is_apart(page) {
+            wrong.push(format!(
+                "{page} is in no list of e2e/suite/tests/typed/pages.rs"
+            ));
+        }
+    }
+    for page in known {
+        let named = page.names.iter().map(|(name, _)| name);
+        let apart = page.apart.iter().map(|(part, _)| part);
+        let before = page.before.iter().map(|(part, _)| part);
+        for part in named.chain(apart).chain(before) {
+            let mut of_page = blocks.iter().filter(|block| block.page == page.path);
+            if !of_page.any(|block| block.text.contains(part)) {
+                wrong.push(format!("{} has nothing with: {part}", page.path));
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// A cluster whose kubelets are played.
+async fn cluster() -> Result<Cluster> {
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
+    cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
+    let client = cluster.client().await?;
+    for name in NODES {
+        node(name).managed_by_kwok().create(&client).await?;
+    }
+    Ok(cluster)
+}
+
+#[tokio::test]
+async fn what_is_to_be_typed_where_it_is_installed_succeeds() -> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    for name in ["kube-system/cilium", "kube-system/calico-node"] {
+        let daemon_set = daemon_set(name).tolerate_everything();
+        daemon_set.create(&client).await?;
+    }
+    cluster.install_definitions(&KARPENTER).await?;
+    cluster.apply(&node_pool("gpu").build().to_string()).await?;
+    let shell = Shell::new(&cluster)?;
+    let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    shell
+        .types("kubectl apply --server-side --force-conflicts -k config/default")
+        .await?;
+    let mut wrong = Vec::new();
+    for page in &INSTALLED {
+        wrong.extend(follow(&shell, page, &cluster).await?);
+        shell.types("kubectl delete nrr --all").await?;
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()> {
+    let cluster = cluster().await?;
+    let shell = Shell::new(&cluster)?;
+    let mut wrong = Vec::new();
+    for page in &BARE {
+        wrong.extend(follow(&shell, page, &cluster).await?);
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// Types what is to be typed on a page; answers what went wrong.
+async fn follow(shell: &Shell, page: &Page, cluster: &Cluster) -> Result<Vec<String>> {
+    let has_all = is_since(&cluster.client().await?, 36, NEW).await?;
+    let mut wrong = Vec::new();
+    let shell = shell.at(page)?;
+    for block in typed()? {
+        let Block {
+            page: of,
+            line,
+            text,
+        } = block;
+        if of != page.path || (!has_all && text.contains(NEW)) {
+            continue;
+        }
+        let before = page.before.iter().filter(|(part, _)| text.contains(part));
+        let before: Vec<&str> = before.map(|(_, command)| *command).collect();
+        if page.apart.iter().any(|(part, _)| text.contains(part)) {
+            continue;
+        }
+        let mut command = text;
+        for (name, stands_for) in page.names {
+            command = command.replace(name, stands_for);
+        }
+        if let Err(error) = shell
+            .types(&format!("{}\n{command}", before.join("\n")))
+            .await
+        {
+            wrong.push(format!("{of}:{line}: {error:#}"));
+        }
+    }
+    Ok(wrong)
+}

@@ -1,0 +1,202 @@
+//! Every page with something to type.
+
+/// A page whose commands are typed.
+#[derive(Debug)]
+pub struct Page {
+    /// Its path in the repository.
+    pub path: &'static str,
+    /// Where its reader is.
+    pub at: At,
+    /// Names that its reader puts something else for, and what.
+    pub names: &'static [(&'static str, &'static str)],
+    /// What has to be done before a block that contains something, in which the page supposes it done.
+    pub before: &'static [(&'static str, &'static str)],
+    /// Blocks, by what they contain, that are not typed here, and why.
+    pub apart: &'static [(&'static str, &'static str)],
+}
+
+/// Where a reader is.
+#[derive(Debug, Clone, Copy)]
+pub enum At {
+    /// In a copy of the repository.
+    Repository,
+    /// In the page's own folder.
+    Beside,
+}
+
+/// Pages of which nothing is typed here, and why.
+const APART: [(&str, &str); 5] = [
+    (
+        "charts/nodegate/README.md",
+        "docs/installation.md has the same",
+    ),
+    (
+        "docs/kubectl.md",
+        "make test-cli holds every answer there to a cluster",
+    ),
+    (
+        "docs/kubectl/top.md",
+        "it goes on until somebody types q; make test-cli does",
+    ),
+    ("docs/performance/README.md", "a benchmark takes its time"),
+    ("docs/releasing.md", "make test-release"),
+];
+
+/// Whether nothing of a page is typed here.
+pub fn is_apart(page: &str) -> bool {
+    APART.iter().any(|(path, _)| *path == page)
+}
+
+const fn page(path: &'static str, at: At) -> Page {
+    Page {
+        path,
+        at,
+        names: &[],
+        before: &[],
+        apart: &[],
+    }
+}
+
+const RULE: (&str, &str) = ("RULE", "network-bootstrap");
+const NODE: (&str, &str) = ("NODE", "worker-1");
+const KEY: &str = "example.com/network";
+const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule";
+const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
+
+/// What is typed before anything is installed, in this order.
+pub const BARE: [Page; 2] = [
+    Page {
+        names: &[
+            (
+                "kubectl delete -k . ",
+                "helm uninstall nodegate --namespace nrr-system ",
+            ),
+            RULE,
+            ("KEY", KEY),
+        ],
+        before: &[
+            ("rollout status", "cp 0.yaml kustomization.yaml"),
+            ("helm install", "kubectl delete -k ."),
+            (
+                "custom-columns",
+                "kubectl apply --server-side -k config/crd",
+            ),
+            ("custom-columns", A_RULE),
+            ("custom-columns", A_TAINT),
+        ],
+        apart: &[
+            ("oci://", "make test-release installs from a registry"),
+            ("make image", "needs a container engine"),
+        ],
+        ..page("docs/installation.md", At::Repository)
+    },
+    Page {
+        apart: &[("jq", "not everybody has jq")],
+        ..page("docs/your-stack.md", At::Repository)
+    },
+];
+
+/// What is typed where Nodegate runs, in this order.
+pub const INSTALLED: [Page; 29] = [
+    Page {
+        before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
+        apart: &[
+            ("make demo", "CI calls most of them"),
+            ("oci://", "make test-release installs from a registry"),
+            ("cargo run", "it would run until it is stopped"),
+        ],
+        ..page("README.md", At::Repository)
+    },
+    page("docs/concepts.md", At::Repository),
+    Page {
+        names: &[NODE],
+        before: &[
+            ("get nrr cilium", "kubectl apply -f 0.yaml"),
+            (
+                "label node NODE example.com/first=yes",
+                "cp 1.yaml first.yaml",
+            ),
+        ],
+        ..page("docs/first-rule.md", At::Repository)
+    },
+    page("docs/kubectl/check.md", At::Repository),
+    Page {
+        before: &[("--from dump/", "kubectl nodegate dump dump")],
+        ..page("docs/kubectl/report.md", At::Repository)
+    },
+    Page {
+        before: &[(
+            "suggest | kubectl apply",
+            "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0",
+        )],
+        ..page("docs/kubectl/suggest.md", At::Repository)
+    },
+    page("docs/kubectl/timeline.md", At::Repository),
+    Page {
+        names: &[("manifests/", "config/samples/")],
+        ..page("docs/lint.md", At::Repository)
+    },
+    Page {
+        before: &[("get nrr istio-cni", "kubectl apply -f 0.yaml")],
+        ..page("docs/moving-in/gardener.md", At::Repository)
+    },
+    Page {
+        names: &[NODE, RULE],
+        before: &[("describe nrr RULE", A_RULE)],
+        ..page("docs/observing.md", At::Repository)
+    },
+    Page {
+        apart: &[("nodegate controller", "it would run until it is stopped")],
+        ..page("docs/repair.md", At::Repository)
+    },
+    Page {
+        names: &[NODE, RULE],
+        before: &[("get nrr RULE", A_RULE)],
+        apart: &[("logs deploy", "needs a kubelet")],
+        ..page("docs/runbooks.md", At::Repository)
+    },
+    page("docs/security.md", At::Repository),
+    Page {
+        names: &[NODE, RULE, ("KEY", KEY)],
+        before: &[
+            ("describe nrr RULE", A_RULE),
+            ("taint nodes --all KEY-", A_TAINT),
+        ],
+        ..page("docs/troubleshooting.md", At::Repository)
+    },
+    page("examples/cni-reporter/README.md", At::Repository),
+    page("examples/cni/README.md", At::Beside),
+    page("examples/csi/README.md", At::Beside),
+    page("examples/disruption/README.md", At::Beside),
+    page("examples/gardener/README.md", At::Beside),
+    page("examples/gpu/README.md", At::Beside),
+    page("examples/karpenter-repair/README.md", At::Beside),
+    page("examples/node-problem-detector/README.md", At::Beside),
+    page("examples/security-agent/README.md", At::Beside),
+    page("examples/startup-taint-removal/README.md", At::Beside),
+    page("examples/startup-taints/README.md", At::Beside),
+    page("examples/your-stack/README.md", At::Beside),
+    page("docs/reporter.md", At::Repository),
+    Page {
+        before: &[
+            (
+                "delete deployment nrr-controller-manager\nkubectl delete",
+                "kubectl apply --server-side --force-conflicts -k config/default",
+            ),
+            (
+                "-f crds.yaml",
+                "cp ~/nodegate/e2e/suite/tests/fixtures/upstream-crd.yaml crds.yaml",
+            ),
+        ],
+        apart: &[
+            ("OLD-NAMESPACE", "needs the other project's chart"),
+            ("logs deployment", "needs a kubelet"),
+        ],
+        ..page(
+            "docs/moving-in/node-readiness-controller.md",
+            At::Repository,
+        )
+    },
+    // Nobody serves this webhook: no rule is taken any more.
+    page("docs/webhook.md", At::Repository),
+];

@@ -1,0 +1,99 @@
+//! A shell as a reader has one: in a folder with what the page supposes to be there, and the tools on the `PATH`.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use nodegate_suite::pages::yaml;
+use nodegate_testbed::binaries::{Binaries, Component};
+use nodegate_testbed::controller::binary;
+use nodegate_testbed::install::repository;
+use nodegate_testbed::{Cluster, helm, tool};
+
+use super::pages::{At, Page};
+
+/// No command takes longer, in seconds.
+const LONGEST: &str = "120";
+
+#[derive(Debug)]
+pub struct Shell {
+    /// A folder of the cluster's own, with the tools in `bin`.
+    home: PathBuf,
+    /// Where what is typed is typed.
+    folder: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Shell {
+    /// A shell at the root of the repository.
+    pub fn new(cluster: &Cluster) -> Result<Self> {
+        let home = cluster.folder().join("home");
+        let tools = home.join("bin");
+        fs::create_dir_all(&tools)?;
+        symlink(
+            Binaries::locate()?.path(Component::Kubectl)?,
+            tools.join("kubectl"),
+        )?;
+        symlink(helm::binary()?, tools.join("helm"))?;
+        for name in ["nodegate", "kubectl-nodegate"] {
+            symlink(binary()?, tools.join(name))?;
+        }
+        Ok(Self {
+            home,
+            folder: repository(),
+            kubeconfig: cluster.kubeconfig(),
+        })
+    }
+
+    /// The same where a page's reader is.
+    pub fn at(&self, page: &Page) -> Result<Self> {
+        let page_file = repository().join(page.path);
+        let folder = match page.at {
+            At::Beside => page_file.parent().context("a page in a folder")?.to_owned(),
+            At::Repository => self.beside_the_repository(page.path)?,
+        };
+        Ok(Self {
+            home: self.home.clone(),
+            folder,
+            kubeconfig: self.kubeconfig.clone(),
+        })
+    }
+
+    /// A folder in which all of the repository is, and the page's manifests as `0.yaml`, `1.yaml`, and so on. What is written
+    /// there is not written into the repository.
+    fn beside_the_repository(&self, page: &str) -> Result<PathBuf> {
+        let folder = self.home.join(page.replace('/', "-"));
+        fs::create_dir_all(&folder)?;
+        for name in ["charts", "config", "docs", "examples"] {
+            symlink(repository().join(name), folder.join(name))?;
+        }
+        let blocks = yaml()?.into_iter().filter(|block| block.page == page);
+        let manifests = blocks.filter(|block| block.text.contains("kind: "));
+        for (index, manifest) in manifests.enumerate() {
+            fs::write(folder.join(format!("{index}.yaml")), manifest.text)?;
+        }
+        let beside = self.home.join("nodegate");
+        if !beside.exists() {
+            symlink(repository(), beside)?;
+        }
+        Ok(folder)
+    }
+
+    /// Types something.
+    pub async fn types(&self, text: &str) -> Result<String> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let tools = [self.home.join("bin")];
+        let path = env::join_paths(tools.into_iter().chain(env::split_paths(&path)))?;
+        let mut command = Command::new("timeout");
+        command
+            .args([LONGEST, "bash", "-euo", "pipefail", "-c", text])
+            .current_dir(&self.folder)
+            .env("PATH", path)
+            .env("HOME", &self.home)
+            .env("KUBECONFIG", &self.kubeconfig);
+        tool::run(command, "").await
+    }
+}
