@@ -25,7 +25,7 @@ PLATFORMS ?= linux/amd64
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-report \
+.PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
 	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
 
@@ -98,6 +98,9 @@ test-safety: controlplane build ## Run the tests of grace periods, silent report
 
 test-install: controlplane helm cert-manager build ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
+
+test-docs: controlplane helm build ## Type what the documentation has its readers type, and apply its manifests and examples
+	$(TEST) --test documentation --test typed --test examples
 
 # Each test has a control plane and a node of its own, which take as much as several of the others.
 test-node: controlplane realnode build ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
