@@ -14,13 +14,13 @@ mod shell;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use nodegate_suite::pages::{Block, typed};
+use nodegate_suite::pages::typed;
 use nodegate_suite::versions::is_since;
 use nodegate_testbed::definitions::{KARPENTER, PROMETHEUS_OPERATOR};
 use nodegate_testbed::fixtures::{daemon_set, node, node_pool};
 use nodegate_testbed::{Cluster, Controller, ControllerManager, Options};
 
-use pages::{BARE, INSTALLED, Page};
+use pages::{BARE, INSTALLED, Page, apart};
 use shell::Shell;
 
 /// The nodes that pages speak of.
@@ -35,21 +35,17 @@ const NEW: &str = "config/birth";
 #[test]
 fn every_page_is_known_and_what_is_left_out_of_it_is_there() -> Result<()> {
     let blocks = typed()?;
-    let known: Vec<&Page> = BARE.iter().chain(&INSTALLED).collect();
+    let found: BTreeSet<&str> = blocks.iter().map(|block| block.page.as_str()).collect();
+    let followed = || BARE.iter().chain(&INSTALLED);
+    let known: BTreeSet<&str> = followed().map(|page| page.path).chain(apart()).collect();
+    ensure!(
+        found == known,
+        "e2e/suite/tests/typed/pages.rs has other pages than those with something to type: {:?}",
+        found.symmetric_difference(&known)
+    );
     let mut wrong = Vec::new();
-    let with_blocks: BTreeSet<&str> = blocks.iter().map(|block| block.page.as_str()).collect();
-    for page in &with_blocks {
-        if !known.iter().any(|it| it.path == *page) && !pages::is_apart(page) {
-            wrong.push(format!(
-                "{page} is in no list of e2e/suite/tests/typed/pages.rs"
-            ));
-        }
-    }
-    for page in known {
-        let named = page.names.iter().map(|(name, _)| name);
-        let apart = page.apart.iter().map(|(part, _)| part);
-        let before = page.before.iter().map(|(part, _)| part);
-        for part in named.chain(apart).chain(before) {
+    for page in followed() {
+        for part in page.parts() {
             let mut of_page = blocks.iter().filter(|block| block.page == page.path);
             if !of_page.any(|block| block.text.contains(part)) {
                 wrong.push(format!("{} has nothing with: {part}", page.path));
@@ -115,31 +111,13 @@ async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()
 /// Types what is to be typed on a page; answers what went wrong.
 async fn follow(shell: &Shell, page: &Page, cluster: &Cluster) -> Result<Vec<String>> {
     let has_all = is_since(&cluster.client().await?, 36, NEW).await?;
-    let mut wrong = Vec::new();
     let shell = shell.at(page)?;
-    for block in typed()? {
-        let Block {
-            page: of,
-            line,
-            text,
-        } = block;
-        if of != page.path || (!has_all && text.contains(NEW)) {
-            continue;
-        }
-        let before = page.before.iter().filter(|(part, _)| text.contains(part));
-        let before: Vec<&str> = before.map(|(_, command)| *command).collect();
-        if page.apart.iter().any(|(part, _)| text.contains(part)) {
-            continue;
-        }
-        let mut command = text;
-        for (name, stands_for) in page.names {
-            command = command.replace(name, stands_for);
-        }
-        if let Err(error) = shell
-            .types(&format!("{}\n{command}", before.join("\n")))
-            .await
-        {
-            wrong.push(format!("{of}:{line}: {error:#}"));
+    let blocks = typed()?.into_iter().filter(|block| block.page == page.path);
+    let blocks = blocks.filter(|block| !page.leaves_out(&block.text));
+    let mut wrong = Vec::new();
+    for block in blocks.filter(|block| has_all || !block.text.contains(NEW)) {
+        if let Err(error) = shell.types(&page.typed(&block.text)).await {
+            wrong.push(format!("{}: {error:#}", block.place()));
         }
     }
     Ok(wrong)

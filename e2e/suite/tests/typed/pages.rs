@@ -42,9 +42,33 @@ const APART: [(&str, &str); 5] = [
     ("docs/releasing.md", "make test-release"),
 ];
 
-/// Whether nothing of a page is typed here.
-pub fn is_apart(page: &str) -> bool {
-    APART.iter().any(|(path, _)| *path == page)
+/// The pages of which nothing is typed here.
+pub fn apart() -> impl Iterator<Item = &'static str> {
+    APART.iter().map(|(path, _)| *path)
+}
+
+impl Page {
+    /// Whether what a block has is not typed here.
+    pub fn leaves_out(&self, block: &str) -> bool {
+        self.apart.iter().any(|(part, _)| block.contains(part))
+    }
+
+    /// What is typed of a block: what has to be done before, and then the block, with names put in.
+    pub fn typed(&self, block: &str) -> String {
+        let before = self.before.iter().filter(|(part, _)| block.contains(part));
+        let before: Vec<&str> = before.map(|(_, command)| *command).collect();
+        let mut typed = block.to_owned();
+        for (name, stands_for) in self.names {
+            typed = typed.replace(name, stands_for);
+        }
+        format!("{}\n{typed}", before.join("\n"))
+    }
+
+    /// What is said here to be on the page.
+    pub fn parts(&self) -> impl Iterator<Item = &'static str> {
+        let parts = self.names.iter().chain(self.before).chain(self.apart);
+        parts.map(|(part, _)| *part)
+    }
 }
 
 const fn page(path: &'static str, at: At) -> Page {
