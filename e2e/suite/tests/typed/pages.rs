@@ -121,7 +121,7 @@ pub const BARE: [Page; 2] = [
 ];
 
 /// What is typed where Nodegate runs, in this order.
-pub const INSTALLED: [Page; 29] = [
+pub const INSTALLED: [Page; 28] = [
     Page {
         before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
         apart: &[
@@ -200,7 +200,6 @@ pub const INSTALLED: [Page; 29] = [
     page("examples/startup-taint-removal/README.md", At::Beside),
     page("examples/startup-taints/README.md", At::Beside),
     page("examples/your-stack/README.md", At::Beside),
-    page("docs/reporter.md", At::Repository),
     Page {
         before: &[
             (
