@@ -5,6 +5,7 @@ use std::process::Stdio;
 use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
+use nodegate_suite::versions::is_since;
 use nodegate_testbed::ask::{ask, ask_json, command};
 use nodegate_testbed::changes::{delete_node, delete_rule};
 use nodegate_testbed::sights::{events_on, has_taint};
@@ -93,6 +94,8 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     let rules = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
     std::fs::write(&rules, RULES)?;
     let rules = rules.to_string_lossy().into_owned();
+    let client = world.cluster.client().await?;
+    let is_new = is_since(&client, 36, "the page about check").await?;
     let held = format!("node/{HELD}");
     let opened = format!("node/{OPEN}");
     let page = "kubectl.md";
@@ -113,6 +116,10 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
+        // What is checked of closing nodes at birth is not there before.
+        if file == "check.txt" && !is_new {
+            continue;
+        }
         hold(world, &leader, page, file, &said.out)?;
     }
     Ok(())
