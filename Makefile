@@ -19,7 +19,6 @@ DENY_VERSION = 0.20.2
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
-PLATFORMS ?= linux/amd64
 
 # Tests wait for clusters most of the time: two for each core finish sooner than one.
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
@@ -27,7 +26,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
 	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
-	install.yaml static image release test-release docs book lint deny-tool deny deny-advisories clean
+	install.yaml static image release sign test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -154,8 +153,8 @@ bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter l
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench decode
 
-bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000
-	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000)
+bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000 RULES=2
+	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)
 
 bench-instructions: ## Count the instructions of single decisions, and hold them to their bounds; needs valgrind
 	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
@@ -211,11 +210,14 @@ install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE
 static: ## Build the static binary that images have, and run it in an empty folder (needs root)
 	hack/check-static "$$(hack/build-static amd64)"
 
-image: ## Build the container image IMAGE; PLATFORMS=linux/amd64,linux/arm64 for both, CONTAINER_TOOL=podman for Podman
-	$(CONTAINER_TOOL) build --platform $(PLATFORMS) --tag $(IMAGE) .
+image: ## Build the image that a release has, and load it as IMAGE; CONTAINER_TOOL=podman for Podman, hack/image tells more
+	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/image $(IMAGE)
 
 release: controlplane helm ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
 	CLUSTER=$(DEBUG)/cluster hack/release $(VERSION)
+
+sign: ## Sign the release in dist/: SIGNING_KEY=key.pem; hack/sign tells more
+	hack/sign
 
 test-release: controlplane helm realnode build ## Make a release, take it to a real registry, and install it from there, on a real node, too (half an hour and more; REBUILD=no leaves out the second build)
 	CLUSTER=$(DEBUG)/cluster hack/test-release

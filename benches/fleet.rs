@@ -1,7 +1,7 @@
 //! The engine alone with a whole fleet, in one process: what a node takes of memory, what an event costs, and how long an edit
 //! that concerns every node keeps everything else waiting.
 //!
-//! `make bench-fleet NODES=100000`. What the API server would answer is answered here at once, and not measured; nor is the
+//! `make bench-fleet NODES=100000`, or `NODES=10000 RULES=1000`. What the API server would answer is answered here at once, and not measured; nor is the
 //! decoding of what watches show (`decode` measures that).
 
 #[path = "world/objects.rs"]
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
+use nodegate::condition::ComponentGroup;
 use nodegate::config::Config;
 use nodegate::engine::io::{Answer, Effect, Input, Now, Object, Request, RequestId, Seen};
 use nodegate::engine::kind::Watch;
@@ -25,6 +26,9 @@ use objects::{CRITICAL, REPORTED, daemon_set, decode, rule};
 
 /// How many nodes there are where nothing else is said.
 const NODES: usize = 100_000;
+
+/// How many rules there are where nothing else is said.
+const RULES: usize = 2;
 
 /// Critical pods on each of them.
 const PODS: usize = 3;
@@ -45,7 +49,8 @@ fn main() {
     // Cargo adds arguments of its own.
     let mut numbers = std::env::args().skip(1).filter_map(|it| it.parse().ok());
     let count = numbers.next().unwrap_or(NODES);
-    let mut fleet = Fleet::new(count);
+    let rules = numbers.next().unwrap_or(RULES);
+    let mut fleet = Fleet::new(count, rules);
 
     let mut took = Duration::ZERO;
     // What is told is made and dropped within: what the engine keeps is left.
@@ -55,14 +60,16 @@ fn main() {
     });
     let kept = kept.bytes_current;
     fleet.settle();
-    println!("{count} nodes, each with {PODS} critical pods, under 2 rules");
+    println!("{count} nodes, each with {PODS} critical pods, under {rules} rules");
     line("take all of it in", &seconds(took));
     let each = usize::try_from(kept).unwrap_or_default() / count;
     line("memory for a node with its pods", &format!("{each} bytes"));
+    let (busy, longest) = fleet.lead();
     line(
         "decide over all of it, when leadership comes",
-        &seconds(fleet.lead()),
+        &seconds(busy),
     );
+    line("the longest wait meanwhile", &seconds(longest));
 
     let total = EVENTS.min(count);
     let heartbeats = fleet.times(0..total, Fleet::heartbeat);
@@ -86,9 +93,9 @@ fn main() {
         &microseconds(share(work.busy, total)),
     );
 
-    let started = fleet.edit(&rule(2, UNMET));
+    let started = fleet.edit(&rule(rules, UNMET));
     line(
-        "a rule comes that closes every node: the longest wait",
+        "a rule comes that closes every node: the first wait",
         &seconds(started),
     );
     let work = fleet.settle();
@@ -133,19 +140,19 @@ struct Work {
 /// The engine and what it sees.
 struct Fleet {
     engine: Engine,
+    rules: usize,
     nodes: Vec<Value>,
     revision: u64,
     began: (Timestamp, Instant),
     /// How long the simulated time has gone since.
     elapsed: Duration,
     asked: VecDeque<(RequestId, Request)>,
-    /// The confirmation that the engine wants of its watches, and when they give it.
-    confirmation: u64,
+    /// When the watches are current next.
     confirm_at: Duration,
 }
 
 impl Fleet {
-    fn new(count: usize) -> Self {
+    fn new(count: usize, rules: usize) -> Self {
         let began = (
             "2026-01-01T01:00:00Z".parse().expect("a timestamp"),
             Instant::now(),
@@ -166,12 +173,12 @@ impl Fleet {
         };
         Self {
             engine: Engine::new(settings, now),
+            rules,
             nodes: (0..count).map(node).collect(),
             revision: 1,
             began,
             elapsed: Duration::ZERO,
             asked: VecDeque::new(),
-            confirmation: 0,
             confirm_at: Duration::ZERO,
         }
     }
@@ -186,32 +193,42 @@ impl Fleet {
 
     /// What the watches show at first.
     fn lists(&self) -> Vec<Input> {
-        let mut shown: Vec<Seen> = vec![Seen::Listing(Watch::DaemonSets(0))];
-        shown.extend(
-            (0..PODS).map(|index| Seen::Put(Object::DaemonSet(0, decode(&daemon_set(index))))),
-        );
+        let mut shown: Vec<Seen> = vec![Seen::Listing(Watch::DaemonSets(ComponentGroup::Class(0)))];
+        shown.extend((0..PODS).map(|index| {
+            Seen::Put(Object::DaemonSet(
+                ComponentGroup::Class(0),
+                decode(&daemon_set(index)),
+            ))
+        }));
         shown.extend([
-            Seen::Synced(Watch::DaemonSets(0)),
+            Seen::Synced(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
             Seen::Listing(Watch::Rules),
         ]);
-        for (index, condition) in [REPORTED, CRITICAL].into_iter().enumerate() {
+        let conditions = [REPORTED, CRITICAL].into_iter().cycle();
+        for (index, condition) in conditions.take(self.rules).enumerate() {
             shown.push(Seen::Put(Object::Rule(decode(&rule(index, condition)))));
         }
         shown.extend([
-            Seen::Synced(Watch::Rules),
+            Seen::Synced(Watch::Rules, 0),
             Seen::Listing(Watch::CsiNodes),
-            Seen::Synced(Watch::CsiNodes),
+            Seen::Synced(Watch::CsiNodes, 0),
             Seen::Listing(Watch::Nodes),
         ]);
         let nodes = self.nodes.iter();
         shown.extend(nodes.map(|node| Seen::Put(Object::Node(decode(node)))));
-        shown.extend([Seen::Synced(Watch::Nodes), Seen::Listing(Watch::Pods(0))]);
+        shown.extend([
+            Seen::Synced(Watch::Nodes, 0),
+            Seen::Listing(Watch::Pods(ComponentGroup::Class(0))),
+        ]);
         for node in 0..self.nodes.len() {
-            shown.extend(
-                (0..PODS).map(|index| Seen::Put(Object::Pod(0, decode(&pod(node, index))))),
-            );
+            shown.extend((0..PODS).map(|index| {
+                Seen::Put(Object::Pod(
+                    ComponentGroup::Class(0),
+                    decode(&pod(node, index)),
+                ))
+            }));
         }
-        shown.push(Seen::Synced(Watch::Pods(0)));
+        shown.push(Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0));
         shown.into_iter().map(Input::Seen).collect()
     }
 
@@ -224,20 +241,18 @@ impl Fleet {
         for effect in effects {
             match effect {
                 Effect::Request(id, request) => self.asked.push_back((id, request)),
-                Effect::Confirm(number) => {
-                    (self.confirmation, self.confirm_at) = (number, self.elapsed);
-                }
+                Effect::Confirm => self.confirm_at = self.elapsed,
                 Effect::Watch(..) | Effect::Unwatch(_) | Effect::Count(_) => {}
             }
         }
         took
     }
 
-    /// This instance leads from now on.
-    fn lead(&mut self) -> Duration {
+    /// This instance leads from now on: how long it is at work, and how long at a stretch at most.
+    fn lead(&mut self) -> (Duration, Duration) {
         let took = self.tell(vec![Input::Leads]);
         let work = self.settle();
-        took + work.busy
+        (took + work.busy, took.max(work.longest))
     }
 
     /// How long something takes on average.
@@ -281,7 +296,10 @@ impl Fleet {
         self.revision += 1;
         let mut pod = pod(node, 0);
         pod["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        Input::Seen(Seen::Put(Object::Pod(0, decode(&pod))))
+        Input::Seen(Seen::Put(Object::Pod(
+            ComponentGroup::Class(0),
+            decode(&pod),
+        )))
     }
 
     /// A rule comes.
@@ -301,7 +319,7 @@ impl Fleet {
                 self.elapsed += Duration::from_micros(100);
                 work.patches += usize::from(matches!(request, Request::PatchNode { .. }));
                 inputs.extend(self.answer(id, request));
-            } else {
+            } else if self.engine.next_wake() > Some(self.now().monotonic) {
                 quiet += Duration::from_millis(100);
                 self.elapsed += Duration::from_millis(100);
             }
@@ -322,11 +340,12 @@ impl Fleet {
             Watch::Nodes,
             Watch::CsiNodes,
             Watch::Rules,
-            Watch::DaemonSets(0),
-            Watch::Pods(0),
+            Watch::DaemonSets(ComponentGroup::Class(0)),
+            Watch::Pods(ComponentGroup::Class(0)),
         ];
-        let confirmed = watches.map(|watch| Seen::Confirmed(watch, self.confirmation));
-        confirmed.into_iter().map(Input::Seen).collect()
+        let now = self.now().monotonic;
+        let current = watches.map(|watch| Seen::Current(watch, now, self.revision));
+        current.into_iter().map(Input::Seen).collect()
     }
 
     /// What the API server answers, and what the watch shows then.

@@ -37,6 +37,8 @@ const usage = `usage:
         An OCI layout with an image for each architecture (amd64, arm64). Prints its digest.
   release push [--plain-http] FOLDER REPOSITORY:TAG
         Takes the images to a registry, with the credentials of ~/.docker/config.json. Prints where they are.
+  release save --out FILE.tar FOLDER REPOSITORY:TAG ARCH
+        The image of one architecture as an archive that container engines load.
 
 Dates are SOURCE_DATE_EPOCH, or 1970.
 `
@@ -57,6 +59,8 @@ func run(arguments []string) error {
 			return images(arguments[1:])
 		case "push":
 			return push(arguments[1:])
+		case "save":
+			return save(arguments[1:])
 		}
 	}
 	return errors.New(usage)
@@ -220,6 +224,7 @@ func image(architecture, binary string, labels map[string]string) (v1.Image, err
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
 		{name: "nodegate", mode: 0o755, content: content},
 		{name: "kubectl-nodegate", mode: 0o777, link: "nodegate"},
+		{name: "manager", mode: 0o777, link: "nodegate"},
 	})
 	if err != nil {
 		return nil, err
@@ -286,26 +291,69 @@ func push(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	index, err := layout.ImageIndexFromPath(flags.Arg(0))
-	if err != nil {
-		return err
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return err
-	}
-	if len(manifest.Manifests) != 1 {
-		return fmt.Errorf("%s has %d images, not one", flags.Arg(0), len(manifest.Manifests))
-	}
-	all, err := index.ImageIndex(manifest.Manifests[0].Digest)
+	all, err := made(flags.Arg(0))
 	if err != nil {
 		return err
 	}
 	if err := remote.WriteIndex(to, all, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return err
 	}
-	fmt.Printf("%s@%s\n", to, manifest.Manifests[0].Digest)
+	digest, err := all.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s@%s\n", to, digest)
 	return nil
+}
+
+func save(arguments []string) error {
+	flags := flag.NewFlagSet("save", flag.ContinueOnError)
+	out := flags.String("out", "", "the archive")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() != 3 {
+		return errors.New(usage)
+	}
+	tag, err := name.NewTag(flags.Arg(1))
+	if err != nil {
+		return err
+	}
+	all, err := made(flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	manifest, err := all.IndexManifest()
+	if err != nil {
+		return err
+	}
+	for _, it := range manifest.Manifests {
+		if it.Platform.Architecture != flags.Arg(2) {
+			continue
+		}
+		image, err := all.Image(it.Digest)
+		if err != nil {
+			return err
+		}
+		return tarball.WriteToFile(*out, tag, image)
+	}
+	return fmt.Errorf("%s has no image for %s", flags.Arg(0), flags.Arg(2))
+}
+
+// made is what `image` has put into a folder.
+func made(folder string) (v1.ImageIndex, error) {
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Manifests) != 1 {
+		return nil, fmt.Errorf("%s has %d images, not one", folder, len(manifest.Manifests))
+	}
+	return index.ImageIndex(manifest.Manifests[0].Digest)
 }
 
 // date is what everything is dated by.

@@ -1,4 +1,4 @@
-//! Where the cluster is, and how its API server is spoken to.
+//! Where the cluster is, and how requests to its API server are made.
 
 use std::path::Path;
 
@@ -14,36 +14,25 @@ use serde::de::DeserializeOwned;
 
 use crate::causes::with_causes;
 
-/// Has the API server answer with an object's metadata alone.
+/// Asks the API server for an object's metadata alone.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Why there is no API server to talk to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kubeconfig file cannot be used.
     #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)")]
-    Kubeconfig {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// There is nothing that says where the cluster is.
+    Kubeconfig { path: String, problem: String },
     #[error(
         "cannot tell which cluster to use: {0} (run it in a pod with a service account token, give --kubeconfig FILE, \
          or set KUBECONFIG)"
     )]
     Cluster(String),
-    /// The client cannot be made.
     #[error("cannot make a client from the kubeconfig: {0}")]
     Client(String),
 }
 
-/// How to reach the cluster: by this kubeconfig file, or by what the environment says, and there by this context or the one
-/// that is current. Nothing is ever replayed by the client itself, which would do so long after the reason for it is stale.
-///
-/// # Errors
-/// When nothing says where the cluster is, or the file cannot be used.
+/// How to reach the cluster: by this kubeconfig file, or by what the environment says, and there by this context or the current
+/// one. The client itself retries nothing: it would do so long after the reason for a request is stale.
 pub async fn config(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -81,16 +70,13 @@ pub async fn config(
     Ok(config)
 }
 
-/// A client with a connection for each request under way: what a watch has to read keeps nobody else waiting.
-///
-/// # Errors
-/// When the credentials or certificates cannot be used.
+/// A client with a connection for each request under way, so that no request waits for what a watch has to read.
 pub fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
 }
 
-/// Makes a write that is answered with the object's metadata alone: the rest would only be what was sent, or what a watch
-/// will show anyway, for both ends to encode and decode.
+/// Makes a write that is answered with the object's metadata alone. The rest is what was sent, or what a watch shows anyway: both
+/// ends are spared to encode and decode it.
 pub async fn write<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
@@ -100,8 +86,8 @@ pub async fn write<T: DeserializeOwned>(
     send(client, Ok(request)).await
 }
 
-/// Makes a request. Unlike the client's own way of doing so, a refusal says when to come again also where the API server
-/// says that in a header alone, as its priority and fairness does.
+/// Makes a request. Unlike with the client's own method, an error says when to retry also where the API server says that in a
+/// header alone, as its priority and fairness does.
 pub async fn send<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
@@ -115,7 +101,7 @@ pub async fn send<T: DeserializeOwned>(
     Err(kube::Error::Api(refusal(&head, &body).boxed()))
 }
 
-/// What the API server, or what is in front of it, says with an answer that is no success.
+/// What the API server, or a proxy in front of it, says with an answer that is no success.
 fn refusal(head: &response::Parts, body: &[u8]) -> Status {
     let said: Option<Status> = serde_json::from_slice(body).ok();
     let mut status = said.filter(|said| said.code != 0).unwrap_or_else(|| {
@@ -142,13 +128,12 @@ fn no_details() -> StatusDetails {
     }
 }
 
-/// Has the API server answer a write with the object's metadata alone.
 pub fn answer_with_metadata<B>(request: &mut Request<B>) {
     let metadata_only = HeaderValue::from_static(METADATA_ONLY);
     request.headers_mut().insert(ACCEPT, metadata_only);
 }
 
-/// The complaint itself, without the lines that it is about.
+/// The complaint itself, without the lines of the file that it quotes.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("failed to parse kubeconfig YAML: ")

@@ -2,7 +2,6 @@
 
 use crate::api::names::NAMESPACE;
 
-/// What this process is called.
 pub struct Instance {
     /// The pod's name, or the host's.
     pub name: String,
@@ -11,7 +10,6 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// This process, as it is called from now on.
     pub fn new() -> Self {
         let name = std::env::var("POD_NAME")
             .or_else(|_| std::env::var("HOSTNAME"))
@@ -20,6 +18,15 @@ impl Instance {
         let unique = format!("{name}_{:x}-{since_epoch:x}", std::process::id());
         Self { name, unique }
     }
+}
+
+/// Whether this identity is an [`Instance`]'s. The Node Readiness Controller's (controller-runtime's) have a UUID after the
+/// name.
+pub fn is_nodegate(identity: &str) -> bool {
+    let is_hex = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_hexdigit());
+    let unique = identity.rsplit_once('_').map(|(_, unique)| unique);
+    let parts = unique.and_then(|unique| unique.split_once('-'));
+    parts.is_some_and(|(process, since)| is_hex(process) && is_hex(since))
 }
 
 /// The namespace this process runs in: the pod's, or the one that the manifests use.
@@ -31,4 +38,18 @@ pub fn own_namespace() -> String {
             |_| NAMESPACE.into(),
             |namespace| namespace.trim().to_owned(),
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_known_by_its_identity() {
+        assert!(is_nodegate(&Instance::new().unique));
+        let of_controller_runtime = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10";
+        for other in [of_controller_runtime, "nrr-1", "nrr-1_", "nrr-1_-", ""] {
+            assert!(!is_nodegate(other), "{other}");
+        }
+    }
 }

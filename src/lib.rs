@@ -22,18 +22,20 @@
 //! | [`controller`] | what carries between the engine and the cluster: watches, requests, the lease, metrics |
 //! | [`cli`] | the command line for people, `kubectl nodegate` |
 //! | [`config`] | the configuration file |
-//! | [`serve`] | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
-//! | [`webhook`] | what the API server asks before it takes a rule |
+//! | `serve` | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
+//! | `webhook` | what the API server asks before it accepts a rule |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
-//! | [`metric`] | what metrics there are |
+//! | `bucket` | a token bucket |
+//! | `metric` | a registry of metrics |
 //! | `process` | metrics about this process |
 //! | [`reference`] | the reference pages of the documentation, written from the code |
 //! | `instance` | who this process is |
-//! | `client` | where the cluster is, and how its API server is spoken to |
+//! | `client` | where the cluster is, and how requests to its API server are made |
 //! | `wording` | how texts and lists are cut off |
 //! | `causes` | errors in one line |
 
 pub mod api;
+mod bucket;
 mod causes;
 pub mod cli;
 mod client;
@@ -43,7 +45,7 @@ pub mod controller;
 pub mod engine;
 pub mod guard;
 mod instance;
-pub mod metric;
+mod metric;
 pub mod object;
 pub mod plan;
 mod process;
@@ -52,9 +54,9 @@ pub mod repair;
 pub mod reporter;
 pub mod rule;
 pub mod selector;
-pub mod serve;
+mod serve;
 mod shutdown;
 #[cfg(test)]
 mod testing;
-pub mod webhook;
+mod webhook;
 mod wording;

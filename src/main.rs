@@ -91,7 +91,7 @@ fn main() -> ExitCode {
                     text = format!("{text}: {cause}");
                 }
             }
-            eprintln!("error: {text}");
+            eprintln!("error: {}", cli::printable_lines(&text));
             ExitCode::FAILURE
         }
     }
@@ -109,7 +109,8 @@ fn run() -> anyhow::Result<ExitCode> {
             Err(error) => Ok(refused(&error)),
         };
     }
-    let mut matches = cli::plain(Cli::command()).get_matches_from(two_dashes(arguments));
+    let mut matches =
+        cli::plain(Cli::command()).get_matches_from(two_dashes(as_manager(arguments)));
     let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Controller { args, log } => {
@@ -155,6 +156,21 @@ fn refused(error: &clap::Error) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// The command line with the command that is meant where there is none: the Node Readiness Controller is started by the flags of the
+/// controller alone, as `/manager`.
+fn as_manager(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let first = arguments.get(1).and_then(|argument| argument.to_str());
+    let is_meant = match first {
+        None => is_called(&arguments, "manager"),
+        Some("-h" | "--help" | "-help" | "-V" | "--version" | "-version") => false,
+        Some(first) => first.starts_with('-'),
+    };
+    if is_meant {
+        arguments.insert(1, "controller".into());
+    }
+    arguments
 }
 
 /// The command line with two dashes before the name of each flag: Go's flag package, by which the Node Readiness
@@ -218,6 +234,7 @@ impl LogArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
 
     #[test]
     fn the_command_line_is_sound() {
@@ -245,11 +262,38 @@ mod tests {
             --leader-election-namespace=nrr-system --enable-webhook --enable-node-state-metrics=true --kube-api-qps=50 \
             --kube-api-burst=100 --node-concurrent-reconciles=10 --rule-concurrent-reconciles=2 --zap-log-level=info \
             --zap-encoder=console --zap-devel --zap-stacktrace-level=panic --kubeconfig=/tmp/kubeconfig";
-        let arguments = ["nodegate", "controller"]
-            .into_iter()
-            .chain(arguments.split_whitespace());
-        if let Err(error) = Cli::try_parse_from(arguments) {
-            panic!("{error}");
+        for program in ["/manager", "nodegate", "nodegate controller"] {
+            let arguments = format!("{program} {arguments}");
+            let arguments = arguments.split_whitespace().map(OsString::from).collect();
+            match Cli::try_parse_from(two_dashes(as_manager(arguments))) {
+                Ok(cli) => assert!(
+                    matches!(cli.command, Command::Controller { .. }),
+                    "{program}"
+                ),
+                Err(error) => panic!("{program}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn only_flags_alone_are_meant_for_the_controller() {
+        for (given, expected) in [
+            ("/manager", "/manager controller"),
+            (
+                "/manager -leader-elect",
+                "/manager controller -leader-elect",
+            ),
+            ("nodegate", "nodegate"),
+            ("nodegate --help", "nodegate --help"),
+            ("nodegate -V", "nodegate -V"),
+            ("nodegate status -o wide", "nodegate status -o wide"),
+        ] {
+            let arguments = given.split(' ').map(OsString::from).collect();
+            assert_eq!(
+                as_manager(arguments).join(OsStr::new(" ")),
+                *expected,
+                "{given}"
+            );
         }
     }
 

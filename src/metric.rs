@@ -1,47 +1,37 @@
-//! What metrics there are: a registry that answers scrapes, and that can say what is in it before anything has been
-//! measured, for the reference pages.
+//! A registry of metrics that answers scrapes, and that knows what is in it before anything has been measured, for the reference
+//! pages.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use prometheus::core::Collector;
 use prometheus::proto::{MetricFamily, MetricType};
-use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, TEXT_FORMAT,
+    TextEncoder,
+};
 
-/// A metric, as its reader needs to know it.
+/// A metric, for the reference pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its name.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// The names of its labels.
     pub labels: Vec<String>,
-    /// What it tells.
     pub help: String,
 }
 
-/// Prometheus' registry, which leaves out what has no value yet, with a list of all that is in it.
+/// Prometheus' registry, which leaves out what has no value yet, with a list of all that is in it. Names and labels stand in the
+/// code, so one that is invalid or taken panics.
 #[derive(Debug, Clone, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     registry: prometheus::Registry,
     descriptions: Arc<Mutex<Vec<Description>>>,
 }
 
 impl Registry {
-    /// A registry with nothing in it.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a metric.
-    ///
-    /// # Errors
-    ///
-    /// When there is one of the same name.
-    pub fn register(&self, collector: Box<dyn Collector>) -> prometheus::Result<()> {
+    pub(crate) fn register(&self, collector: Box<dyn Collector>) {
         let families = collector.collect();
         let described = collector.desc().into_iter().zip(families);
         let described = described.map(|(desc, family)| Description {
@@ -50,26 +40,54 @@ impl Registry {
             labels: desc.variable_labels.clone(),
             help: desc.help.clone(),
         });
-        let described: Vec<_> = described.collect();
-        self.registry.register(collector)?;
-        self.descriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(described);
-        Ok(())
+        let mut descriptions = self.descriptions();
+        descriptions.extend(described);
+        let registered = self.registry.register(collector);
+        registered.expect("no two metrics have the same name");
     }
 
-    /// What has been measured so far.
-    #[must_use]
-    pub fn gather(&self) -> Vec<MetricFamily> {
-        self.registry.gather()
+    pub(crate) fn add<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
+        let metric = metric.expect("metric names and labels are valid");
+        self.register(Box::new(metric.clone()));
+        metric
+    }
+
+    pub(crate) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.add(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    pub(crate) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    pub(crate) fn histograms(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        buckets: &[f64],
+    ) -> HistogramVec {
+        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+        self.add(HistogramVec::new(options, labels))
+    }
+
+    /// Adds the version of this program, as a gauge that is 1.
+    pub(crate) fn add_build_info(&self, name: &str, help: &str) {
+        let build_info = self.gauges(name, help, &["version"]);
+        build_info
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
+    }
+
+    fn descriptions(&self) -> MutexGuard<'_, Vec<Description>> {
+        let descriptions = self.descriptions.lock();
+        descriptions.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a scrape: what has been measured so far, in the Prometheus text format.
-    #[must_use]
-    pub fn exposition(&self) -> Response {
+    pub(crate) fn exposition(&self) -> Response {
         let mut text = Vec::new();
-        match TextEncoder::new().encode(&self.gather(), &mut text) {
+        match TextEncoder::new().encode(&self.registry.gather(), &mut text) {
             Ok(()) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
             Err(error) => {
                 let text = format!("cannot encode metrics: {error}\n");
@@ -79,10 +97,8 @@ impl Registry {
     }
 
     /// All metrics, by name.
-    #[must_use]
-    pub fn descriptions(&self) -> Vec<Description> {
-        let descriptions = self.descriptions.lock();
-        let mut descriptions = descriptions.unwrap_or_else(PoisonError::into_inner).clone();
+    pub(crate) fn described(&self) -> Vec<Description> {
+        let mut descriptions = self.descriptions().clone();
         descriptions.sort_by(|a, b| a.name.cmp(&b.name));
         descriptions
     }
@@ -100,22 +116,19 @@ fn kind(family: &MetricFamily) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use prometheus::{IntCounterVec, Opts};
-
     use super::*;
 
     #[test]
     fn a_metric_without_a_value_is_described() {
-        let registry = Registry::new();
-        let counters = IntCounterVec::new(Opts::new("changes_total", "Changes."), &["kind"]);
-        registry.register(Box::new(counters.unwrap())).unwrap();
-        assert!(registry.gather().is_empty());
+        let registry = Registry::default();
+        registry.counters("changes_total", "Changes.", &["kind"]);
+        assert!(registry.registry.gather().is_empty());
         let description = Description {
             name: "changes_total".into(),
             kind: "counter",
             labels: vec!["kind".into()],
             help: "Changes.".into(),
         };
-        assert_eq!(registry.descriptions(), [description]);
+        assert_eq!(registry.described(), [description]);
     }
 }

@@ -1,5 +1,8 @@
-//! Metrics about this process, as Prometheus' client libraries name them: CPU time, memory, files. Read from `/proc`
-//! when they are asked for; one that cannot be read is left out.
+//! Metrics about this process, as Prometheus' client libraries name them: CPU time, memory, files. They are read from `/proc` for
+//! each scrape; one that cannot be read is left out.
+//!
+//! The feature `process` of the crate `prometheus` counts CPU time in whole seconds, so that little use looks like none, and does
+//! not tell the limit of the address space.
 
 use std::fs;
 
@@ -9,59 +12,53 @@ use prometheus::{Counter, Gauge};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-/// A metric's name and what it tells.
-type Named = (&'static str, &'static str);
+/// A metric's name and help.
+type NameAndHelp = (&'static str, &'static str);
 
-const CPU_SECONDS: Named = (
+const CPU_SECONDS: NameAndHelp = (
     "process_cpu_seconds_total",
     "CPU time that the process has taken.",
 );
-const RESIDENT_MEMORY: Named = (
-    "process_resident_memory_bytes",
-    "Memory of the process that is in RAM.",
-);
-const VIRTUAL_MEMORY: Named = (
-    "process_virtual_memory_bytes",
-    "Address space of the process.",
-);
-const MAX_VIRTUAL_MEMORY: Named = (
-    "process_virtual_memory_max_bytes",
-    "Address space that the process may have, -1 for any.",
-);
-const OPEN_FILES: Named = ("process_open_fds", "Files that the process has open.");
-const MAX_FILES: Named = (
-    "process_max_fds",
-    "Files that the process may have open at a time.",
-);
-const START_TIME: Named = (
-    "process_start_time_seconds",
-    "When the process started, since the epoch.",
-);
+const GAUGES: [NameAndHelp; 6] = [
+    (
+        "process_resident_memory_bytes",
+        "Memory of the process that is in RAM.",
+    ),
+    (
+        "process_virtual_memory_bytes",
+        "Address space of the process.",
+    ),
+    (
+        "process_virtual_memory_max_bytes",
+        "Address space that the process may have, -1 for any.",
+    ),
+    ("process_open_fds", "Files that the process has open."),
+    (
+        "process_max_fds",
+        "Files that the process may have open at a time.",
+    ),
+    (
+        "process_start_time_seconds",
+        "When the process started, since the epoch.",
+    ),
+];
 
-/// Answers with the metrics of this process.
 #[derive(Debug)]
-pub struct ProcessMetrics {
+pub(crate) struct ProcessMetrics {
     descriptions: Vec<Desc>,
 }
 
 impl ProcessMetrics {
-    /// Of this process.
-    #[must_use]
-    pub fn new() -> Self {
-        let counter = counter(CPU_SECONDS, 0.0);
-        let gauges = [
-            RESIDENT_MEMORY,
-            VIRTUAL_MEMORY,
-            MAX_VIRTUAL_MEMORY,
-            OPEN_FILES,
-            MAX_FILES,
-            START_TIME,
-        ]
-        .map(|named| gauge(named, 0.0));
-        let gauges = gauges.iter().flat_map(Collector::desc);
-        Self {
-            descriptions: counter.desc().into_iter().chain(gauges).cloned().collect(),
+    pub(crate) fn new() -> Self {
+        let mut descriptions: Vec<_> = counter(CPU_SECONDS, 0.0)
+            .desc()
+            .into_iter()
+            .cloned()
+            .collect();
+        for named in GAUGES {
+            descriptions.extend(gauge(named, 0.0).desc().into_iter().cloned());
         }
+        Self { descriptions }
     }
 }
 
@@ -72,42 +69,33 @@ impl Collector for ProcessMetrics {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let stat = fs::read_to_string("/proc/self/stat").ok();
-        let usage = stat.as_deref().and_then(Usage::read);
-        let mut families = Vec::new();
-        if let Some(usage) = &usage {
-            families.extend(counter(CPU_SECONDS, usage.cpu_seconds).collect());
-        }
-        let boot = fs::read_to_string("/proc/stat").ok();
-        let boot = boot.as_deref().and_then(boot_time);
-        let started = usage.as_ref().zip(boot);
-        for (named, value) in [
-            (RESIDENT_MEMORY, usage.as_ref().map(|usage| usage.resident)),
-            (VIRTUAL_MEMORY, usage.as_ref().map(|usage| usage.virtual_)),
-            (MAX_VIRTUAL_MEMORY, Some(limit(Resource::As))),
-            (OPEN_FILES, open_files()),
-            (MAX_FILES, Some(limit(Resource::Nofile))),
-            (
-                START_TIME,
-                started.map(|(usage, boot)| boot + usage.started_after_boot),
-            ),
-        ] {
-            families.extend(
-                value
-                    .into_iter()
-                    .flat_map(|value| gauge(named, value).collect()),
-            );
-        }
-        families
+        let usage = stat.and_then(|stat| Usage::read(&stat));
+        let usage = usage.as_ref();
+        let booted = fs::read_to_string("/proc/stat").ok();
+        let booted = booted.and_then(|stat| boot_time(&stat));
+        // In the order of `GAUGES`.
+        let values = [
+            usage.map(|usage| usage.resident),
+            usage.map(|usage| usage.virtual_),
+            Some(limit(Resource::As)),
+            open_files(),
+            Some(limit(Resource::Nofile)),
+            (usage.zip(booted)).map(|(usage, booted)| booted + usage.started_after_boot),
+        ];
+        let cpu = usage.map(|usage| counter(CPU_SECONDS, usage.cpu_seconds).collect());
+        let gauges = GAUGES.into_iter().zip(values);
+        let gauges = gauges.filter_map(|(named, value)| Some(gauge(named, value?).collect()));
+        cpu.into_iter().chain(gauges).flatten().collect()
     }
 }
 
-fn counter((name, help): Named, value: f64) -> Counter {
+fn counter((name, help): NameAndHelp, value: f64) -> Counter {
     let counter = Counter::new(name, help).expect("the name of the metric is valid");
     counter.inc_by(value);
     counter
 }
 
-fn gauge((name, help): Named, value: f64) -> Gauge {
+fn gauge((name, help): NameAndHelp, value: f64) -> Gauge {
     let gauge = Gauge::new(name, help).expect("the name of the metric is valid");
     gauge.set(value);
     gauge
@@ -125,7 +113,7 @@ struct Usage {
 impl Usage {
     /// Reads the line, whose fields `proc_pid_stat(5)` describes.
     fn read(stat: &str) -> Option<Self> {
-        // The name of the program stands in brackets, and may have blanks and brackets in it. What follows it is field 3.
+        // The program's name stands in brackets, and may contain blanks and brackets. Field 3 follows it.
         let (_, fields) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();

@@ -4,10 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Resolves when the process is told to stop by SIGTERM or SIGINT.
-///
-/// # Errors
-/// When signals cannot be handled.
+/// Resolves when the process gets SIGTERM or SIGINT. An error means that signals cannot be handled.
 pub fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -7,17 +7,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodegate::condition::{ByCohort, CriticalComponentClass, NamedDaemonSet, Sightings};
+use nodegate::condition::ComponentGroup;
+use nodegate::condition::{ByGroup, CriticalComponentClass, NamedDaemonSet, Observations};
 use nodegate::config::Config;
 use nodegate::object::{
     DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
 };
-use nodegate::plan::{ClusterState, Doubts, NodeHistory, NodePlan, NodeState, plan};
+use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds, plan};
 use nodegate::repair::{Census, Karpenter, Situation};
 use nodegate::rule::{Rule, RuleSet};
 use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, pod, rule, rule_name, rule_uid, taint_key};
+
+/// Nothing is in doubt, and nothing was looked at.
+static NOTHING: StaleKinds = StaleKinds::NONE;
 
 /// The condition that rules about a `DaemonSet` wait for.
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
@@ -40,12 +44,12 @@ pub enum Source {
 pub struct World {
     classes: Vec<CriticalComponentClass>,
     named: Vec<NamedDaemonSet>,
-    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
+    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: RuleSet,
     node: Node,
-    pods: ByCohort<Vec<Pod>>,
+    pods: ByGroup<Vec<Pod>>,
     selecting: Vec<usize>,
-    sightings: Sightings,
+    observations: Observations,
     census: Census,
     now: Timestamp,
 }
@@ -75,8 +79,10 @@ impl World {
             Source::Critical => 3,
             Source::Named => 1,
         };
-        // Its cohort comes after that of the class.
-        let cohort = usize::from(source == Source::Named);
+        let group = match source {
+            Source::Named => ComponentGroup::Named(0),
+            Source::Reported | Source::Critical => ComponentGroup::Class(0),
+        };
         let daemon_sets = (0..critical).map(|index| {
             let object: DaemonSetObject = decode(&daemon_set(index));
             let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
@@ -94,14 +100,14 @@ impl World {
             named: (source == Source::Named)
                 .then(|| NamedDaemonSet {
                     key: ObjectKey::new("kube-system", "component-0"),
-                    cohort,
+                    group,
                     is_seen: true,
                 })
                 .into_iter()
                 .collect(),
-            daemon_sets: std::iter::once((cohort, daemon_sets.collect())).collect(),
-            pods: std::iter::once((cohort, pods.collect())).collect(),
-            sightings: Sightings::default(),
+            daemon_sets: std::iter::once((group, daemon_sets.collect())).collect(),
+            pods: std::iter::once((group, pods.collect())).collect(),
+            observations: Observations::default(),
             classes,
             rules,
             node,
@@ -120,7 +126,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: true,
-            doubts: Doubts::default(),
+            doubts: &NOTHING,
             repair: Situation {
                 in_doubt: false,
                 settles_at: None,
@@ -132,13 +138,13 @@ impl World {
             csi_node: None,
             pods: &self.pods,
             selecting: &self.selecting,
-            sightings: &self.sightings,
+            observations: &self.observations,
             joined: None,
             karpenter: Karpenter::Disabled,
         };
         let history = NodeHistory {
             is_known: true,
-            looked: Doubts::default(),
+            looked: &NOTHING,
             memories: &[],
             may_close: &[],
             watching_since: self.now,
@@ -157,6 +163,7 @@ impl World {
                 reason: condition.reason.into(),
                 message: condition.message,
                 transition: Some(self.now),
+                written: None,
             });
         let published: Vec<_> = published.collect();
         self.node.conditions.extend(published);

@@ -1,11 +1,14 @@
 //! The manifest of the `CustomResourceDefinition`, generated from the types.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
 use serde_json::Value;
 
+use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
 /// The definition to install in a cluster.
@@ -16,12 +19,23 @@ use super::rule::NodeReadinessRule;
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = NodeReadinessRule::crd();
+    let labels = crd.metadata.labels.get_or_insert_default();
+    labels.insert(MANAGED_BY.into(), MANAGED_BY_US.into());
     crd.spec
         .versions
         .iter_mut()
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
         .for_each(tidy);
     crd
+}
+
+/// Who says on the definition in a cluster, by its label, that they run a controller for it; `None` where that is us, or where
+/// nobody says so.
+#[must_use]
+pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
+    let owner = labels.get(MANAGED_BY)?.as_str();
+    let is_ours = owner == MANAGED_BY_US || MANAGED_BY_TOOLS.contains(&owner);
+    (!is_ours).then_some(owner)
 }
 
 /// The definition as a YAML document for kubectl.

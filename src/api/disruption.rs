@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// What is absent falls back to the controller's flags.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct Disruption {
     /// How many nodes a second this rule may taint in a zone that is healthy. Kubernetes uses 0.1, which is one node
     /// in ten seconds.

@@ -32,11 +32,11 @@ mod words;
 pub use choice::{
     ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintEffect, TaintPolicy,
 };
-pub use crd::{crd, crd_yaml};
+pub use crd::{crd, crd_yaml, other_owner};
 pub use disruption::Disruption;
 pub use duration::{Duration, ParseDurationError};
 pub use repair::{MaxUnhealthy, ParseMaxUnhealthyError, Repair, RepairAction};
-pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
+pub use rule::{ConditionRequirement, MAX_CONDITIONS, NodeReadinessRule, NodeReadinessRuleSpec};
 pub use status::{
     ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
     TaintStatus,

@@ -27,6 +27,13 @@ pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-complet
 /// object with the rule's name and the taint's key and effect.
 pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 
+/// Label on the definition of rules: who runs a controller for them.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// What it says where that is Nodegate.
+pub const MANAGED_BY_US: &str = "nodegate";
+/// What it says where somebody names the tool that has installed it.
+pub const MANAGED_BY_TOOLS: [&str; 2] = ["Helm", "kustomize"];
+
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
 pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 

@@ -12,7 +12,7 @@ use super::words::words;
 
 /// What happens to a node that a bootstrap-only rule still gates when its time is up.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct Repair {
     /// How long a node may stay closed by this rule, counted from when the node joined or the rule was created,
     /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter

@@ -31,6 +31,9 @@ use super::repair::Repair;
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
 
+/// How many conditions a rule may have.
+pub const MAX_CONDITIONS: usize = 32;
+
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -96,7 +99,7 @@ use super::taint::TaintSpec;
         description = "How long ago the rule was created."
     )
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 #[x_kube(
     validation = Rule::new("(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')")
         .message("conditionPolicy is immutable")
@@ -139,7 +142,7 @@ use super::taint::TaintSpec;
 )]
 pub struct NodeReadinessRuleSpec {
     /// The conditions that a node has to meet. One of them is enough where `conditionPolicy` is `anyOf`.
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(length(min = 1, max = MAX_CONDITIONS))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["type".into()]),
         validation = ("self == oldSelf", "conditions is immutable"),
@@ -235,7 +238,7 @@ pub struct NodeReadinessRuleSpec {
 
 /// A condition of a node, and the status it has to have.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
     /// whatever its labels.

@@ -8,7 +8,7 @@ use super::choice::TaintEffect;
 
 /// The taint of a rule.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 #[x_kube(
     validation = ("self.key == oldSelf.key", "taint key is immutable"),
     validation = ("self.effect == oldSelf.effect", "taint effect is immutable"),

@@ -65,13 +65,13 @@ pub enum Command {
     Explain {
         /// What to explain: node/NAME, rule/NAME or pod/NAME
         #[arg(value_name = "KIND/NAME")]
-        target: Target,
+        target: ExplainTarget,
         /// The namespace of a pod; without it the context's
         #[arg(short, long, value_name = "NAMESPACE")]
         namespace: Option<String>,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show the cluster on one screen: rules, the nodes that they hold, what these lack, and how the controller does
     #[command(after_help = EXIT_CODES)]
@@ -89,7 +89,7 @@ pub enum Command {
         timeout: Duration,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show what rules would do here, before they are created or edited: nodes closed and opened, conflicts, `DaemonSet`s that
     /// could not start
@@ -100,11 +100,12 @@ pub enum Command {
         files: Vec<PathBuf>,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Write a folder with everything that the other commands need, for them to be asked elsewhere with --from
     ///
-    /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept.
+    /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept. Messages are: those of events of the
+    /// whole cluster, of conditions, and what containers said as they ended. Only you can read the files.
     #[command(after_help = EXIT_CODES)]
     Dump {
         /// The folder; it must be empty, or not there yet
@@ -113,9 +114,12 @@ pub enum Command {
         /// Replace the names of nodes and pods by others, the same ones throughout the dump
         #[arg(long)]
         hash_names: bool,
+        /// Leave messages out: those of events, conditions and containers
+        #[arg(long)]
+        redact: bool,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Write one self-contained HTML page: the fleet, its slowest starts, what takes how long, rules and findings
     #[command(after_help = EXIT_CODES)]
@@ -128,14 +132,14 @@ pub enum Command {
         since: Option<Duration>,
         /// What is asked.
         #[command(flatten)]
-        access: Access,
+        access: AccessArgs,
     },
     /// Say whether what Nodegate needs is there, before it is installed and after
     #[command(after_help = EXIT_CODES)]
     Check {
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Look over rules, `DaemonSet`s and what makes nodes for faults, in the cluster or in files
     #[command(after_help = EXIT_CODES)]
@@ -145,14 +149,14 @@ pub enum Command {
         filename: Option<PathBuf>,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Write rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs that can be applied
     #[command(after_help = EXIT_CODES)]
     Suggest {
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show what took how long at the start of nodes, and which component makes them slow
     #[command(after_help = EXIT_CODES)]
@@ -168,7 +172,7 @@ pub enum Command {
         since: Option<Duration>,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show the fleet live: nodes that are joining or held, longest first, with the rules that hold them and why
     ///
@@ -180,7 +184,7 @@ pub enum Command {
         once: bool,
         /// What every command takes.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Print a script that completes commands, and names of nodes and rules
     Completion {
@@ -204,7 +208,7 @@ pub enum Command {
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
-pub struct Access {
+pub struct AccessArgs {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -225,10 +229,10 @@ pub struct Access {
 
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
-pub struct Common {
+pub struct CommonArgs {
     /// What is asked.
     #[command(flatten)]
-    pub access: Access,
+    pub access: AccessArgs,
 
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -267,7 +271,7 @@ pub enum Colour {
 
 /// Something that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum ExplainTarget {
     /// The node of this name.
     Node(String),
     /// The rule of this name.
@@ -276,7 +280,7 @@ pub enum Target {
     Pod(String),
 }
 
-impl FromStr for Target {
+impl FromStr for ExplainTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -323,9 +327,9 @@ mod tests {
 
     #[test]
     fn what_is_explained_has_a_kind_and_a_name() {
-        assert_eq!("no/n".parse(), Ok(Target::Node("n".into())));
+        assert_eq!("no/n".parse(), Ok(ExplainTarget::Node("n".into())));
         for wrong in ["n", "node/", "cat/n"] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ExplainTarget>().is_err(), "{wrong}");
         }
     }
 }

@@ -1,64 +1,51 @@
 //! Why a question could not be answered, and what to do about it.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use crate::{client, config};
 
 /// Why a question could not be answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// There is no cluster to ask.
+pub enum CliError {
     #[error(transparent)]
     Cluster(#[from] client::Error),
-    /// The configuration file cannot be used.
     #[error(transparent)]
     Config(#[from] config::ConfigError),
     /// A list could not be had without which there is nothing to say.
     #[error("cannot list {kind}: {why}")]
-    List {
-        /// What was listed.
-        kind: &'static str,
-        /// Why not.
-        why: String,
-    },
+    List { kind: &'static str, why: String },
     /// Nothing may be said without this list, and it is forbidden.
     #[error(
         "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
          bind it with a ClusterRoleBinding)"
     )]
-    Forbidden {
-        /// What was listed.
-        kind: &'static str,
-        /// What the API server says.
-        why: String,
-    },
+    Forbidden { kind: &'static str, why: String },
     /// The cluster does not know what a rule is.
     #[error(
         "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
          (`kubectl nodegate check` says what is missing)"
     )]
     NoRules,
-    /// There is no object of this name.
     #[error("there is no {kind} {name}{}", offer(.near))]
     Unknown {
-        /// What was asked for.
         kind: &'static str,
-        /// Under which name.
         name: String,
-        /// Names like it.
         near: Vec<String>,
     },
-    /// The dump cannot be read.
     #[error("cannot read {path}: {why}")]
-    Dump {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// Something is not as a command needs it.
+    Dump { path: PathBuf, why: String },
     #[error("{0}")]
     Input(String),
+}
+
+impl CliError {
+    pub fn dump(path: &Path, why: impl fmt::Display) -> Self {
+        Self::Dump {
+            path: path.into(),
+            why: why.to_string(),
+        }
+    }
 }
 
 fn offer(names: &[String]) -> String {

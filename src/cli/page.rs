@@ -1,41 +1,69 @@
-//! How an answer is laid out for people: in colour or not, as wide as the terminal or as long as it gets, in trees and tables.
+//! What each command's answer can do, and how one is laid out for people: in colour or not, as wide as the terminal or as long as it gets, in trees and tables.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use serde::Serialize;
+
+use super::printable::printable;
+
+pub trait Render: Serialize {
+    fn text(&self, page: &Page) -> String;
+
+    /// What it is about, as `kind/name`, one each: for `-o name`.
+    fn names(&self) -> Vec<String>;
+
+    /// Whether the answer to the question is no, which scripts see by the exit code.
+    fn is_no(&self) -> bool {
+        false
+    }
+}
 
 /// What an answer is written on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// How wide it is, in characters; `None` where lines may be as long as they get.
     pub width: Option<usize>,
-    /// Whether there are colours.
     pub colour: bool,
     /// Whether everything is to be shown (`-o wide`).
     pub wide: bool,
-    /// The time for which it is written.
     pub now: Timestamp,
 }
 
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Look {
-    /// As it is.
     #[default]
     Plain,
-    /// What it is about.
     Strong,
-    /// Beside the point.
     Faint,
-    /// As it should be.
     Good,
-    /// Not there yet.
     Poor,
-    /// Not as it should be.
     Bad,
 }
 
-/// A line of pieces, each with its look.
+/// What to do next: what for, and what to type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NextStep {
+    pub say: String,
+    pub command: String,
+}
+
+impl NextStep {
+    pub fn new(say: impl Into<String>, command: impl Into<String>) -> Self {
+        Self {
+            say: say.into(),
+            command: command.into(),
+        }
+    }
+
+    pub fn line(&self) -> Line {
+        let line = Line::new().strong("next: ");
+        line.plain(format!("{}: ", self.say)).strong(&self.command)
+    }
+}
+
+/// A line of pieces, each with its look. Text gets into one only as it may be printed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line(Vec<(Look, String)>);
 
@@ -47,27 +75,51 @@ pub struct Branch {
 }
 
 impl Line {
-    /// Nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Begins with whether something is as it should be.
+    pub fn mark(is_good: bool) -> Self {
+        if is_good {
+            Self::new().good("✓ ")
+        } else {
+            Self::new().bad("✗ ")
+        }
+    }
+
     /// The line with another piece at its end.
-    #[must_use]
     pub fn with(mut self, look: Look, text: impl Into<String>) -> Self {
-        self.0.push((look, text.into()));
+        self.0.push((look, printable(text)));
         self
     }
 
     /// The line with plain text at its end.
-    #[must_use]
     pub fn plain(self, text: impl Into<String>) -> Self {
         self.with(Look::Plain, text)
     }
 
-    /// How many characters it has.
-    #[must_use]
+    pub fn strong(self, text: impl Into<String>) -> Self {
+        self.with(Look::Strong, text)
+    }
+
+    pub fn faint(self, text: impl Into<String>) -> Self {
+        self.with(Look::Faint, text)
+    }
+
+    pub fn good(self, text: impl Into<String>) -> Self {
+        self.with(Look::Good, text)
+    }
+
+    pub fn poor(self, text: impl Into<String>) -> Self {
+        self.with(Look::Poor, text)
+    }
+
+    pub fn bad(self, text: impl Into<String>) -> Self {
+        self.with(Look::Bad, text)
+    }
+
+    /// In characters.
     pub fn len(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
@@ -78,7 +130,6 @@ impl Line {
     }
 
     /// The lines of a text that was written in colour.
-    #[must_use]
     pub fn read(text: &str) -> Vec<Self> {
         let lines = text.lines().map(|line| {
             let mut read = Self::new();
@@ -96,8 +147,6 @@ impl Line {
         lines.collect()
     }
 
-    /// Whether there is nothing on it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -113,7 +162,6 @@ impl Look {
         Self::Bad,
     ];
 
-    /// How a terminal is told.
     const fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -144,7 +192,6 @@ impl From<&str> for Line {
 }
 
 impl Branch {
-    /// A line with nothing below it.
     pub fn new(line: impl Into<Line>) -> Self {
         Self {
             line: line.into(),
@@ -152,13 +199,10 @@ impl Branch {
         }
     }
 
-    /// Adds a line below.
     pub fn push(&mut self, below: Self) {
         self.below.push(below);
     }
 
-    /// The branch with these lines below it.
-    #[must_use]
     pub fn over(mut self, below: impl IntoIterator<Item = Self>) -> Self {
         self.below.extend(below);
         self
@@ -167,7 +211,6 @@ impl Branch {
 
 impl Page {
     /// A page for a file: no colour, no width.
-    #[must_use]
     pub fn plain(now: Timestamp) -> Self {
         Self {
             width: None,
@@ -177,12 +220,18 @@ impl Page {
         }
     }
 
-    /// Writes a line.
+    /// Writes a line. What is wrapped is indented, so that no line begins with what somebody else has written.
     pub fn line(&self, out: &mut String, line: impl Into<Line>) {
-        self.wrapped(out, "", "", &line.into());
+        self.wrapped(out, "", "  ", &line.into());
     }
 
-    /// Writes a tree.
+    /// Writes what an answer goes without.
+    pub fn notes(&self, out: &mut String, notes: &[String]) {
+        for note in notes {
+            self.line(out, Line::new().poor("note: ").plain(note));
+        }
+    }
+
     pub fn tree(&self, out: &mut String, root: &Branch) {
         self.wrapped(out, "", "", &root.line);
         self.branches(out, "", &root.below);
@@ -270,14 +319,20 @@ impl Page {
     }
 
     /// For how long something has been so, in words as short as kubectl's; what is to come has been so for no time.
-    #[must_use]
     pub fn age(&self, since: Timestamp) -> String {
         age(self.now, since)
     }
 }
 
+/// So many of them.
+pub fn counted(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    }
+}
+
 /// The rows of a table as lines, and how far to the right its last column begins.
-#[must_use]
 pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
     const GAP: usize = 3;
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -303,7 +358,6 @@ pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
 }
 
 /// How long it is from one time to another, in words as short as kubectl's.
-#[must_use]
 pub fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -357,6 +411,20 @@ mod tests {
         page.line(&mut out, line.clone());
         page.line(&mut out, "plain");
         assert_eq!(Line::read(&out), [line, Line::from("plain")]);
+    }
+
+    #[test]
+    fn what_others_write_neither_steers_the_terminal_nor_begins_a_line() {
+        let forged = "down\u{1b}[2J\nnext: run this";
+        let page = Page {
+            width: Some(30),
+            ..Page::plain(at(0))
+        };
+        let mut out = String::new();
+        page.line(&mut out, Line::from("note: ").plain(forged));
+        page.tree(&mut out, &Branch::new("root").over([Branch::new(forged)]));
+        let expected = "note: down\\u001b[2J\\nnext: run\n  this\nroot\n└─ down\\u001b[2J\\nnext: run\n   this\n";
+        assert_eq!(out, expected);
     }
 
     #[test]

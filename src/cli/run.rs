@@ -3,6 +3,7 @@
 
 mod access;
 mod follow;
+mod help;
 mod screen;
 
 use std::io::{self, IsTerminal};
@@ -13,29 +14,28 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::runtime;
 
-use super::answer::Answer;
 use super::check::check;
-use super::command::{Access, Command, Common, NodeName, Output, Target};
+use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, NodeName, Output};
 use super::complete::script;
-use super::dump::dump;
+use super::dump::{Hidden, dump};
 use super::explain::{explain_node, explain_pod, explain_rule};
-use super::failure::Failure;
-use super::help;
+use super::failure::CliError;
 use super::lint::lint;
-use super::output::write;
+use super::page::Render;
 use super::preview::{self, Before, File};
-use super::read::live::Live;
+use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Source, facts, inventory, inventory_beside, inventory_of_files, pod, unknown, with_rules,
+    KINDS, Live, ObjectSource, facts, inventory, inventory_beside, inventory_of_files, pod,
+    unknown, with_rules,
 };
-use super::report::Report;
-use super::snapshot::{Kind, Wanted};
+use super::report::ReportPage;
+use super::snapshot::{ResourceKind, Wanted};
 use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use super::top::Fleet;
 use crate::object::RuleObject;
-use access::{configured, page, read, read_of, source, source_of};
+use access::{configured, page, read, source, write};
 
 /// How many of the slowest starts a report has.
 const SLOWEST: usize = 10;
@@ -55,14 +55,12 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        if let Command::Top { once, common } = command {
-            return Box::pin(top(once, &common)).await;
-        }
+        let goes_on = matches!(command, Command::Top { .. });
         let answering = answer(command);
         tokio::pin!(answering);
         tokio::select! {
             answered = &mut answering => return answered,
-            () = tokio::time::sleep(PATIENCE) => {}
+            () = tokio::time::sleep(PATIENCE), if !goes_on => {}
         }
         let shows = io::stderr().is_terminal();
         if shows {
@@ -106,7 +104,8 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             common,
             ..
         } => {
-            let read = read(&source(&common).await?, &common, &of_all()).await?;
+            let (source, wanted) = (source(&common.access).await?, of_status());
+            let read = read(&source, &common.access, &wanted).await?;
             say(&status(&read), &common, read.at)
         }
         Command::Status {
@@ -116,11 +115,16 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dump {
             folder,
             hash_names,
+            redact,
             common,
         } => {
-            let source = source(&common).await?;
-            let read = read(&source, &common, &Wanted::outline()).await?;
-            let dumped = dump(&source, &read, &folder, hash_names).await?;
+            let source = source(&common.access).await?;
+            let outline = Wanted {
+                outline: true,
+                ..Wanted::default()
+            };
+            let read = read(&source, &common.access, &outline).await?;
+            let dumped = dump(&source, &read, &folder, Hidden { hash_names, redact }).await?;
             say(&dumped, &common, read.at)
         }
         Command::Report {
@@ -128,26 +132,26 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             since,
             access,
         } => report(&output, since, &access).await,
-        Command::Check { common } => match source(&common).await? {
-            Source::Cluster(cluster) => {
-                let facts = facts(&cluster).await;
-                say(&check(&facts), &common, facts.at)
-            }
-            Source::Folder(_) | Source::Lists(_) | Source::Kept(..) => {
-                let why = "check asks the API server: a dump cannot tell how it is";
-                Err(Failure::Input(why.into()).into())
-            }
-        },
+        Command::Check { common } => {
+            let facts = facts(&source(&common.access).await?).await;
+            let why = "check asks the API server: a dump cannot tell how it is";
+            let facts = facts.ok_or_else(|| CliError::Input(why.into()))?;
+            say(&check(&facts), &common, facts.at)
+        }
         Command::Lint { filename, common } => {
             let config = common.access.config.as_deref();
             let read = match filename {
                 Some(path) => inventory_of_files(&path, config)?,
-                None => inventory(&source(&common).await?, config).await?,
+                None => inventory(&source(&common.access).await?, config).await?,
             };
             say(&lint(&read), &common, Timestamp::now())
         }
         Command::Suggest { common } => {
-            let read = inventory(&source(&common).await?, common.access.config.as_deref()).await?;
+            let read = inventory(
+                &source(&common.access).await?,
+                common.access.config.as_deref(),
+            )
+            .await?;
             say(&suggest(&read), &common, Timestamp::now())
         }
         Command::Timeline {
@@ -159,7 +163,12 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(NodeName(name)) = node {
                 return node_timeline(&name, &common).await;
             }
-            let read = read(&source(&common).await?, &common, &of_starts()).await?;
+            let wanted = Wanted {
+                startups: true,
+                ..Wanted::default()
+            };
+            let source = source(&common.access).await?;
+            let read = read(&source, &common.access, &wanted).await?;
             let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
             say(&timelines(&read, since, slowest), &common, read.at)
         }
@@ -170,37 +179,37 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
 async fn report(
     file: &Path,
     since: Option<crate::api::Duration>,
-    access: &Access,
+    access: &AccessArgs,
 ) -> anyhow::Result<ExitCode> {
-    let source = source_of(access).await?;
+    let source = source(access).await?;
     // Lint looks at all of these, and the rest of the page at some of them.
-    let source = source.keeping(&KINDS.map(|(kind, _)| kind)).await;
+    let source = source.keeping(KINDS.iter().map(|(kind, _)| *kind)).await;
     let wanted = Wanted {
         startups: true,
-        ..of_all()
+        ..of_status()
     };
-    let read = read_of(&source, access, &wanted).await?;
+    let read = read(&source, access, &wanted).await?;
     let written = inventory_beside(&source, &read).await;
     let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
-    let report = Report {
+    let report = ReportPage {
         at: read.at,
         status: status(&read),
         timeline: timelines(&read, since, SLOWEST),
         lint: lint(&written),
     };
-    let unwritable = |error| Failure::Input(format!("cannot write {}: {error}", file.display()));
+    let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report.page()).map_err(unwritable)?;
     write(&format!("wrote {}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn node_timeline(name: &str, common: &Common) -> anyhow::Result<ExitCode> {
-    let source = source(common).await?;
+async fn node_timeline(name: &str, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let source = source(&common.access).await?;
     let wanted = Wanted {
-        node: Some(name.into()),
-        ..of_starts()
+        startups: true,
+        ..Wanted::of_node(name)
     };
-    let read = read(&source, common, &wanted).await?;
+    let read = read(&source, &common.access, &wanted).await?;
     match timeline_of(&read, name) {
         Some(answer) => say(&answer, common, read.at),
         None => Err(no_node(&source, name).await.into()),
@@ -208,80 +217,83 @@ async fn node_timeline(name: &str, common: &Common) -> anyhow::Result<ExitCode> 
 }
 
 async fn explain(
-    target: Target,
+    target: ExplainTarget,
     namespace: Option<String>,
-    common: &Common,
+    common: &CommonArgs,
 ) -> anyhow::Result<ExitCode> {
-    let source = source(common).await?;
+    let source = source(&common.access).await?;
     match target {
-        Target::Node(name) => {
-            let read = read(&source, common, &Wanted::of_node(&name)).await?;
+        ExplainTarget::Node(name) => {
+            let read = read(&source, &common.access, &Wanted::of_node(&name)).await?;
             match explain_node(&read, &name) {
                 Some(answer) => say(&answer, common, read.at),
                 None => Err(no_node(&source, &name).await.into()),
             }
         }
-        Target::Rule(name) => {
-            let read = read(&source, common, &Wanted::everything()).await?;
+        ExplainTarget::Rule(name) => {
+            let read = read(&source, &common.access, &Wanted::default()).await?;
             match explain_rule(&read, &name) {
                 Some(answer) => say(&answer, common, read.at),
-                None => Err(unknown(&source, Kind::Rules, "rule", None, &name)
+                None => Err(unknown(&source, ResourceKind::Rules, "rule", None, &name)
                     .await
                     .into()),
             }
         }
-        Target::Pod(name) => {
+        ExplainTarget::Pod(name) => {
             let namespace = namespace.unwrap_or_else(|| source.namespace().to_owned());
             let Some(pod) = pod(&source, &namespace, &name).await? else {
                 let namespace = Some(namespace.as_str());
-                return Err(unknown(&source, Kind::Pods, "pod", namespace, &name)
-                    .await
-                    .into());
+                return Err(
+                    unknown(&source, ResourceKind::Pods, "pod", namespace, &name)
+                        .await
+                        .into(),
+                );
             };
-            let wanted = if pod.story.node.is_empty() {
-                Wanted::everything()
+            let wanted = if pod.diagnosis.node.is_empty() {
+                Wanted::default()
             } else {
-                Wanted::of_node(&pod.story.node)
+                Wanted::of_node(&pod.diagnosis.node)
             };
-            let read = read(&source, common, &wanted).await?;
+            let read = read(&source, &common.access, &wanted).await?;
             say(&explain_pod(&read, &pod), common, read.at)
         }
     }
 }
 
 /// The failure where there is no node of this name.
-async fn no_node(source: &Source, name: &str) -> Failure {
-    unknown(source, Kind::Nodes, "node", None, name).await
+async fn no_node(source: &ObjectSource, name: &str) -> CliError {
+    unknown(source, ResourceKind::Nodes, "node", None, name).await
 }
 
 /// What the rules in these files would do.
-async fn preview_files(files: &[PathBuf], common: &Common) -> anyhow::Result<ExitCode> {
+async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let files: Vec<File> = files
         .iter()
         .map(|path| file(path))
         .collect::<Result<_, _>>()?;
-    let written = preview::rules(&files).map_err(Failure::Input)?;
-    let source = source(common).await?;
+    let written = preview::rules(&files).map_err(CliError::Input)?;
+    let source = source(&common.access).await?;
     let applied = |there: &dyn Fn(&str) -> Option<RuleObject>, at| {
         let rules = written
             .iter()
             .map(|it| it.applied(there(&it.name).as_ref(), at));
-        rules.collect::<Result<Vec<_>, _>>().map_err(Failure::Input)
+        rules
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(CliError::Input)
     };
     let wanted = Wanted {
         rules: applied(&|_| None, Timestamp::now())?,
         limits: true,
-        ..Wanted::everything()
+        ..Wanted::default()
     };
-    let read = read(&source, common, &wanted).await?;
+    let read = read(&source, &common.access, &wanted).await?;
     let (at, before) = (read.at, Before::of(&read, &written));
     let rules = applied(&|name| before.rule(name).cloned(), at)?;
     let after = with_rules(&source, read, rules).await?;
     say(&preview::preview(&before, &after, &written), common, at)
 }
 
-/// A file that somebody has named.
-fn file(path: &Path) -> Result<File, Failure> {
+fn file(path: &Path) -> Result<File, CliError> {
     let text = if path == Path::new("-") {
         io::read_to_string(io::stdin())
     } else {
@@ -290,15 +302,15 @@ fn file(path: &Path) -> Result<File, Failure> {
     let name = path.display().to_string();
     match text {
         Ok(text) => Ok(File { name, text }),
-        Err(error) => Err(Failure::Input(format!("cannot read {name}: {error}"))),
+        Err(error) => Err(CliError::Input(format!("cannot read {name}: {error}"))),
     }
 }
 
 /// Watches how the cluster does until nothing is held, or the time is up.
-async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
-    let source = source(common).await?;
+async fn wait(timeout: Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let source = source(&common.access).await?;
     let end = Instant::now() + timeout;
-    let wanted = of_all();
+    let wanted = of_status();
     let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
     let mut held = None;
     loop {
@@ -320,12 +332,12 @@ async fn wait(timeout: Duration, common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// Shows the fleet live, or once.
-async fn top(once: bool, common: &Common) -> anyhow::Result<ExitCode> {
-    let source = source(common).await?;
-    let wanted = Wanted::everything();
+async fn top(once: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let source = source(&common.access).await?;
+    let wanted = Wanted::default();
     let is_text = matches!(common.output, Output::Text | Output::Wide);
     if once || !is_text {
-        let read = read(&source, common, &wanted).await?;
+        let read = read(&source, &common.access, &wanted).await?;
         return say(&Fleet::of(&read, None), common, read.at);
     }
     let live = Live::begin(&source, configured(&common.access), &wanted).await?;
@@ -336,29 +348,22 @@ async fn top(once: bool, common: &Common) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What `status` wants read.
-fn of_all() -> Wanted {
+fn of_status() -> Wanted {
     Wanted {
         controllers: true,
-        ..Wanted::everything()
+        ..Wanted::default()
     }
 }
 
-/// What `timeline` wants read.
-fn of_starts() -> Wanted {
-    Wanted {
-        startups: true,
-        ..Wanted::everything()
-    }
-}
-
-/// Writes an answer out.
-fn say<A: Answer>(answer: &A, common: &Common, at: Timestamp) -> anyhow::Result<ExitCode> {
+fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Result<ExitCode> {
     let text = match common.output {
         Output::Text | Output::Wide => answer.text(&page(common, at)),
-        Output::Json => serde_json::to_string_pretty(answer)? + "\n",
-        Output::Yaml => serde_saphyr::to_string(answer)?,
-        Output::Name => answer.names().join("\n") + "\n",
+        Output::Json => printable_lines(&serde_json::to_string_pretty(answer)?) + "\n",
+        Output::Yaml => printable_lines(&serde_saphyr::to_string(answer)?),
+        Output::Name => {
+            let names = answer.names().into_iter().map(printable);
+            names.collect::<Vec<_>>().join("\n") + "\n"
+        }
     };
     write(&text)?;
     Ok(if answer.is_no() {

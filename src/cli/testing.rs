@@ -6,7 +6,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::snapshot::{ClassesFrom, Origin, Recorded, Snapshot};
+use super::snapshot::{ClassesFrom, NodeOrigin, Recorded, Snapshot};
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
@@ -72,14 +72,14 @@ impl Scene {
             at,
             rules: self.rules.iter().map(RuleBuilder::object).collect(),
             view,
-            classes_from: ClassesFrom::Default,
+            classes_from: ClassesFrom::Cluster,
             limits: None,
             leader: None,
             controllers: Vec::new(),
-            stories: BTreeMap::new(),
+            unready: BTreeMap::new(),
             records: records.collect(),
             origins: claims
-                .filter_map(|it| Origin::of_claim(&it.to_string()))
+                .filter_map(|it| NodeOrigin::of_claim(&it.to_string()))
                 .collect(),
             gaps: Vec::new(),
             unreadable: Vec::new(),

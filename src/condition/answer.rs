@@ -17,7 +17,7 @@ impl<'a> Facts<'_, 'a> {
         match source {
             Source::Node => {
                 let condition = self.node.condition(kind)?;
-                Some(self.trust.judge(condition, self.sightings, self.now))
+                Some(self.trust.judge(condition, self.observations, self.now))
             }
             Source::Nobody => None,
             source => {

@@ -41,7 +41,7 @@ fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
 /// Until when the registration of this driver is doubted because it may be from before a reboot, if it is.
 fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     let until = facts.trust.doubts_drivers_until(facts.now)?;
-    if facts.sightings.is_registered_in_this_boot(driver) {
+    if facts.observations.is_registered_in_this_boot(driver) {
         return None;
     }
     let mut soonest = until;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::class::CriticalComponentClass;
-use super::sightings::Sightings;
+use super::observations::Observations;
 use super::trust::Trust;
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
 
@@ -23,7 +23,7 @@ pub struct Facts<'f, 'a> {
     /// The `DaemonSet`s that rules about this node wait for by name.
     pub named: &'f [NamedFacts<'f, 'a>],
     /// What this process has seen of the node over time.
-    pub sightings: &'a Sightings,
+    pub observations: &'a Observations,
     /// What counts as evidence.
     pub trust: Trust,
     /// The time for which to answer.

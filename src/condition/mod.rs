@@ -5,16 +5,16 @@
 
 mod answer;
 mod class;
-mod cohorts;
 mod csi;
 mod daemon_sets;
 mod detail;
 mod facts;
+mod groups;
 mod named;
 mod names;
+mod observations;
 mod placement;
 mod pods;
-mod sightings;
 mod source;
 mod state;
 #[cfg(test)]
@@ -22,11 +22,11 @@ mod tests;
 mod trust;
 
 pub use class::{CriticalComponentClass, Namespaces, Question};
-pub use cohorts::{ByCohort, Cohort, NamedDaemonSet};
 pub use detail::Detail;
 pub use facts::{ClassFacts, Facts, NamedFacts};
+pub use groups::{ByGroup, ComponentGroup, NamedDaemonSet};
+pub use observations::{Observations, Reboot};
 pub use placement::{PassingTaints, can_share_a_node, is_meant_for, tolerates};
-pub use sightings::{Reboot, Sightings};
 pub use source::{RESERVED_PREFIXES, Source, is_ours, names_no_daemon_set};
 pub use state::Condition;
 pub use trust::Trust;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::detail::Detail;
-use super::sightings::{NOT_RENEWED, Reboot, Sightings};
+use super::observations::{NOT_RENEWED, Observations, Reboot};
 use super::state::Condition;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
@@ -53,11 +53,11 @@ impl Trust {
     pub(super) fn judge<'a>(
         self,
         condition: &'a NodeCondition,
-        sightings: &Sightings,
+        observations: &Observations,
         now: Timestamp,
     ) -> Condition<'a> {
         let kind = condition.kind.as_str();
-        if self.rebooted.is_some() && !sightings.is_written_in_this_boot(kind) {
+        if self.rebooted.is_some() && !observations.is_written_in_this_boot(kind) {
             let until = self.doubts_until(NOT_RENEWED, now);
             // Where reporters have to beat, one that has not since the reboot is as good as dead. And who sees nobody
             // write knows nothing new.
@@ -82,7 +82,7 @@ impl Trust {
         if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_closed)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())
             && let Ok(newest) = now.checked_add(timeout.as_std())
-            && sightings.is_unproven(kind, &(oldest..=newest))
+            && observations.is_unproven(kind, &(oldest..=newest))
         {
             return Condition::new(
                 ConditionStatus::Unknown,
@@ -92,7 +92,7 @@ impl Trust {
         let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
-        let stale_at = sightings
+        let stale_at = observations
             .silent_since(kind)
             .and_then(|since| since.checked_add(timeout.as_std()).ok());
         match stale_at {
@@ -116,29 +116,24 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::object::Written;
     use crate::testing::{at, node};
 
     /// A node that is seen to reboot [`at`]`(100)`, followed since then or from this time on.
-    fn rebooted(followed_at: i64) -> Sightings {
-        let written = [Written {
-            kind: "Net".into(),
-            status: ConditionStatus::True,
-            at: Some(at(99)),
-        }];
+    fn rebooted(followed_at: i64) -> Observations {
         let followed = BTreeSet::from(["Net".into()]);
         let nobody = BTreeSet::new();
-        let mut sightings = Sightings::default();
+        let mut observations = Observations::default();
         for (boot, seconds) in [("a", 0), ("b", 100), ("b", followed_at)] {
-            let node = node("n").boot_id(boot).build();
+            let mut node = node("n").condition("Net", "True").boot_id(boot).build();
+            node.conditions[0].written = Some(at(99));
             let followed = if seconds >= followed_at {
                 &followed
             } else {
                 &nobody
             };
-            sightings.see(&node, &written, followed, at(seconds));
+            observations.see(None, &node, followed, at(seconds));
         }
-        sightings
+        observations
     }
 
     #[test]

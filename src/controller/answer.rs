@@ -34,6 +34,12 @@ fn with_remedy(message: String) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
+/// Whether a webhook has denied the request, or failed: whatever code that is answered with, it is about this object, and says
+/// nothing of its state nor of the API server's.
+fn is_of_a_webhook(message: &str) -> bool {
+    message.starts_with("admission webhook ") || message.contains("failed calling webhook ")
+}
+
 impl From<kube::Error> for RequestError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
@@ -43,14 +49,17 @@ impl From<kube::Error> for RequestError {
             }
             error => return Self::Failed(with_causes(&error)),
         };
+        if is_of_a_webhook(&status.message) {
+            return Self::Failed(status.message);
+        }
         let seconds = status
             .details
             .as_ref()
             .map_or(0, |it| it.retry_after_seconds);
         let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        // A failed `test` of a JSON patch is a 422 that names neither an object nor a field; another UID than a merge patch
-        // names is one that names just that.
-        let is_another = status.details.as_ref().is_none_or(|details| {
+        // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field; another UID than a merge
+        // patch names is one that names just that.
+        let is_another = status.details.as_ref().is_some_and(|details| {
             let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
             match details.causes.as_slice() {
                 [] => details.name.is_empty(),
@@ -81,6 +90,11 @@ mod tests {
     use kube::core::Status;
     use kube::core::response::{StatusCause, StatusDetails};
 
+    /// What the API server says in detail where it can name nothing.
+    fn nothing() -> Option<StatusDetails> {
+        serde_json::from_str("{}").ok()
+    }
+
     #[test]
     fn a_failed_test_is_told_from_an_invalid_object() {
         let status = |code, details| {
@@ -107,7 +121,8 @@ mod tests {
             })
         };
         for (error, expected) in [
-            (status(422, None), RequestError::Conflict),
+            (status(422, nothing()), RequestError::Conflict),
+            (status(422, None), RequestError::Failed("message".into())),
             (
                 status(422, invalid("spec.taints")),
                 RequestError::Failed("message".into()),
@@ -117,6 +132,26 @@ mod tests {
             (status(404, None), RequestError::Gone),
         ] {
             assert_eq!(RequestError::from(error), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_webhook_says_is_about_the_object_alone() {
+        for (code, message) in [
+            (422, "admission webhook \"a.b.c\" denied the request: no"),
+            (409, "admission webhook \"a.b.c\" denied the request: no"),
+            (429, "admission webhook \"a.b.c\" denied the request: no"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"a.b.c\": the server is down",
+            ),
+        ] {
+            let status = Status {
+                details: nothing(),
+                ..Status::failure(message, "Reason").with_code(code)
+            };
+            let error = RequestError::from(kube::Error::Api(status.boxed()));
+            assert_eq!(error, RequestError::Failed(message.into()), "{code}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::causes::with_causes;
 /// The name of the policy, and of its binding.
 const NAME: &str = "nrr-gate-at-birth";
 /// How long a request may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// What it means that nodes are not closed at birth.
 const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
 

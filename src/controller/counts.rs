@@ -1,14 +1,16 @@
-//! What has happened once, counted.
+//! Counters and histograms, moved as things happen.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus::IntCounterVec;
 
 use super::metrics::Metrics;
 use crate::api::RepairAction;
-use crate::engine::io::{ADD_TAINT_ERROR, Count, EVALUATION_ERROR, Effect, REMOVE_TAINT_ERROR};
+use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
+use crate::engine::io::{Count, Effect};
 use crate::plan::{ChangeKind, TaintChange};
 
 /// Label of a taint that is put on.
@@ -20,11 +22,9 @@ const OPERATION_REMOVE: &str = "remove";
 const CONTROLLER: &str = "controller";
 const ADOPTED: &str = "adopted";
 
-/// What became of a look.
 const LOOK_ANSWERED: &str = "answered";
 const LOOK_FAILED: &str = "failed";
 
-/// The label of a change.
 const fn operation(kind: ChangeKind) -> &'static str {
     match kind {
         ChangeKind::Added => OPERATION_ADD,
@@ -37,7 +37,6 @@ fn latency_operation(operation: &str) -> String {
     format!("{operation}_taint")
 }
 
-/// Moves the counters and histograms.
 #[derive(Debug)]
 pub struct Counter {
     metrics: Metrics,
@@ -46,7 +45,6 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Moves these.
     pub fn new(metrics: Metrics) -> Self {
         // An increase from nothing is none to Prometheus.
         for result in [LOOK_ANSWERED, LOOK_FAILED] {
@@ -58,8 +56,8 @@ impl Counter {
         }
     }
 
-    /// Counts what has happened in one turn of the engine, which took so long. Of rules that are gone nothing is counted:
-    /// nothing would take their series away again.
+    /// Counts what has happened in one turn of the engine, which took so long. Nothing is counted of rules that are gone:
+    /// nothing would remove their series again.
     pub fn count(&mut self, effects: &[Effect], took: Duration) {
         let counts = || {
             effects.iter().filter_map(|effect| match effect {
@@ -90,9 +88,16 @@ impl Counter {
                 let last = metrics.last_reconciliation.with_label_values(&[rule]);
                 last.set(now.as_duration().as_secs_f64());
             }
-            Count::TurnedUnmet { rule, condition } => {
-                let failures = &metrics.condition_failures;
-                failures.with_label_values(&[rule, condition]).inc();
+            Count::Unmet {
+                rule,
+                condition,
+                is_new,
+            } => {
+                let labels = [rule, condition];
+                metrics.condition_failures.with_label_values(&labels).inc();
+                if *is_new {
+                    metrics.turned_unmet.with_label_values(&labels).inc();
+                }
             }
             Count::Changed(change) => self.count_change(change, now),
             Count::Failed { rule, reason } => {
@@ -153,104 +158,89 @@ impl Counter {
         }
     }
 
-    /// Has the counters of a rule start at zero: an increase from nothing is none to Prometheus.
-    fn know_rule(&mut self, rule: &Arc<str>) {
-        self.known.insert(rule.clone());
+    /// The counters that a rule has from the start, with their labels. An increase from nothing is none to Prometheus.
+    fn counters_of<'a>(&self, rule: &'a str) -> Vec<(&IntCounterVec, Vec<&'a str>)> {
+        let metrics = &self.metrics;
+        let mut counters = vec![
+            (&metrics.bootstrap_completed, vec![rule]),
+            (&metrics.taints_undone, vec![rule]),
+            (&metrics.repairs_blocked, vec![rule]),
+            (&metrics.repair_failures, vec![rule]),
+        ];
         for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            for counters in [&self.metrics.taint_operations, &self.metrics.api_conflicts] {
-                counters.with_label_values(&[rule, operation]);
-            }
+            counters.push((&metrics.taint_operations, vec![rule, operation]));
+            counters.push((&metrics.api_conflicts, vec![rule, operation]));
         }
         for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
-            self.metrics.failures.with_label_values(&[rule, reason]);
+            counters.push((&metrics.failures, vec![rule, reason]));
         }
-        self.metrics.bootstrap_completed.with_label_values(&[rule]);
-        self.metrics.taints_undone.with_label_values(&[rule]);
         for action in RepairAction::WORDS {
-            self.metrics.repairs.with_label_values(&[&**rule, action]);
+            counters.push((&metrics.repairs, vec![rule, action]));
         }
-        self.metrics.repairs_blocked.with_label_values(&[rule]);
-        self.metrics.repair_failures.with_label_values(&[rule]);
+        counters
     }
 
-    /// Takes away the counters and histograms of a rule that is gone; the gauges are worked out anew each time.
+    fn know_rule(&mut self, rule: &Arc<str>) {
+        self.known.insert(rule.clone());
+        for (counters, labels) in self.counters_of(rule) {
+            counters.with_label_values(&labels);
+        }
+    }
+
+    /// Removes the counters and histograms of a rule that is gone; the gauges are cleared for each scrape.
     fn forget_rule(&mut self, rule: &str, conditions: &[Arc<str>]) {
         self.known.remove(rule);
-        // A series that was never there cannot be removed, which is as good.
-        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            for counters in [&self.metrics.taint_operations, &self.metrics.api_conflicts] {
-                let _ = counters.remove_label_values(&[rule, operation]);
-            }
-            let _ = self
-                .metrics
-                .enforcement_latency
-                .remove_label_values(&[rule, operation]);
-            let _ = self
-                .metrics
-                .reconciliation_latency
-                .remove_label_values(&[rule, &latency_operation(operation)]);
+        // To remove a series that was never there is an error, and as good.
+        for (counters, labels) in self.counters_of(rule) {
+            let _ = counters.remove_label_values(&labels);
         }
-        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
-            let _ = self.metrics.failures.remove_label_values(&[rule, reason]);
+        let metrics = &self.metrics;
+        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
+            let _ = (metrics.enforcement_latency).remove_label_values(&[rule, operation]);
+            let operation = &*latency_operation(operation);
+            let _ = (metrics.reconciliation_latency).remove_label_values(&[rule, operation]);
+        }
+        for origin in [CONTROLLER, ADOPTED] {
+            let _ = (metrics.bootstrap_hold).remove_label_values(&[rule, origin]);
         }
         for condition in conditions {
-            let labels = [rule, condition.as_ref()];
-            let _ = self.metrics.startup_stage.remove_label_values(&labels);
-            for counters in [&self.metrics.condition_failures, &self.metrics.startup_last] {
+            let labels = [rule, condition];
+            let _ = metrics.startup_stage.remove_label_values(&labels);
+            for counters in [
+                &metrics.condition_failures,
+                &metrics.turned_unmet,
+                &metrics.startup_last,
+            ] {
                 let _ = counters.remove_label_values(&labels);
             }
         }
-        for action in RepairAction::WORDS {
-            let _ = self.metrics.repairs.remove_label_values(&[rule, action]);
-        }
-        let _ = self.metrics.repairs_blocked.remove_label_values(&[rule]);
-        let _ = self.metrics.repair_failures.remove_label_values(&[rule]);
-        let _ = self.metrics.taints_undone.remove_label_values(&[rule]);
-        let _ = self
-            .metrics
-            .bootstrap_completed
-            .remove_label_values(&[rule]);
-        let _ = self.metrics.bootstrap_duration.remove_label_values(&[rule]);
-        for origin in [CONTROLLER, ADOPTED] {
-            let _ = self
-                .metrics
-                .bootstrap_hold
-                .remove_label_values(&[rule, origin]);
-        }
-        let _ = self
-            .metrics
-            .evaluation_duration
-            .remove_label_values(&[rule]);
-        let _ = self
-            .metrics
-            .last_reconciliation
-            .remove_label_values(&[rule]);
+        let _ = metrics.bootstrap_duration.remove_label_values(&[rule]);
+        let _ = metrics.evaluation_duration.remove_label_values(&[rule]);
+        let _ = metrics.last_reconciliation.remove_label_values(&[rule]);
     }
 
     /// Counts a taint change that has been made.
     fn count_change(&self, change: &TaintChange, now: Timestamp) {
+        let metrics = &self.metrics;
         let rule = change.rule_name.as_str();
         let operation = operation(change.kind);
-        self.metrics
-            .taint_operations
-            .with_label_values(&[rule, operation])
-            .inc();
+        let operations = &metrics.taint_operations;
+        operations.with_label_values(&[rule, operation]).inc();
         if change.gave_up {
             let action = RepairAction::Release.as_str();
-            self.metrics
-                .repairs
-                .with_label_values(&[rule, action])
-                .inc();
+            metrics.repairs.with_label_values(&[rule, action]).inc();
         }
         if let Some(transition) = change.transition {
-            self.metrics
-                .reconciliation_latency
-                .with_label_values(&[rule, &latency_operation(operation)])
-                .observe(seconds_between(transition, now));
-            self.metrics
-                .enforcement_latency
-                .with_label_values(&[rule, operation])
-                .observe(seconds_between(transition, now));
+            let took = seconds_between(transition, now);
+            for (latency, operation) in [
+                (
+                    &metrics.reconciliation_latency,
+                    &*latency_operation(operation),
+                ),
+                (&metrics.enforcement_latency, operation),
+            ] {
+                latency.with_label_values(&[rule, operation]).observe(took);
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::counts::Counter;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
-use super::watch::Watches;
+use super::watch::{Demands, Watches};
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
 use crate::serve::metrics::SurveyRequest;
@@ -32,7 +32,7 @@ pub enum Leadership {
         /// Until when, unless that is said anew; `None` where there is no election.
         until: Option<Instant>,
     },
-    /// This instance gives up leading: what is under way may end, and nothing else is begun.
+    /// This instance sees nothing, and gives up: what is under way may end, and nothing else is begun.
     Resigned,
     /// This instance has led and may not any more.
     Lost,
@@ -54,7 +54,7 @@ impl Leadership {
 pub enum Ended {
     /// It was told to stop, and what was under way has been answered.
     Stopped,
-    /// The lead was given up, and what was under way has been answered.
+    /// It has seen nothing for minutes, and what was under way has been answered.
     Resigned,
     /// The lead was lost; what was under way has been cancelled.
     LeadershipLost,
@@ -76,8 +76,8 @@ pub struct Inputs {
 pub struct Signals {
     /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
-    /// Has every watch find out at once whether it has shown all there is.
-    pub confirmations: watch::Sender<u64>,
+    /// What is demanded of all watches.
+    pub demands: watch::Sender<Demands>,
     /// When a watch last showed something.
     pub seen: watch::Sender<Instant>,
     /// When the loop last went round.
@@ -199,10 +199,13 @@ impl Driver {
                     let request = async move { (id, requester.make(request).await) };
                     self.under_way.spawn(request);
                 }
-                Effect::Confirm(number) => {
-                    self.signals.confirmations.send_replace(number);
+                Effect::Confirm => {
+                    let now = Some(Instant::now());
+                    self.signals
+                        .demands
+                        .send_modify(|demands| demands.as_of = now);
                 }
-                Effect::Watch(watch, scope) => self.watches.begin(watch, scope, None),
+                Effect::Watch(watch, scope) => self.watches.begin(watch, scope),
                 Effect::Unwatch(watch) => self.watches.end(watch),
                 Effect::Count(_) => {}
             }

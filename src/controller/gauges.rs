@@ -1,12 +1,15 @@
-//! How things are, as gauges: worked out when they are asked for.
+//! The current state, as gauges: updated for each scrape.
+
+use std::sync::PoisonError;
 
 use super::metrics::Metrics;
 use crate::engine::{RuleSurvey, Survey};
 use crate::guard::Report;
 
 impl Metrics {
-    /// Brings the gauges up to date.
+    /// Updates the gauges.
     pub fn survey(&self, survey: &Survey) {
+        let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.reset_gauges();
         self.leader.set(survey.leads.into());
         self.suspended.set(survey.suspended.into());
@@ -76,7 +79,7 @@ impl Metrics {
         longest_held.set(survey.longest_held.as_secs_f64());
     }
 
-    /// Empties the gauges that are worked out anew, so that nothing stays of what is gone.
+    /// Clears the gauges, so that no series stays of what is gone.
     fn reset_gauges(&self) {
         let gauges = [
             &self.rules_by_kind,
@@ -99,7 +102,6 @@ impl Metrics {
         self.longest_held.reset();
     }
 
-    /// Brings the gauges about the zones of a rule's disruption guard up to date.
     fn survey_zones(&self, rule: &str, report: &Report) {
         for zone in &report.zones {
             let name = zone.zone.to_string();
@@ -116,4 +118,31 @@ impl Metrics {
 /// A number of things as a gauge takes it.
 fn gauge(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[test]
+    fn a_scrape_finds_no_gauges_half_done_while_another_has_them_worked_out() {
+        let metrics = Metrics::new();
+        let survey = Survey {
+            objects: vec![("Node", 1)],
+            ..Survey::default()
+        };
+        metrics.survey(&survey);
+        std::thread::scope(|scope| {
+            let surveys = scope.spawn(|| (0..5_000).for_each(|_| metrics.survey(&survey)));
+            while !surveys.is_finished() {
+                let body = metrics.exposition().into_body().collect().now_or_never();
+                let body = body.expect("all of it").expect("no error").to_bytes();
+                let text = String::from_utf8_lossy(&body);
+                assert!(text.contains("kind=\"Node\"} 1"), "{text}");
+            }
+        });
+    }
 }

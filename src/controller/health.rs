@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: whether the loop goes round, and whether the caches have synced; a probe that fails says why.
+//! `/healthz` and `/readyz`: whether the loop goes round, and whether the caches have synced. A probe that fails says why.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,58 +10,55 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::engine::kind::Watch;
-use crate::serve::{RoomLimits, Server};
+use crate::serve::{ConnectionLimits, Server};
 
-/// How long the loop may stand still before the process is not alive any more: it goes round every [`BEAT`].
+/// The process counts as dead once the loop has stood still this long. It goes round every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
 /// How often the loop goes round at least.
 pub const BEAT: Duration = Duration::from_secs(10);
 
-/// Whether the controller can do its work, and what keeps it from it.
+/// Whether the controller can do its work, and what prevents it.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
     /// Whether every watch has shown all there is.
     pub synced: bool,
-    /// Why the webhook cannot be called yet, where there is one to be.
+    /// Why the webhook cannot be called yet, if there is to be one.
     pub webhook: Option<String>,
     problems: BTreeMap<&'static str, String>,
 }
 
 impl Readiness {
-    /// Notes why a watch does not work.
     pub fn set_problem(&mut self, watch: Watch, problem: String) {
         self.problems.insert(watch.name(), problem);
     }
 
-    /// Notes that a watch works again.
     pub fn clear_problem(&mut self, watch: Watch) {
         self.problems.remove(watch.name());
     }
 
-    /// What keeps watches from working.
-    pub fn problems(&self) -> impl Iterator<Item = &str> {
-        self.problems.values().map(String::as_str)
-    }
-
-    /// The answer to `/readyz`. A watch that breaks later does not make a synced controller unready, since a
-    /// restart would not mend it.
-    fn answer(&self) -> (StatusCode, String) {
-        if self.synced && self.webhook.is_none() {
+    /// The answer to `/readyz`; `knows_brake`: whether it is known if all rules are suspended. A watch that breaks later does not
+    /// make a synced controller unready, since a restart would not mend it.
+    fn answer(&self, knows_brake: bool) -> (StatusCode, String) {
+        if self.synced && knows_brake && self.webhook.is_none() {
             return (StatusCode::OK, "ok\n".into());
         }
         let watches = self.problems.values().filter(|_| !self.synced);
-        let problems: Vec<_> = watches.chain(&self.webhook).map(String::as_str).collect();
-        let why = if problems.is_empty() {
-            "caches have not synced yet".into()
-        } else {
-            problems.join("\n")
-        };
+        let mut problems: Vec<_> = watches.chain(&self.webhook).map(String::as_str).collect();
+        if !self.synced && problems.is_empty() {
+            problems.push("caches have not synced yet");
+        }
+        if !knows_brake {
+            problems.push(
+                "the Lease has not been read yet, which says whether all rules are suspended",
+            );
+        }
+        let why = problems.join("\n");
         (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
     }
 }
 
-/// The answer to `/healthz`, where the loop went round then; it has not begun where that is nothing. One that stands still
-/// never goes on by itself: the process has to be started again.
+/// The answer to `/healthz`. `pulse`: when the loop last went round, if it has begun. A loop that stands still never goes on by
+/// itself: the process has to be restarted.
 fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
     let still = pulse.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
     if still < STILL {
@@ -75,6 +72,7 @@ fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
 pub fn serve(
     listener: TcpListener,
     readiness: watch::Receiver<Readiness>,
+    brake: watch::Receiver<Option<bool>>,
     pulse: watch::Receiver<Option<Instant>>,
 ) {
     let router = Router::new()
@@ -84,12 +82,13 @@ pub fn serve(
         )
         .route(
             "/readyz",
-            get(move || async move { readiness.borrow().answer() }),
+            get(move || async move { readiness.borrow().answer(brake.borrow().is_some()) }),
         );
     let server = Server {
         name: "the probes",
-        limits: RoomLimits::PROBES,
+        limits: ConnectionLimits::PROBES,
         certificates: None,
+        clients: None,
         router,
     };
     tokio::spawn(server.serve(listener));
@@ -98,6 +97,25 @@ pub fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_does_not_know_whether_rules_are_suspended_is_not_ready() {
+        let synced = Readiness {
+            synced: true,
+            ..Readiness::default()
+        };
+        for (readiness, knows_brake, expected) in [
+            (&synced, true, "ok\n"),
+            (
+                &synced,
+                false,
+                "the Lease has not been read yet, which says whether all rules are suspended\n",
+            ),
+            (&Readiness::default(), true, "caches have not synced yet\n"),
+        ] {
+            assert_eq!(readiness.answer(knows_brake).1, expected);
+        }
+    }
 
     #[test]
     fn a_loop_that_stands_still_is_not_alive() {

@@ -12,17 +12,23 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::answer::within;
+use super::brake::Brake;
 use super::health::Readiness;
+use super::watch::Demands;
 use crate::api::names::LEASE as LEASE_NAME;
 use crate::engine::RequestError;
 use crate::engine::election::{
-    Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Term, may_stand,
+    Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Term, is_blind, may_stand,
 };
+use crate::instance::is_nodegate;
+use crate::object::{self, Version};
 
 /// How often a lease is renewed, or looked at by those who wait for it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// How often it is tried to release a lease that changes meanwhile.
 const RELEASE_ATTEMPTS: usize = 3;
+/// How long releasing may take: a process that is told to stop has 20 s altogether.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -33,6 +39,10 @@ pub struct Election {
     /// The Lease as it was seen last, and since when it has been so.
     seen: Option<(Lease, Instant)>,
     sight: Sight,
+    brake: Brake,
+    /// The version of the Lease in the last answer, and who is told where it goes backwards.
+    shown: Version,
+    demands: watch::Sender<Demands>,
 }
 
 /// What is known of how much this instance sees.
@@ -49,46 +59,71 @@ impl Sight {
         let has_synced = self.readiness.borrow().synced;
         may_stand(has_synced, *self.seen.borrow(), Instant::now())
     }
+
+    /// Whether this instance has seen everything once, and nothing for minutes.
+    fn is_lost(&self) -> bool {
+        self.readiness.borrow().synced && is_blind(*self.seen.borrow(), Instant::now())
+    }
 }
 
 impl Election {
     /// Stands for election under this identity, which no other instance may have.
-    pub fn new(client: Client, namespace: &str, identity: String, sight: Sight) -> Self {
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        identity: String,
+        sight: Sight,
+        brake: Brake,
+        demands: watch::Sender<Demands>,
+    ) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
             identity,
             seen: None,
             sight,
+            brake,
+            shown: 0,
+            demands,
         }
     }
 
     /// Waits until this instance leads. As long as it sees nothing it leaves the lease to others.
-    pub async fn win(&mut self) -> Term {
-        // Then it is not waited for longer than it takes.
-        let _ = self.sight.readiness.wait_for(|known| known.synced).await;
+    ///
+    /// # Errors
+    /// When it has seen nothing for minutes: another process may see more.
+    pub async fn win(&mut self) -> Result<Term, Loss> {
         let mut problem = None;
         let mut holder = None;
         loop {
             let asked = Instant::now();
+            let had_synced = self.sight.readiness.borrow().synced;
             let result = if self.sight.may_stand() {
                 self.try_hold().await
+            } else if self.sight.is_lost() {
+                warn!("no watch has shown anything for minutes");
+                return Err(Loss::Blind);
             } else {
-                Ok(false)
+                self.look().await.map(|()| false)
             };
             match result {
                 Ok(true) => {
                     info!(lease = LEASE_NAME, identity = %self.identity, "leading");
-                    return Term::new(asked);
+                    return Ok(Term::new(asked));
                 }
                 Ok(false) => {
                     problem = None;
                     let current = self.holder();
                     if holder != current {
-                        info!(
-                            lease = LEASE_NAME,
-                            holder = current.as_deref().unwrap_or_default(),
-                            "following"
-                        );
+                        let leader = current.as_deref().unwrap_or_default();
+                        if leader.is_empty() || is_nodegate(leader) {
+                            info!(lease = LEASE_NAME, holder = leader, "following");
+                        } else {
+                            warn!(
+                                lease = LEASE_NAME,
+                                holder,
+                                "following a leader that is not Nodegate: nothing is done until it is stopped"
+                            );
+                        }
                         holder = current;
                     }
                 }
@@ -105,7 +140,10 @@ impl Election {
                     }
                 }
             }
-            tokio::time::sleep(RETRY_PERIOD).await;
+            // Once this instance may stand, that is not waited for longer than it takes.
+            let changed = |known: &Readiness| known.synced != had_synced;
+            let news = self.sight.readiness.wait_for(changed);
+            let _ = tokio::time::timeout(RETRY_PERIOD, news).await;
         }
     }
 
@@ -115,7 +153,12 @@ impl Election {
             let attempt = async {
                 tokio::time::sleep(RETRY_PERIOD).await;
                 let asked = Instant::now();
-                match self.try_hold().await {
+                let held = match self.try_hold().await {
+                    // Somebody else has written the Lease: the brake, perhaps.
+                    Err(RequestError::Conflict) => self.try_hold().await,
+                    held => held,
+                };
+                match held {
                     Ok(true) => Attempt::Held { asked },
                     Ok(false) => Attempt::Taken,
                     Err(error) => {
@@ -145,14 +188,22 @@ impl Election {
 
     /// Gives the lease up, so that another instance need not wait for it to run out.
     pub async fn release(&mut self) {
-        for _ in 0..RELEASE_ATTEMPTS {
-            match self.try_release().await {
-                Ok(true) => info!(lease = LEASE_NAME, "released"),
-                Ok(false) => {}
-                Err(RequestError::Conflict) => continue,
-                Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
+        let release = async {
+            for _ in 0..RELEASE_ATTEMPTS {
+                match self.try_release().await {
+                    Ok(true) => info!(lease = LEASE_NAME, "released"),
+                    Ok(false) => {}
+                    Err(RequestError::Conflict) => continue,
+                    Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
+                }
+                return;
             }
-            return;
+        };
+        if tokio::time::timeout(RELEASE_TIMEOUT, release)
+            .await
+            .is_err()
+        {
+            warn!(lease = LEASE_NAME, "could not release the lease in time");
         }
     }
 
@@ -203,6 +254,7 @@ impl Election {
     fn hold(&mut self, answer: Result<Lease, RequestError>) -> Result<bool, RequestError> {
         match answer {
             Ok(lease) => {
+                self.see(Some(&lease));
                 self.seen = Some((lease, Instant::now()));
                 Ok(true)
             }
@@ -214,9 +266,25 @@ impl Election {
         }
     }
 
+    /// Takes in the Lease as it is now. A version that goes backwards is a cluster that was restored from a backup.
+    fn see(&mut self, lease: Option<&Lease>) {
+        self.brake.see(lease);
+        let Some(lease) = lease else { return };
+        let version = object::resource_version(&lease.metadata);
+        if std::mem::replace(&mut self.shown, version) > version {
+            warn!(
+                lease = LEASE_NAME,
+                "versions go backwards: the cluster was restored from a backup; everything is listed anew"
+            );
+            self.demands.send_modify(|demands| demands.relists += 1);
+        }
+    }
+
     /// Reads the Lease, noting since when it has been as it is.
     async fn look(&mut self) -> Result<(), RequestError> {
-        match within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await? {
+        let lease = within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await?;
+        self.see(lease.as_ref());
+        match lease {
             None => self.seen = None,
             Some(lease) => {
                 let version = |lease: &Lease| lease.metadata.resource_version.clone();

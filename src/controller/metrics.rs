@@ -1,13 +1,13 @@
 //! Prometheus metrics: those of the Node Readiness Controller, name for name, and what an operator needs beyond them
 //! (`nodegate_*`). No label ever has a node's name.
 //!
-//! Counters and histograms move as things happen. Gauges about the current state are worked out when they are asked
-//! for, so that keeping them costs nothing in between.
+//! Counters and histograms move as things happen (`counts`). Gauges about the current state are updated for each scrape
+//! (`gauges`), so that keeping them costs nothing in between.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::response::Response;
-use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-};
+use prometheus::{GaugeVec, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 use crate::metric::{Description, Registry};
 use crate::process::ProcessMetrics;
@@ -19,142 +19,66 @@ const LATENCY_BUCKETS: &[f64] = &[
     0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
 /// Buckets of `node_readiness_evaluation_duration_seconds`: the upstream project's, though an evaluation takes microseconds
-/// here. Sum and count tell the mean.
+/// here. Sum and count give the mean.
 const EVALUATION_BUCKETS: &[f64] = prometheus::DEFAULT_BUCKETS;
 /// Buckets of `nodegate_write_duration_seconds`.
 const WRITE_BUCKETS: &[f64] = &[
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
-/// Every metric, for those who move them.
+/// Every metric. What each one measures is said in [`Metrics::new`].
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Registry,
-    /// Rules there are.
+    /// Held while the gauges are updated, so that no scrape reads them half done.
+    pub surveyed: Arc<Mutex<()>>,
     pub rules: IntGauge,
-    /// Rules that can be used, by mode and whether they are dry runs.
     pub rules_by_kind: IntGaugeVec,
-    /// Nodes that a rule selects.
     pub rule_matched_nodes: IntGaugeVec,
-    /// Nodes that a rule holds for the sake of one of its conditions.
     pub blocked_nodes: IntGaugeVec,
-    /// Seconds from the latest transition among the rule's conditions to the taint change it led to (`add`, `remove`).
     pub enforcement_latency: HistogramVec,
-    /// Seconds for which the taint kept pods off a node whose bootstrap is completed, by rule and who put it on
-    /// (`controller`, `adopted`).
     pub bootstrap_hold: HistogramVec,
-    /// Seconds from when node and rule were both there until a condition was first met, of nodes that were opened for the
-    /// first time.
     pub startup_stage: HistogramVec,
-    /// Nodes that were opened for the first time, by the condition that was met last.
     pub startup_last: IntCounterVec,
-    /// Taint changes that were refused because the node had changed, by rule and operation (`add`, `remove`).
     pub api_conflicts: IntCounterVec,
-    /// Taints put on and lifted, by rule and operation (`add`, `remove`).
     pub taint_operations: IntCounterVec,
-    /// Seconds that an evaluation of a rule on a node takes.
     pub evaluation_duration: HistogramVec,
-    /// Failures by rule and reason (`EvaluationError`, `AddTaintError`, `RemoveTaintError`).
     pub failures: IntCounterVec,
-    /// Nodes whose bootstrap under the rule has been completed.
     pub bootstrap_completed: IntCounterVec,
-    /// Seconds from when both node and rule were there to the completion of the node's bootstrap.
     pub bootstrap_duration: HistogramVec,
-    /// Seconds from the latest transition among the rule's conditions to the taint change it led to.
     pub reconciliation_latency: HistogramVec,
-    /// Nodes by rule and state (`ready`, `not_ready`, `bootstrapping`).
     pub nodes_by_state: IntGaugeVec,
-    /// How often a condition of a rule was found to have turned unmet on a node.
     pub condition_failures: IntCounterVec,
-    /// When a rule was last evaluated on a node, in seconds since the epoch.
+    pub turned_unmet: IntCounterVec,
     pub last_reconciliation: GaugeVec,
-    /// Nodes by rule and state (`held`, `released`).
     pub rule_nodes: IntGaugeVec,
-    /// Seconds for which the node that a rule has held longest has been held, as far as this process has seen.
     pub longest_held: GaugeVec,
-    /// Nodes by class of critical components, synthesized condition and status. What belongs to no class has no
-    /// class.
     pub synthesized_conditions: IntGaugeVec,
-    /// `DaemonSet`s that a rule does not wait for because they do not tolerate its taint.
     pub shut_out: IntGaugeVec,
-    /// Labelled `DaemonSet`s that a rule does not wait for because their class does not cover their namespace.
     pub outside_namespaces: IntGaugeVec,
-    /// What was done about nodes that were not ready in time, by rule and action.
     pub repairs: IntCounterVec,
-    /// How often too many unhealthy nodes have held a repair back.
     pub repairs_blocked: IntCounterVec,
-    /// Repairs that the API server refused.
     pub repair_failures: IntCounterVec,
-    /// Nodes that a rule's disruption guard holds back, by zone.
     pub disruption_waiting: IntGaugeVec,
-    /// 1 for the state that a zone is in for a rule's disruption guard.
     pub disruption_zone_state: IntGaugeVec,
-    /// Nodes that wait to be evaluated.
     pub queue_depth: IntGauge,
-    /// Writes under way.
     pub writes_in_flight: IntGauge,
-    /// Seconds that a write takes, by what is written (`node`, `conditions`, `finalizers`, `status`).
     pub write_duration: HistogramVec,
-    /// Writes that were refused because the object had changed, by what was written.
     pub write_conflicts: IntCounterVec,
-    /// Writes that the API server did not carry out, by what was written and why.
     pub write_failures: IntCounterVec,
-    /// How many nodes may be written at a time now.
     pub write_limit: IntGauge,
-    /// Taint changes that somebody else has undone, by rule.
     pub taints_undone: IntCounterVec,
-    /// Taints that somebody else keeps changing back, by rule.
     pub taints_contended: IntGaugeVec,
-    /// Status writes that were spared because nothing had changed.
     pub status_unchanged: IntCounter,
-    /// Status changes that went out together with others.
     pub status_coalesced: IntCounter,
-    /// Events dropped, because too many were waiting or the API server refused them.
     pub events_dropped: IntCounter,
-    /// Interruptions of a watch that had to be reported, by what is watched.
     pub watch_failures: IntCounterVec,
-    /// Last looks, by result.
     pub last_looks: IntCounterVec,
-    /// How often a watch had to list everything anew, by what is watched.
     pub watch_restarts: IntCounterVec,
-    /// Objects in the cache, by kind.
     pub cache_objects: IntGaugeVec,
-    /// Objects that cannot be understood, by kind.
     pub unreadable_objects: IntGaugeVec,
-    /// 1 while this instance leads.
     pub leader: IntGauge,
     pub suspended: IntGauge,
-}
-
-/// Registers metrics, all of whose names and labels stand in this file.
-struct Registrar(Registry);
-
-impl Registrar {
-    fn add<M: prometheus::core::Collector + Clone + 'static>(
-        &self,
-        metric: prometheus::Result<M>,
-    ) -> M {
-        let metric = metric.expect("metric names and labels are valid");
-        self.0
-            .register(Box::new(metric.clone()))
-            .expect("no two metrics have the same name");
-        metric
-    }
-
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.add(IntCounterVec::new(Opts::new(name, help), labels))
-    }
-
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
-    }
-
-    fn histograms(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
-        self.add(HistogramVec::new(
-            HistogramOpts::new(name, help).buckets(buckets.to_vec()),
-            labels,
-        ))
-    }
 }
 
 impl Metrics {
@@ -164,17 +88,9 @@ impl Metrics {
         reason = "a list of names, help texts and labels reads best in one piece"
     )]
     pub fn new() -> Self {
-        let to = Registrar(Registry::new());
-        to.0.register(Box::new(ProcessMetrics::new()))
-            .expect("no two metrics have the same name");
-        let build_info = to.gauges(
-            "node_readiness_build_info",
-            "Version of the controller.",
-            &["version"],
-        );
-        build_info
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1);
+        let to = Registry::default();
+        to.register(Box::new(ProcessMetrics::new()));
+        to.add_build_info("node_readiness_build_info", "Version of the controller.");
         Self {
             rules: to.add(IntGauge::new(
                 "node_readiness_rules_total",
@@ -266,6 +182,11 @@ impl Metrics {
             ),
             condition_failures: to.counters(
                 "node_readiness_condition_failures_total",
+                "Evaluations of a node that found a condition of a rule unmet.",
+                &["rule", "condition"],
+            ),
+            turned_unmet: to.counters(
+                "nodegate_condition_turned_unmet_total",
                 "How often a condition of a rule was found to have turned unmet on a node.",
                 &["rule", "condition"],
             ),
@@ -408,17 +329,19 @@ impl Metrics {
                 "nodegate_suspended",
                 "1 while all rules are suspended, by flag or by the annotation of the Lease.",
             )),
-            registry: to.0,
+            registry: to,
+            surveyed: Arc::default(),
         }
     }
 
     /// What metrics there are.
     pub fn descriptions(&self) -> Vec<Description> {
-        self.registry.descriptions()
+        self.registry.described()
     }
 
     /// The answer to a scrape.
     pub fn exposition(&self) -> Response {
+        let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.registry.exposition()
     }
 }

@@ -12,6 +12,7 @@
 //! | `health` | `/healthz` and `/readyz` |
 //! | `metrics`, `counts`, `gauges` | Prometheus metrics: which there are, what happened, how things are |
 //! | `birth` | says at the start whether the API server closes nodes as it creates them |
+//! | `owner` | says at the start who else says that rules are theirs |
 //! | `brake` | whether all rules are suspended, by an annotation of the Lease |
 //! | `limiter` | the flags that limit how many writes there are |
 //! | `unused` | flags of the Node Readiness Controller that have no meaning here |
@@ -26,13 +27,15 @@ mod gauges;
 pub(crate) mod health;
 mod lease;
 mod limiter;
-mod looks;
+mod live_reads;
 pub(crate) mod metrics;
+mod owner;
 mod requests;
 mod unused;
 pub(crate) mod watch;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch as cell};
 use tracing::info;
@@ -49,15 +52,19 @@ use crate::serve;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
+use brake::Brake;
 use driver::{Driver, Ended, Inputs, Leadership, Signals};
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
 use requests::Requester;
-use watch::{Feeder, Watches};
+use watch::{Demands, Feeder, Watches};
 
 /// How many nodes are written at a time, unless the command line says otherwise.
 const WRITES_AT_A_TIME: u16 = 64;
+/// How much longer the webhook serves once the process is told to stop: API servers learn a moment later that it is no endpoint
+/// of its Service any more.
+const WEBHOOK_GRACE: Duration = Duration::from_secs(5);
 /// How many watch events may wait for the loop before the watches are slowed down.
 const CHANGES: usize = 1024;
 
@@ -165,7 +172,7 @@ pub enum Error {
     LeadershipLost,
     /// Another instance may see more.
     #[error(
-        "no watch has shown anything for minutes, though the API server answers: the lead was given up; starting again is up to whoever started this process"
+        "no watch has shown anything for minutes: another process may see more; starting again is up to whoever started this one"
     )]
     Blind,
     /// Signals cannot be handled.
@@ -198,35 +205,37 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let (readiness, probe) = cell::channel(Readiness::default());
     let (pulse, beats) = cell::channel(None);
     let (survey, surveys) = mpsc::channel(1);
+    let brake = Brake::new(&args.brake, args.leader_elect);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
-        let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
-        health::serve(listener, probe, beats);
+        let listener = listen(address, "health probes", "--health-probe-bind-address")?;
+        health::serve(listener, probe, brake.subscribe(), beats);
     }
     let exposition = {
         let metrics = metrics.clone();
         move || metrics.exposition()
     };
-    serve::metrics::serve(&args.metrics, &client, exposition, survey).await?;
+    serve::metrics::serve(&args.metrics, &client, exposition, survey)?;
     let shutdown = told_to_stop().map_err(Error::Signal)?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
-        webhook::start(&args.webhook, &client, &classes, report).await?;
+        webhook::start(&args.webhook, &client, &classes, report)?;
     }
 
     info!(
         server,
         classes = classes.len(),
         version = env!("CARGO_PKG_VERSION"),
-        "nodegate controller starting"
+        "Starting Controller"
     );
     args.unused.log();
     tokio::spawn(birth::tell(client.clone()));
+    tokio::spawn(owner::tell(client.clone()));
     let (sender, seen) = mpsc::channel(CHANGES);
-    let (confirmations, confirmed) = cell::channel(0);
+    let demands = cell::Sender::new(Demands::default());
     let feeder = Feeder {
         changes: sender,
-        confirmations: confirmed,
+        demands: demands.clone(),
         readiness: readiness.clone(),
         metrics: metrics.clone(),
         server,
@@ -242,33 +251,31 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     let signals = Signals {
         readiness,
-        confirmations,
+        demands: demands.clone(),
         seen: seen_at,
         pulse,
     };
     let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
     let engine = Engine::new(settings(&args, config, &classes), now);
     let driver = Driver::new(engine, requester, watches, signals, metrics);
-    let is_known = args.brake.suspend_all || !args.leader_elect;
-    let (hand, brake) = cell::channel(is_known.then_some(args.brake.suspend_all));
     let inputs = Inputs {
         seen,
         leadership,
-        brake: brake.clone(),
+        brake: brake.subscribe(),
         surveys,
     };
     let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
-        if !args.brake.suspend_all {
-            tokio::spawn(brake::follow(client.clone(), namespace.clone(), hand));
-        }
-        let election = Election::new(client, &namespace, instance.unique, sight);
-        elected(election, &lead, brake, run).await
+        let election = Election::new(client, &namespace, instance.unique, sight, brake, demands);
+        elected(election, &lead, run).await
     } else {
         lead.send_replace(Leadership::Leading { until: None });
         run.await
     };
+    if ended == Ended::Stopped && args.webhook.enable_webhook {
+        tokio::time::sleep(WEBHOOK_GRACE).await;
+    }
     match ended {
         Ended::Stopped => Ok(()),
         Ended::Resigned => Err(Error::Blind),
@@ -303,7 +310,6 @@ fn agent(instance: &Instance) -> String {
 async fn elected(
     mut election: Election,
     lead: &cell::Sender<Leadership>,
-    mut brake: cell::Receiver<Option<bool>>,
     run: impl Future<Output = Ended>,
 ) -> Ended {
     let campaign = async {
@@ -311,11 +317,14 @@ async fn elected(
             let until = Some(term.ends());
             lead.send_replace(Leadership::Leading { until });
         };
-        // Nothing is written before it is known whether it may be. Who says it never ends.
-        let _ = brake.wait_for(Option::is_some).await;
-        let term = election.win().await;
-        leading(term);
-        lead.send_replace(match election.keep(term, leading).await {
+        let loss = match election.win().await {
+            Ok(term) => {
+                leading(term);
+                election.keep(term, leading).await
+            }
+            Err(loss) => loss,
+        };
+        lead.send_replace(match loss {
             Loss::Blind => Leadership::Resigned,
             Loss::Taken | Loss::RanOut => Leadership::Lost,
         });

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 
 use super::answer::within;
 use super::events;
-use super::looks::Looker;
+use super::live_reads::Looker;
 use super::metrics::Metrics;
 use crate::client;
 use crate::condition::CriticalComponentClass;
@@ -140,7 +140,7 @@ impl Requester {
                 Ok(Answer::Done)
             }
             engine::Request::LookAtNode { name, kinds, pods } => {
-                let evidence = self.looker.node(&name, kinds, pods).await?;
+                let evidence = self.looker.node(&name, &kinds, pods).await?;
                 Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
             engine::Request::LookAtCluster { daemon_sets } => Ok(Answer::ClusterEvidence(

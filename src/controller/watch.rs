@@ -1,13 +1,7 @@
 //! The watches: one for each kind of object, and more as the engine wants them, filtered by the server, resumed where they broke
-//! off, and feeding one channel, with word of when the view that they give is up to date and when it is not.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `course` | what to ask for next, and what the view is worth (pure) |
-//! | `source` | the requests |
-//! | `failure` | why a watch does not work, in words |
+//! off, and feeding one channel, with word of as of when the view that they give is current. What to ask for next is up to
+//! [`WatchCursor`]; `source` makes the requests, and `failure` says why a watch does not work.
 
-mod course;
 mod failure;
 mod source;
 
@@ -15,6 +9,8 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, Fuse};
 use kube::core::WatchEvent;
 use kube::{Client, Resource};
 use prometheus::IntCounter;
@@ -25,16 +21,17 @@ use tracing::{debug, info, warn};
 
 use super::health::Readiness;
 use super::metrics::Metrics;
+use crate::condition::ComponentGroup;
 use crate::condition::CriticalComponentClass;
 use crate::engine::io::{Object, Seen};
 use crate::engine::kind::{Scope, Watch};
+use crate::engine::watch_cursor::{End, NoVersion, Question, View, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    RuleObject,
+    RuleObject, Version,
 };
-use course::{Course, End, Question, View};
-use failure::Failure;
+pub(crate) use failure::Failure;
 use source::WatchSource;
 
 /// The pauses before a watch is tried again. Until then nothing is seen of an API server that is back, and a handful of
@@ -50,15 +47,23 @@ const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Faile
 pub struct Feeder {
     /// Takes what is seen.
     pub changes: mpsc::Sender<Seen>,
-    /// Which confirmation is wanted: whenever the number grows, every watch finds out at once whether it has shown all
-    /// there is, rather than when the next sign of life is due.
-    pub confirmations: watch::Receiver<u64>,
+    /// What is demanded of all watches. A watch that finds the cluster restored from a backup wants everything listed anew.
+    pub demands: watch::Sender<Demands>,
     /// Takes what keeps a watch from working.
     pub readiness: watch::Sender<Readiness>,
     /// Counts failures.
     pub metrics: Metrics,
     /// What to call the API server where it cannot be reached.
     pub server: String,
+}
+
+/// What is demanded of all watches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// As of when their views are to be current at least, as soon as can be.
+    pub as_of: Option<Instant>,
+    /// How often everything was to be listed anew.
+    pub relists: u64,
 }
 
 /// Starts all watches, those of Karpenter's objects where wanted. They end when the receiver of the changes is dropped.
@@ -68,13 +73,14 @@ pub fn spawn_all(
     with_karpenter: bool,
     feeder: &Feeder,
 ) {
-    let of_classes =
-        (0..classes.len()).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]);
+    let of_classes = (0..classes.len())
+        .map(ComponentGroup::Class)
+        .flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]);
     let karpenters = [Watch::NodeClaims, Watch::NodePools];
     let karpenters = karpenters.into_iter().filter(|_| with_karpenter);
     let all = [Watch::Nodes, Watch::CsiNodes, Watch::Rules];
     for watch in all.into_iter().chain(of_classes).chain(karpenters) {
-        feeder.spawn(client, classes, watch, None);
+        feeder.spawn(client, classes, watch);
     }
 }
 
@@ -95,24 +101,23 @@ impl Watches {
         }
     }
 
-    /// Begins a watch, after this version where that has been listed already. It ends with the receiver of the changes, if
-    /// not before.
-    pub fn begin(&mut self, watch: Watch, scope: Scope, after: Option<String>) {
+    /// Begins a watch. It ends with the receiver of the changes, if not before.
+    pub fn begin(&mut self, watch: Watch, scope: Scope) {
         let begun = match (watch, scope) {
-            (Watch::Pods(cohort), Scope::Pods(namespace, selector)) => {
+            (Watch::Pods(group), Scope::Pods(namespace, selector)) => {
                 let path = PodObject::url_path(&(), Some(&namespace));
                 let pods = WatchSource::new(&self.client, path)
                     .labels(selector.to_string())
                     .fields(BOUND);
-                let wrap = move |pod| Object::Pod(cohort, pod);
-                self.feeder.watch(watch, pods, after, wrap)
+                let wrap = move |pod| Object::Pod(group, pod);
+                self.feeder.watch(watch, pods, wrap)
             }
-            (Watch::DaemonSets(cohort), Scope::DaemonSet(key)) => {
+            (Watch::DaemonSets(group), Scope::DaemonSet(key)) => {
                 let path = DaemonSetObject::url_path(&(), Some(&key.namespace));
                 let daemon_set = WatchSource::new(&self.client, path)
                     .fields(&format!("metadata.name={}", key.name));
-                let wrap = move |daemon_set| Object::DaemonSet(cohort, daemon_set);
-                self.feeder.watch(watch, daemon_set, after, wrap)
+                let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
+                self.feeder.watch(watch, daemon_set, wrap)
             }
             (watch, scope) => unreachable!("{watch:?} is not of {scope:?}"),
         };
@@ -137,7 +142,12 @@ struct Feed<Wrap> {
     /// What an object of this kind is to the engine.
     wrap: Wrap,
     feeder: Feeder,
-    course: Course,
+    demands: watch::Receiver<Demands>,
+    /// How often everything was to be listed anew, as far as that was done.
+    relists: u64,
+    cursor: WatchCursor,
+    /// The consistent read that is under way. It may take longer than the watch beside it.
+    reading: Fuse<BoxFuture<'static, Result<Version, Failure>>>,
     /// Why it does not work, as it was told last.
     problem: Option<String>,
     retry: Backoff,
@@ -146,71 +156,62 @@ struct Feed<Wrap> {
 }
 
 impl Feeder {
-    /// Starts a watch that does not depend on rules, after this version where that has been listed already. It ends when the
-    /// receiver of the changes is dropped.
-    pub fn spawn(
-        &self,
-        client: &Client,
-        classes: &[CriticalComponentClass],
-        watch: Watch,
-        after: Option<String>,
-    ) {
+    /// Starts a watch that does not depend on rules. It ends when the receiver of the changes is dropped.
+    pub fn spawn(&self, client: &Client, classes: &[CriticalComponentClass], watch: Watch) {
         let at = |path| WatchSource::new(client, path);
         match watch {
             Watch::Nodes => {
                 let nodes = at(NodeObject::url_path(&(), None));
-                self.watch(watch, nodes, after, Object::Node)
+                self.watch(watch, nodes, Object::Node)
             }
             Watch::CsiNodes => {
                 let csi_nodes = at(CsiNodeObject::url_path(&(), None));
-                self.watch(watch, csi_nodes, after, Object::CsiNode)
+                self.watch(watch, csi_nodes, Object::CsiNode)
             }
             Watch::Rules => {
                 let rules = at(RuleObject::url_path(&(), None));
-                self.watch(watch, rules, after, Object::Rule)
+                self.watch(watch, rules, Object::Rule)
             }
-            Watch::Pods(index) => {
-                let class = &classes[index];
+            Watch::Pods(group) => {
+                let class = class_of(classes, group);
                 let pods = at(PodObject::url_path(&(), class.namespaces.single()))
                     .labels(class.selector.to_string())
                     .fields(BOUND);
-                self.watch(watch, pods, after, move |pod| Object::Pod(index, pod))
+                self.watch(watch, pods, move |pod| Object::Pod(group, pod))
             }
             // Everywhere: one that is labelled outside the class's namespaces is told of.
-            Watch::DaemonSets(index) => {
+            Watch::DaemonSets(group) => {
                 let daemon_sets = at(DaemonSetObject::url_path(&(), None))
-                    .labels(classes[index].selector.to_string());
-                let wrap = move |daemon_set| Object::DaemonSet(index, daemon_set);
-                self.watch(watch, daemon_sets, after, wrap)
+                    .labels(class_of(classes, group).selector.to_string());
+                let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
+                self.watch(watch, daemon_sets, wrap)
             }
             Watch::NodeClaims => {
                 let claims = at(NodeClaimObject::url_path(&(), None));
-                self.watch(watch, claims, after, Object::NodeClaim)
+                self.watch(watch, claims, Object::NodeClaim)
             }
             Watch::NodePools => {
                 let pools = at(NodePoolObject::url_path(&(), None));
-                self.watch(watch, pools, after, Object::NodePool)
+                self.watch(watch, pools, Object::NodePool)
             }
         };
     }
 
-    fn watch<K, Wrap>(
-        &self,
-        kind: Watch,
-        source: WatchSource,
-        after: Option<String>,
-        wrap: Wrap,
-    ) -> AbortHandle
+    fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap) -> AbortHandle
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
         Wrap: Fn(K) -> Object + Send + Sync + 'static,
     {
+        info!(source = kind.name(), "Starting EventSource");
         let counter = |family: &prometheus::IntCounterVec| family.with_label_values(&[kind.name()]);
         let feed = Feed {
             kind,
             source,
             wrap,
-            course: after.map_or_else(Course::new, Course::after),
+            demands: self.demands.subscribe(),
+            relists: self.demands.borrow().relists,
+            cursor: WatchCursor::default(),
+            reading: Fuse::terminated(),
             problem: None,
             retry: Backoff::default(),
             failures: counter(&self.metrics.watch_failures),
@@ -237,15 +238,15 @@ impl<Wrap> Feed<Wrap> {
         K: Resource + Clone + DeserializeOwned,
         Wrap: Fn(K) -> Object,
     {
-        let wanted = *self.feeder.confirmations.borrow_and_update();
-        let result = match self.course.next(wanted) {
+        self.take_demands().await?;
+        let result = match self.cursor.next(Instant::now()) {
             Question::List { token } => self.list(token).await?,
             Question::Watch { version, length } => self.watch(&version, length).await?,
         };
         let Err(failure) = result else { return Ok(()) };
         self.failures.inc();
         let end = failure.end();
-        self.course.ended(end);
+        self.cursor.ended(end);
         if end == End::Expired {
             self.restarts.inc();
         }
@@ -267,6 +268,18 @@ impl<Wrap> Feed<Wrap> {
         Ok(())
     }
 
+    /// Takes in what is wanted of all watches; answers whether the watch under way is to be begun anew for that.
+    async fn take_demands(&mut self) -> Result<bool, Stopped> {
+        let Demands { as_of, relists } = *self.demands.borrow_and_update();
+        if std::mem::replace(&mut self.relists, relists) != relists {
+            let view = self.cursor.relist();
+            self.restarts.inc();
+            self.judge(view).await?;
+            return Ok(true);
+        }
+        Ok(as_of.is_some_and(|as_of| self.cursor.want(as_of)))
+    }
+
     async fn list<K>(&mut self, token: Option<String>) -> Result<Result<(), Failure>, Stopped>
     where
         K: Resource + Clone + DeserializeOwned,
@@ -278,8 +291,9 @@ impl<Wrap> Feed<Wrap> {
             Err(failure) => return Ok(Err(failure)),
         };
         let metadata = list.metadata;
+        let is_last = metadata.continue_.as_ref().is_none_or(String::is_empty);
         let Ok(view) = self
-            .course
+            .cursor
             .page(metadata.resource_version, metadata.continue_)
         else {
             return Ok(Err(Failure::NoVersion));
@@ -290,8 +304,9 @@ impl<Wrap> Feed<Wrap> {
         for object in list.items {
             self.send(Seen::Put((self.wrap)(object))).await?;
         }
-        if view != View::Unchanged {
-            self.send(Seen::Synced(self.kind)).await?;
+        if is_last {
+            self.send(Seen::Synced(self.kind, self.cursor.shown()))
+                .await?;
         }
         self.judge(view).await?;
         Ok(Ok(()))
@@ -306,15 +321,13 @@ impl<Wrap> Feed<Wrap> {
         K: Resource + DeserializeOwned,
         Wrap: Fn(K) -> Object,
     {
-        // Asked for again: this one cannot give the confirmation that is wanted.
-        let mut confirmations = self.feeder.confirmations.clone();
-        let mut asked_again = pin!(async move {
-            if confirmations.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        });
+        let read_at = tokio::time::Instant::now() + self.cursor.read_after();
+        let mut read_due = pin!(tokio::time::sleep_until(read_at).fuse());
         let events = tokio::select! {
-            () = &mut asked_again => return Ok(Ok(())),
+            Ok(()) = self.demands.changed() => {
+                self.take_demands().await?;
+                return Ok(Ok(()));
+            }
             events = self.source.watch::<K>(version, length) => events,
         };
         let mut events = match events {
@@ -322,28 +335,38 @@ impl<Wrap> Feed<Wrap> {
             Err(failure) => return Ok(Err(failure)),
         };
         loop {
-            let event = tokio::select! {
-                () = &mut asked_again => return Ok(Ok(())),
-                event = events.next() => event,
-            };
-            match event {
-                Ok(Some(event)) => {
-                    if let Err(failure) = self.take(event).await? {
-                        return Ok(Err(failure));
-                    }
-                }
-                Ok(None) => {
-                    let view = self.course.ended(End::Closed {
-                        ran: events.ran(),
-                        quiet: events.quiet(),
-                    });
-                    if view == View::Interrupted {
-                        return Ok(Err(Failure::BrokenOff));
-                    }
-                    self.judge(view).await?;
+            tokio::select! {
+                Ok(()) = self.demands.changed() => if self.take_demands().await? {
                     return Ok(Ok(()));
-                }
-                Err(failure) => return Ok(Err(failure)),
+                },
+                () = &mut read_due => if self.cursor.begin_read(Instant::now()) {
+                    let source = self.source.clone();
+                    self.reading = async move { source.version().await }.boxed().fuse();
+                },
+                read = &mut self.reading => match read {
+                    Ok(version) => {
+                        let view = self.cursor.read(version);
+                        self.judge(view).await?;
+                    }
+                    Err(failure) => {
+                        debug!(watch = %self.kind.name(), "cannot see whether the view is current: {failure:?}");
+                        self.cursor.read_failed();
+                    }
+                },
+                event = events.next() => match event {
+                    Ok(Some(event)) => {
+                        if let Err(failure) = self.take(event).await? {
+                            return Ok(Err(failure));
+                        }
+                    }
+                    Ok(None) if self.cursor.ended(End::Closed(events.ran())) == View::Unchanged => {
+                        self.works();
+                        self.retry = Backoff::default();
+                        return Ok(Ok(()));
+                    }
+                    Ok(None) => return Ok(Err(Failure::BrokenOff)),
+                    Err(failure) => return Ok(Err(failure)),
+                },
             }
         }
     }
@@ -358,32 +381,50 @@ impl<Wrap> Feed<Wrap> {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Seen::Put),
             WatchEvent::Deleted(object) => (object, Seen::Gone),
             WatchEvent::Bookmark(bookmark) => {
-                let view = self.course.bookmark(bookmark.metadata.resource_version);
-                self.judge(view).await?;
-                return Ok(Ok(()));
+                return self.saw(Some(bookmark.metadata.resource_version)).await;
             }
             WatchEvent::Error(status) => return Ok(Err(Failure::Refused(status))),
         };
-        match object.meta().resource_version.clone() {
-            Some(version) if !version.is_empty() => self.course.saw(version),
-            _ => return Ok(Err(Failure::NoVersion)),
-        }
-        self.works();
+        let version = object.meta().resource_version.clone();
         self.send(seen((self.wrap)(object))).await?;
-        Ok(Ok(()))
+        self.saw(version).await
     }
 
-    /// Tells of a view that is up to date.
+    /// Takes in that everything up to this version has been shown.
+    async fn saw(&mut self, version: Option<String>) -> Result<Result<(), Failure>, Stopped> {
+        match self.cursor.saw(version) {
+            Ok(view) => {
+                self.works();
+                self.judge(view).await?;
+                Ok(Ok(()))
+            }
+            Err(NoVersion) => Ok(Err(Failure::NoVersion)),
+        }
+    }
+
+    /// Tells what the view is worth, where that is news.
     async fn judge(&mut self, view: View) -> Result<(), Stopped> {
-        let View::Confirmed(confirmation) = view else {
-            return Ok(());
-        };
-        self.works();
-        self.retry = Backoff::default();
-        self.send(Seen::Confirmed(self.kind, confirmation)).await
+        match view {
+            View::Unchanged => Ok(()),
+            View::Current(as_of) => {
+                self.works();
+                let version = self.cursor.shown();
+                self.send(Seen::Current(self.kind, as_of, version)).await
+            }
+            View::Interrupted => self.send(Seen::Interrupted(self.kind)).await,
+            View::Restored => {
+                warn!(
+                    watch = %self.kind.name(),
+                    "versions go backwards: the cluster was restored from a backup; everything is listed anew"
+                );
+                let relist = |demands: &mut Demands| demands.relists += 1;
+                self.feeder.demands.send_modify(relist);
+                Ok(())
+            }
+        }
     }
 
-    async fn send(&self, seen: Seen) -> Result<(), Stopped> {
+    async fn send(&mut self, seen: Seen) -> Result<(), Stopped> {
         let sent = self.feeder.changes.send(seen).await;
         sent.map_err(|_| Stopped)
     }
@@ -415,4 +456,10 @@ impl<Wrap> Feed<Wrap> {
                 .send_modify(|readiness| readiness.clear_problem(kind));
         }
     }
+}
+
+/// The class whose pods and `DaemonSet`s are watched. A `DaemonSet` that is waited for by name is watched by its scope.
+fn class_of(classes: &[CriticalComponentClass], group: ComponentGroup) -> &CriticalComponentClass {
+    let index = group.class().expect("a class is watched as a whole");
+    &classes[index]
 }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
+use super::effects::Effects;
 use super::notice::{About, Notice};
-use super::outbox::Outbox;
-use super::turns::Undone;
+use super::pacer::Undone;
 use crate::api::ConditionStatus;
 use crate::object::Node;
 use crate::plan::{
@@ -59,7 +59,7 @@ impl Announced {
         node: &Node,
         plan: &NodePlan<'_>,
         is_news: impl Fn(&Rule) -> bool,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         announce_births(node, plan, &is_news, out);
         self.announce_adoptions(node, plan, is_news, out);
@@ -76,7 +76,7 @@ impl Announced {
         node: &Node,
         plan: &NodePlan<'_>,
         is_news: impl Fn(&Rule) -> bool,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         let adopting = || plan.outcomes.iter().filter(|outcome| outcome.adopts());
         self.adopted_by
@@ -101,7 +101,7 @@ impl Announced {
     }
 
     /// Tells why rules keep the node closed, of which no critical component tells.
-    fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Outbox) {
+    fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         let is_held = |outcome: &&Outcome<'_>| {
             let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
             let spec = outcome.rule.active();
@@ -142,7 +142,7 @@ impl Announced {
         }
     }
 
-    fn announce_waiting(&mut self, node: &Node, waiting: &Waiting<'_>, out: &mut Outbox) {
+    fn announce_waiting(&mut self, node: &Node, waiting: &Waiting<'_>, out: &mut Effects) {
         let now = out.now.monotonic;
         let wait = self.waiting.get_or_insert(Wait {
             since: now,
@@ -181,7 +181,7 @@ fn announce_births(
     node: &Node,
     plan: &NodePlan<'_>,
     is_news: impl Fn(&Rule) -> bool,
-    out: &mut Outbox,
+    out: &mut Effects,
 ) {
     let born = plan
         .outcomes
@@ -196,7 +196,7 @@ fn announce_births(
 }
 
 /// Tells of somebody who keeps undoing a change, once.
-pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Outbox) {
+pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
     if let Undone::TooOften {
         times,
         within,
@@ -210,7 +210,7 @@ pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut
 }
 
 /// Tells of a taint change that has been made.
-pub fn tell_change(node: &About, change: &TaintChange, out: &mut Outbox) {
+pub fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
     let TaintChange {
         rule_name,
         key,

@@ -62,13 +62,19 @@ impl fmt::Display for Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::ComponentGroup;
 
     #[test]
     fn an_object_is_called_by_as_much_of_its_name_as_it_has() {
         for (watch, namespace, name, called) in [
-            (Watch::Pods(0), "ns", "a", "Pod ns/a"),
+            (Watch::Pods(ComponentGroup::Class(0)), "ns", "a", "Pod ns/a"),
             (Watch::Nodes, "", "a", "Node a"),
-            (Watch::Pods(0), "ns", "", "a Pod without a name"),
+            (
+                Watch::Pods(ComponentGroup::Class(0)),
+                "ns",
+                "",
+                "a Pod without a name",
+            ),
             (Watch::Nodes, "", "", "a Node without a name"),
         ] {
             let identity = Identity {

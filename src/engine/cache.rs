@@ -4,9 +4,10 @@
 //! | file | what it does |
 //! |---|---|
 //! | `see` | takes in what the watches show: each object, and complete lists |
+//! | `shown` | up to which version everything has been shown |
 //! | `relists` | what the lists under way have shown |
 //! | `nodes`, `components`, `rules`, `claims` | keep objects of their kinds |
-//! | `named`, `cohorts` | which `DaemonSet`s are waited for by name, and what is watched and known of each |
+//! | `named`, `groups` | which `DaemonSet`s are waited for by name, and what is watched and known of each |
 //! | `cached_rule`, `karpenter` | how a rule and Karpenter's objects are kept |
 //! | `looked` | takes in what a last look has read |
 //! | `certain` | whether what is known is certain, and what begins anew where it was not |
@@ -16,9 +17,9 @@
 mod cached_rule;
 mod certain;
 mod claims;
-mod cohorts;
 mod components;
 mod dirty;
+mod groups;
 mod karpenter;
 mod looked;
 mod named;
@@ -26,6 +27,7 @@ mod nodes;
 mod relists;
 mod rules;
 mod see;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod understood;
@@ -40,9 +42,10 @@ use super::Certainty;
 use super::io::Now;
 use super::kind::Watch;
 use super::map::{Map, Set};
-use crate::condition::{ByCohort, CriticalComponentClass, Sightings};
+use crate::condition::ComponentGroup;
+use crate::condition::{ByGroup, CriticalComponentClass, Observations};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
-use crate::plan::{ClusterState, Doubts, NodeState};
+use crate::plan::{ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
 pub use cached_rule::CachedRule;
@@ -51,6 +54,7 @@ pub use karpenter::KarpenterCache;
 pub use named::MOST as MOST_NAMED;
 use named::Named;
 use relists::Relists;
+use shown::Shown;
 use unreadable::Unreadables;
 
 /// Everything that is known about one node name.
@@ -60,10 +64,10 @@ struct Entry {
     /// When the node came, where this process saw it come; what a relist shows came when the view was last certain, or
     /// since.
     joined: Option<Timestamp>,
-    sightings: Sightings,
+    observations: Observations,
     csi_node: Option<CsiNode>,
-    /// Pods bound to the node, for each cohort.
-    pods: ByCohort<Vec<Pod>>,
+    /// Pods bound to the node, for each group.
+    pods: ByGroup<Vec<Pod>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     selecting: Vec<usize>,
     /// The cache's rule generation for which `selecting` was worked out; 0 for never.
@@ -76,7 +80,7 @@ struct Weighed {
     /// When that was.
     at: Timestamp,
     /// What was in doubt.
-    doubts: Doubts,
+    doubts: StaleKinds,
     /// Whether nothing at all was.
     is_certain: bool,
     /// Until when overdue nodes are left alone.
@@ -89,7 +93,7 @@ impl Default for Weighed {
     fn default() -> Self {
         Self {
             at: Timestamp::MIN,
-            doubts: Doubts::ALL,
+            doubts: StaleKinds::default(),
             is_certain: false,
             settles_at: None,
             census: OnceLock::new(),
@@ -123,10 +127,10 @@ pub struct Cache {
     publish_conditions: bool,
     entries: Map<Arc<str>, Entry>,
     named: Named,
-    /// Where each pod is bound to, for each cohort.
-    pod_nodes: ByCohort<Map<ObjectKey, Arc<str>>>,
-    /// The `DaemonSet`s of each cohort.
-    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
+    /// Where each pod is bound to, for each group.
+    pod_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
+    /// The `DaemonSet`s of each group.
+    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     suspends_all: bool,
     /// Rules that have been there and are gone, the last ones of them.
@@ -138,6 +142,7 @@ pub struct Cache {
     /// Whether the clock was set since all nodes were known last: nobody can tell for how long they could not be seen.
     clock_was_set: bool,
     relists: Relists,
+    shown: Shown,
     dirty: Dirty,
     rule_news: RuleNews,
     /// The rules whose status a watch has shown to be another than was known.
@@ -146,8 +151,6 @@ pub struct Cache {
     certainty: Certainty<Watch>,
     /// What all this was worth when it was last asked.
     weighed: Weighed,
-    /// The confirmation of the watches that counts; what they confirmed before it was asked for does not.
-    confirmation: u64,
     /// The nodes for which something was not done because of a doubt.
     withheld: Set<Arc<str>>,
     settling: Settling,
@@ -166,34 +169,38 @@ impl Cache {
         let count = classes.len();
         let unsynced: Set<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
-            .chain((0..count).flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]))
+            .chain(
+                (0..count)
+                    .map(ComponentGroup::Class)
+                    .flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]),
+            )
             .collect();
         let karpenter = [Watch::NodeClaims, Watch::NodePools];
         let watched = karpenter.into_iter().filter(|_| karpenter_is_watched);
         let certainty = Certainty::new(unsynced.iter().copied().chain(watched), now.monotonic);
         Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
-            named: Named::new(count),
+            named: Named::default(),
             classes,
             passing_taints,
             suspends_all: false,
             publish_conditions,
             entries: Map::default(),
-            pod_nodes: ByCohort::default(),
-            daemon_sets: ByCohort::default(),
+            pod_nodes: ByGroup::default(),
+            daemon_sets: ByGroup::default(),
             rules: Map::default(),
             former_rules: VecDeque::new(),
             rule_generation: 1,
             unsynced,
             clock_was_set: false,
             relists: Relists::default(),
+            shown: Shown::default(),
             dirty: Dirty::default(),
             rule_news: RuleNews::default(),
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
             weighed: Weighed::default(),
-            confirmation: 0,
             withheld: Set::default(),
             settling: Settling::default(),
             unreadables: Unreadables::default(),
@@ -213,7 +220,7 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
-            doubts: self.weighed.doubts,
+            doubts: &self.weighed.doubts,
             repair: Situation {
                 in_doubt: !self.weighed.is_certain,
                 settles_at: self.weighed.settles_at,
@@ -230,7 +237,10 @@ impl Cache {
             && let Some(node) = &entry.node
         {
             entry.selecting = self.rule_set.selecting(&node.labels);
-            entry.sightings.follow(self.rule_set.followed(), now);
+            let followed = self.rule_set.followed();
+            entry.observations.follow(followed, node, now);
+            let repairing = self.rule_set.repairing();
+            entry.observations.see_deadlines(node, repairing);
             entry.selected_at = self.rule_generation;
         }
     }
@@ -244,7 +254,7 @@ impl Cache {
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
             selecting: &entry.selecting,
-            sightings: &entry.sightings,
+            observations: &entry.observations,
             joined: entry.joined,
             karpenter: self.karpenter.of(node),
         })

@@ -5,23 +5,25 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// How long a watch may be silent before what it has shown is in doubt: bookmarks come more often than this. It is the
-/// age that the evidence for a lifted or an added taint can have at most.
-pub const SILENCE: Duration = Duration::from_secs(20);
+/// How old the evidence may be by which a taint is added or lifted. While a watch works, its view is current as of at most some
+/// 17 seconds ago.
+pub const MAX_AGE: Duration = Duration::from_secs(20);
 
 /// How certain the view of each kind `K` is.
 #[derive(Debug)]
 pub struct Certainty<K> {
     views: HashMap<K, View>,
+    /// When everything came into doubt last: what was current before does not count.
+    doubted: Option<Instant>,
 }
 
 /// The view of one kind.
 #[derive(Debug, Clone, Copy)]
 struct View {
-    /// When the watch last showed that it lives.
-    alive: Instant,
-    /// When the view was last certain.
-    certain: Instant,
+    /// All has been shown that had happened by this time.
+    as_of: Instant,
+    /// When something was shown last while the view was certain.
+    seen: Instant,
     /// Nothing has shown since then that nothing was missed.
     in_doubt: bool,
 }
@@ -31,20 +33,21 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     #[must_use]
     pub fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
         let view = View {
-            alive: now,
-            certain: now,
+            as_of: now,
+            seen: now,
             in_doubt: true,
         };
         Self {
             views: kinds.into_iter().map(|kind| (kind, view)).collect(),
+            doubted: None,
         }
     }
 
-    /// A view of one more kind, of which everything is known just now.
-    pub fn begin(&mut self, kind: K, now: Instant) {
+    /// A view of one more kind, which is current as of this time.
+    pub fn begin(&mut self, kind: K, as_of: Instant, now: Instant) {
         let view = View {
-            alive: now,
-            certain: now,
+            as_of,
+            seen: now,
             in_doubt: false,
         };
         self.views.insert(kind, view);
@@ -55,37 +58,43 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         self.views.remove(&kind);
     }
 
-    /// An event has come. It tells that the watch lives, and not that nothing was missed before it.
+    /// An event has come. It does not tell that nothing was missed before it.
     pub fn saw(&mut self, kind: K, now: Instant) {
-        if let Some(view) = self.views.get_mut(&kind) {
-            // What comes after a silence may have been under way for as long.
-            view.in_doubt |= view.is_silent(now);
-            view.alive = now;
-            if !view.in_doubt {
-                view.certain = now;
-            }
+        if let Some(view) = self.views.get_mut(&kind)
+            && !view.is_in_doubt(now)
+        {
+            view.seen = now;
         }
     }
 
-    /// A complete list or a bookmark has come: everything before it has been seen. Answers how long nothing was certain,
-    /// where the kind was in doubt.
-    pub fn confirmed(&mut self, kind: K, now: Instant) -> Option<Duration> {
+    /// Whether a view that is current as of this time tells something about the present.
+    #[must_use]
+    pub fn counts(&self, as_of: Instant, now: Instant) -> bool {
+        now.saturating_duration_since(as_of) <= MAX_AGE
+            && self.doubted.is_none_or(|doubted| doubted <= as_of)
+    }
+
+    /// All has been shown that had happened by this time. Answers how long nothing was certain, where the kind was in doubt.
+    pub fn current(&mut self, kind: K, as_of: Instant, now: Instant) -> Option<Duration> {
+        if !self.counts(as_of, now) {
+            return None;
+        }
         let view = self.views.get_mut(&kind)?;
-        let was_in_doubt = view.in_doubt || view.is_silent(now);
-        let blind = now.saturating_duration_since(view.certain);
+        let was_in_doubt = view.is_in_doubt(now);
+        let blind = now.saturating_duration_since(view.seen);
         *view = View {
-            alive: now,
-            certain: now,
+            as_of: view.as_of.max(as_of),
+            seen: now,
             in_doubt: false,
         };
         was_in_doubt.then_some(blind)
     }
 
-    /// How long ago the view of this kind was last certain.
+    /// How long ago something was shown of this kind while its view was certain.
     #[must_use]
     pub fn age(&self, kind: K, now: Instant) -> Duration {
         self.views.get(&kind).map_or(Duration::ZERO, |view| {
-            now.saturating_duration_since(view.certain)
+            now.saturating_duration_since(view.seen)
         })
     }
 
@@ -97,7 +106,8 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Nothing is certain any more: the process stood still, or only begins to act on what it has seen.
-    pub fn doubt_all(&mut self) {
+    pub fn doubt_all(&mut self, now: Instant) {
+        self.doubted = Some(now);
         for view in self.views.values_mut() {
             view.in_doubt = true;
         }
@@ -108,21 +118,21 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     pub fn doubts(&self, kind: K, now: Instant) -> bool {
         self.views
             .get(&kind)
-            .is_some_and(|view| view.in_doubt || view.is_silent(now))
+            .is_some_and(|view| view.is_in_doubt(now))
     }
 
     /// The kinds that are in doubt.
     pub fn in_doubt(&self, now: Instant) -> impl Iterator<Item = K> {
         self.views
             .iter()
-            .filter(move |(_, view)| view.in_doubt || view.is_silent(now))
+            .filter(move |(_, view)| view.is_in_doubt(now))
             .map(|(kind, _)| *kind)
     }
 }
 
 impl View {
-    fn is_silent(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.alive) > SILENCE
+    fn is_in_doubt(&self, now: Instant) -> bool {
+        self.in_doubt || now.saturating_duration_since(self.as_of) > MAX_AGE
     }
 }
 
@@ -133,51 +143,65 @@ mod tests {
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Saw,
-        Confirmed,
+        /// Current as of so many seconds after the start.
+        Current(u64),
         Interrupted,
         DoubtAll,
     }
 
     #[test]
-    fn only_a_complete_list_or_a_bookmark_ends_a_doubt() {
-        use Step::{Confirmed, DoubtAll, Interrupted, Saw};
+    fn only_a_view_that_is_current_as_of_lately_is_certain() {
+        use Step::{Current, DoubtAll, Interrupted, Saw};
         for (name, steps, asked_at, expected) in [
             ("before anything came", &[][..], 0, true),
             ("an event alone", &[(0, Saw)], 1, true),
-            ("listed", &[(0, Confirmed)], 20, false),
-            ("silent", &[(0, Confirmed)], 21, true),
+            ("current", &[(0, Current(0))], 20, false),
+            ("current as of long ago", &[(0, Current(0))], 21, true),
             (
-                "events keep it certain",
-                &[(0, Confirmed), (15, Saw)],
-                35,
-                false,
-            ),
-            (
-                "the first event after a silence",
-                &[(0, Confirmed), (21, Saw)],
+                "events do not keep it certain",
+                &[(0, Current(0)), (15, Saw)],
                 21,
                 true,
             ),
             (
-                "a bookmark after a silence",
-                &[(0, Confirmed), (21, Saw), (22, Confirmed)],
-                23,
+                "it counts from when that was asked for",
+                &[(0, Current(0)), (16, Current(12))],
+                33,
+                true,
+            ),
+            (
+                "until then",
+                &[(0, Current(0)), (16, Current(12))],
+                32,
                 false,
             ),
-            ("broken off", &[(0, Confirmed), (5, Interrupted)], 5, true),
+            ("told too late", &[(30, Current(9))], 30, true),
+            ("broken off", &[(0, Current(0)), (5, Interrupted)], 5, true),
             (
                 "an event after it broke off",
-                &[(0, Confirmed), (5, Interrupted), (6, Saw)],
+                &[(0, Current(0)), (5, Interrupted), (6, Saw)],
                 7,
                 true,
             ),
             (
                 "resumed",
-                &[(0, Confirmed), (5, Interrupted), (6, Confirmed)],
+                &[(0, Current(0)), (5, Interrupted), (6, Current(5))],
                 7,
                 false,
             ),
-            ("doubted", &[(0, Confirmed), (5, DoubtAll)], 6, true),
+            ("doubted", &[(0, Current(0)), (5, DoubtAll)], 6, true),
+            (
+                "as of before it was doubted",
+                &[(0, Current(0)), (5, DoubtAll), (6, Current(4))],
+                7,
+                true,
+            ),
+            (
+                "as of since it was doubted",
+                &[(0, Current(0)), (5, DoubtAll), (6, Current(5))],
+                7,
+                false,
+            ),
         ] {
             let start = Instant::now();
             let after = |seconds| start + Duration::from_secs(seconds);
@@ -185,11 +209,11 @@ mod tests {
             for (time, step) in steps {
                 match step {
                     Saw => certainty.saw("pods", after(*time)),
-                    Confirmed => {
-                        certainty.confirmed("pods", after(*time));
+                    Current(as_of) => {
+                        certainty.current("pods", after(*as_of), after(*time));
                     }
                     Interrupted => certainty.interrupted("pods"),
-                    DoubtAll => certainty.doubt_all(),
+                    DoubtAll => certainty.doubt_all(after(*time)),
                 }
             }
             assert_eq!(
@@ -210,18 +234,14 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut certainty = Certainty::new(["pods"], start);
-        assert_eq!(
-            certainty.confirmed("pods", after(2)),
-            Some(Duration::from_secs(2))
-        );
+        let mut current = |seconds| certainty.current("pods", after(seconds), after(seconds));
+        assert_eq!(current(2), Some(Duration::from_secs(2)));
         certainty.saw("pods", after(10));
         certainty.interrupted("pods");
         certainty.saw("pods", after(12));
         assert_eq!(certainty.age("pods", after(14)), Duration::from_secs(4));
-        assert_eq!(
-            certainty.confirmed("pods", after(15)),
-            Some(Duration::from_secs(5))
-        );
-        assert_eq!(certainty.confirmed("pods", after(16)), None);
+        let mut current = |seconds| certainty.current("pods", after(seconds), after(seconds));
+        assert_eq!(current(15), Some(Duration::from_secs(5)));
+        assert_eq!(current(16), None);
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::cache::{Cache, KarpenterCache};
+use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::{Answer, Count, Request};
 use super::map::Map;
 use super::notice::{About, Notice};
-use super::outbox::{Outbox, Purpose};
+use super::pacer::{Class, WriteSlot};
 use super::patch;
-use super::turns::{Backoff, Class};
 use crate::api::RepairAction;
 use crate::object::{Node, NodeClaim, Version};
 
@@ -39,10 +39,9 @@ struct ClaimWork {
     /// The claim that this is about; another UID means another claim.
     uid: Arc<str>,
     /// The deletion that is under way, and how far it has come.
-    under_way: Option<(Deletion, Step)>,
+    slot: WriteSlot<(Deletion, Step)>,
     /// The deletion has been answered with success: there is nothing more to do.
     is_done: bool,
-    retry: Backoff,
 }
 
 /// What a deletion waits for.
@@ -62,12 +61,12 @@ pub struct Claims(Map<Arc<str>, ClaimWork>);
 
 impl Claims {
     /// Starts the deletion of a node's claim. Where it has to wait for its turn, the node is evaluated again then.
-    pub fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Outbox) {
+    pub fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Effects) {
         self.0
-            .retain(|name, work| work.under_way.is_some() || karpenter.claim(name).is_some());
+            .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
         let claim = &deletion.claim;
         let work = self.0.entry(claim.name.clone()).or_default();
-        if work.under_way.is_some() {
+        if work.slot.is_under_way() {
             return;
         }
         if work.uid != claim.uid {
@@ -80,10 +79,14 @@ impl Claims {
             return;
         }
         let now = out.now.monotonic;
-        let later = match work.retry.not_before(now) {
+        let later = match work.slot.not_before(now) {
             Some(at) => Some(at),
-            None if out.turns.may_begin(Class::Claim, now) => None,
-            None => Some(out.turns.not_before(now).unwrap_or(now + TURN)),
+            None if out.pacer.may_begin(Class::Claim, now) => None,
+            None => Some(
+                out.pacer
+                    .not_before(Class::Claim, now)
+                    .unwrap_or(now + TURN),
+            ),
         };
         if let Some(at) = later {
             out.timers.wake_node(&deletion.node.name, at);
@@ -91,14 +94,14 @@ impl Claims {
         }
         let name = deletion.node.name.clone();
         let purpose = Purpose::Claim(claim.name.clone());
-        work.under_way = Some((deletion, Step::Look));
+        work.slot.begin((deletion, Step::Look));
         out.ask(purpose, Request::ReadNode { name });
     }
 
     /// Has no deletion go on: what is under way may end, and no further step is begun.
     pub fn stop(&mut self) {
         for work in self.0.values_mut() {
-            work.under_way.take_if(|(_, step)| *step != Step::Delete);
+            work.slot.take_if(|(_, step)| *step != Step::Delete);
         }
     }
 
@@ -109,13 +112,20 @@ impl Claims {
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> Option<Arc<str>> {
         let work = self.0.get_mut(name)?;
-        let (deletion, step) = work.under_way.take()?;
+        let (deletion, step) = work.slot.take()?;
         let claim = &deletion.claim;
+        // What has been read since may have shown that the rule is suspended, or gone.
+        let goes_on = step == Step::Delete
+            || cache
+                .rules()
+                .get(&deletion.rule)
+                .is_some_and(|it| it.rule.live().is_some() && !it.rule.is_suspended());
         let next = match (step, answer) {
             (_, Err(error)) => Err(error),
+            _ if !goes_on => Err(RequestError::Conflict),
             (Step::Look, Ok(Answer::Node(node))) => {
                 let is_as_judged = node.clone().read();
                 let is_as_judged = is_as_judged.is_ok_and(|now| now.is_same(&deletion.node));
@@ -141,7 +151,7 @@ impl Claims {
         };
         match next {
             Ok(Some((step, request))) => {
-                work.under_way = Some((deletion, step));
+                work.slot.begin((deletion, step));
                 out.ask(Purpose::Claim(name.clone()), request);
                 None
             }
@@ -151,7 +161,7 @@ impl Claims {
                 None
             }
             Err(error) => {
-                work.retry.failed(error.pauses(), out.now.monotonic);
+                work.slot.judge(Some(&error), out.now.monotonic);
                 tell_failed(&deletion, &error, out);
                 Some(deletion.node.name)
             }
@@ -167,7 +177,7 @@ fn delete(claim: &NodeClaim, version: Version) -> Request {
     }
 }
 
-fn tell_deleted(deletion: &Deletion, out: &mut Outbox) {
+fn tell_deleted(deletion: &Deletion, out: &mut Effects) {
     let Deletion {
         claim,
         node,
@@ -183,7 +193,7 @@ fn tell_deleted(deletion: &Deletion, out: &mut Outbox) {
     out.tell(Notice::of_deleted_claim(about, &claim.name, rule, why));
 }
 
-fn tell_failed(deletion: &Deletion, error: &RequestError, out: &mut Outbox) {
+fn tell_failed(deletion: &Deletion, error: &RequestError, out: &mut Effects) {
     let Deletion {
         claim, node, rule, ..
     } = deletion;

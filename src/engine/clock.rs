@@ -15,9 +15,6 @@ const STALL: Duration = Duration::from_secs(3);
 pub struct Clock {
     wall: Timestamp,
     monotonic: Instant,
-    /// The time of the first reading and what has passed since by the monotonic clock: it goes at an even pace, whatever
-    /// happens to the wall clock.
-    steady: Timestamp,
 }
 
 /// What a reading of the clocks says.
@@ -25,9 +22,6 @@ pub struct Clock {
 pub struct Reading {
     /// The time by the wall clock. It goes back only where the wall clock was set back.
     pub now: Timestamp,
-    /// A time that goes at an even pace, for durations that have to hold whatever happens to the wall clock. It says
-    /// nothing about what day it is.
-    pub steady: Timestamp,
     /// Whether the wall clock was set since the last reading, or the machine was suspended: whatever was measured so far
     /// has to begin anew.
     pub was_set: bool,
@@ -41,11 +35,7 @@ impl Clock {
     /// A clock that is first read now.
     #[must_use]
     pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
-        Self {
-            wall,
-            monotonic,
-            steady: wall,
-        }
+        Self { wall, monotonic }
     }
 
     /// Reads the clocks: these are their times.
@@ -59,10 +49,8 @@ impl Clock {
         let now = if was_set { wall } else { wall.max(self.wall) };
         self.wall = now;
         self.monotonic = self.monotonic.max(monotonic);
-        self.steady = self.steady.checked_add(exact).unwrap_or(Timestamp::MAX);
         Reading {
             now,
-            steady: self.steady,
             was_set,
             step,
             stood_still: passed > STALL || was_set,
@@ -99,7 +87,6 @@ mod tests {
             let reading = clock.read(at(wall), later);
             let expected = Reading {
                 now: at(now),
-                steady: at(100 + i64::try_from(passed).unwrap()),
                 was_set,
                 step: reading.step,
                 stood_still,

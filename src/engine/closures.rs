@@ -2,12 +2,12 @@
 //! has been told of it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use jiff::Timestamp;
 use tracing::{info, warn};
 
+use super::effects::Effects;
 use super::notice::Notice;
-use super::outbox::Outbox;
 use crate::guard::{Guard, Limits, Member, Report, Zone, ZoneState};
 use crate::object::Node;
 use crate::plan::{Decision, Outcome, Standing, WaitReason};
@@ -67,13 +67,13 @@ impl Closures {
     }
 
     /// The nodes that may be closed from now on.
-    pub fn grant(&mut self, steady: Timestamp) -> Vec<Arc<str>> {
-        self.guard.grant(steady).into_iter().collect()
+    pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
+        self.guard.grant(now)
     }
 
     /// When another one may be.
-    pub fn next_grant(&self, steady: Timestamp) -> Option<Timestamp> {
-        self.guard.next_grant(steady)
+    pub fn next_grant(&self, now: Instant) -> Option<Instant> {
+        self.guard.next_grant(now)
     }
 
     /// How every zone does.
@@ -83,7 +83,7 @@ impl Closures {
 
     /// Tells when the guard begins and ceases to hold nodes back, and when a zone gets into another state meanwhile;
     /// answers how every zone does.
-    pub fn tell(&mut self, rule: &Rule, out: &mut Outbox) -> Report {
+    pub fn tell(&mut self, rule: &Rule, out: &mut Effects) -> Report {
         let report = self.report();
         let states: Vec<_> = report
             .zones

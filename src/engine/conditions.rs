@@ -1,17 +1,20 @@
 //! Nodes' published conditions: when they are due, and their writes.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::warn;
+
 use super::announce::SETTLING;
+use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::Request;
-use super::outbox::{Outbox, Purpose};
+use super::pacer::{Contention, Undone, Verdict, WriteSlot};
 use super::patch;
-use super::turns::{Backoff, Pauses};
 use crate::object::Node;
-use crate::plan::{ConditionChanges, Urgency};
+use crate::plan::{ConditionChanges, NewCondition, Urgency};
 
 /// A published condition of which only reason and message change is written at most this often on one node.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -23,16 +26,17 @@ const CONDITIONS: &str = "conditions";
 #[derive(Debug, Default)]
 pub struct ConditionWork {
     queued: bool,
-    writing: bool,
-    retry: Backoff,
-    /// How often the API server has refused them in a row.
-    refusals: u32,
-    /// It is the node's turn to try again what has been refused.
-    has_turn: bool,
+    /// What the write that is under way makes of conditions, by their types.
+    slot: WriteSlot<Vec<(Box<str>, Made)>>,
     written_at: Option<Instant>,
     /// Since when the node lacks something that it may have in a moment.
     wanted_since: Option<Instant>,
+    /// What somebody else keeps undoing.
+    contention: Contention<Box<str>, Made>,
 }
+
+/// What a write makes of a condition: what it says then, as a number; `None` where it is withdrawn.
+type Made = Option<u64>;
 
 /// The nodes whose conditions wait to be published.
 #[derive(Debug, Default)]
@@ -57,22 +61,20 @@ impl ConditionQueue {
 
 impl ConditionWork {
     /// What there is of it for another node of the same name: what is under way ends in its own time.
-    pub fn for_another_node(&self) -> Self {
-        Self {
+    pub fn for_another_node(&mut self) -> Self {
+        let mut other = Self {
             queued: self.queued,
-            writing: self.writing,
             ..Self::default()
+        };
+        if self.slot.take().is_some() {
+            other.slot.begin(Vec::new());
         }
+        other
     }
 
     /// Whether a write is under way.
     pub fn is_writing(&self) -> bool {
-        self.writing
-    }
-
-    /// Takes in that it is the node's turn to try again what has been refused.
-    pub fn take_turn(&mut self) {
-        self.has_turn = true;
+        self.slot.is_under_way()
     }
 
     /// Takes in that the node has left the queue.
@@ -84,38 +86,55 @@ impl ConditionWork {
     pub fn publish(
         &mut self,
         node: &Node,
-        changes: &ConditionChanges<'_>,
+        mut changes: ConditionChanges<'_>,
         is_busy: bool,
         queue: &mut ConditionQueue,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         let now = out.now.monotonic;
-        let Some(due) = self.due(changes, now) else {
+        if let Some(at) = self.hold_back(&mut changes, now) {
+            out.timers.wake_node(&node.name, at);
+        }
+        let Some(due) = self.due(&changes, now) else {
             return;
         };
         if due > now {
             out.timers.wake_node(&node.name, due);
             return;
         }
-        if !out.turns.may_publish(is_busy, now) {
+        if !out.pacer.may_publish(is_busy, now) {
             self.queued = true;
             queue.0.push_back(node.name.clone());
             return;
         }
-        let retries = &mut out.turns.conditions;
-        if !std::mem::take(&mut self.has_turn)
-            && !retries.turn(&node.name, CONDITIONS, self.refusals, now)
-        {
+        let retries = &mut out.pacer.conditions;
+        if !retries.turn(&node.name, CONDITIONS, self.slot.refusals(), now) {
             // It waits there until it has.
             self.queued = true;
             return;
         }
-        self.writing = true;
+        self.slot.begin(made(&changes).collect());
         let request = Request::PatchNodeStatus {
             name: node.name.clone(),
-            patch: patch::node_conditions(node, changes, out.now.wall),
+            patch: patch::node_conditions(node, &changes, out.now.wall),
         };
         out.ask(Purpose::Conditions(node.name.clone()), request);
+    }
+
+    /// Takes those of the changes away that somebody else keeps undoing; answers when the first of them is made again.
+    fn hold_back(&mut self, changes: &mut ConditionChanges<'_>, now: Instant) -> Option<Instant> {
+        if self.contention.is_empty() {
+            return None;
+        }
+        self.contention.forget(now, |_, _| false);
+        let until = |kind: &str, made| self.contention.not_before(|it| **it == *kind, made, now);
+        let later = made(changes)
+            .filter_map(|(kind, made)| until(&kind, made))
+            .min();
+        let set = |it: &NewCondition<'_>| until(it.kind, Some(words(it))).is_none();
+        changes.set.retain(set);
+        changes.withdraw.retain(|kind| until(kind, None).is_none());
+        later
     }
 
     /// When these changes may be published; `None` where there are none, or they wait already.
@@ -124,7 +143,7 @@ impl ConditionWork {
             self.wanted_since = None;
             return None;
         }
-        if self.queued || self.writing {
+        if self.queued || self.slot.is_under_way() {
             return None;
         }
         let spaced = match (changes.urgency(), self.written_at) {
@@ -132,34 +151,55 @@ impl ConditionWork {
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };
-        let after_pause = self.retry.not_before(now);
+        let after_pause = self.slot.not_before(now);
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
     }
 
     /// Takes in how a write has ended.
-    pub fn answered(&mut self, name: &str, error: Option<&RequestError>, out: &mut Outbox) {
-        self.writing = false;
+    pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Effects) {
         let now = out.now.monotonic;
-        match error {
-            None => {
-                self.retry = Backoff::default();
-                let refusals = std::mem::take(&mut self.refusals);
-                out.turns.conditions.carried_out(CONDITIONS, refusals, now);
+        let refusals = self.slot.refusals();
+        let Some((writes, verdict)) = self.slot.ended(error, now) else {
+            return;
+        };
+        let retries = &mut out.pacer.conditions;
+        match (verdict, error) {
+            (Verdict::Done, _) => {
+                for (kind, made) in writes {
+                    let undone = self.contention.made(kind.clone(), made, &kind, now);
+                    if let Some(Undone::TooOften { .. }) = undone {
+                        warn!(node = %name, condition = %kind, "somebody else keeps changing the condition that is published");
+                    }
+                }
+                retries.carried_out(name, CONDITIONS, refusals, now);
                 self.written_at = Some(now);
                 self.wanted_since = None;
             }
-            // All wait for these together.
-            Some(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => {}
-            Some(RequestError::Conflict | RequestError::Gone) => {
-                self.retry.failed(Pauses::REFUSED, now);
-            }
-            Some(error) => {
-                self.retry.failed(Pauses::REFUSED, now);
-                out.turns.conditions.refused(CONDITIONS, self.refusals, now);
-                self.refusals = self.refusals.saturating_add(1);
-                out.turns
+            (Verdict::Refused { before, .. }, Some(error)) => {
+                retries.refused(name, CONDITIONS, before, now);
+                out.pacer
                     .complain("cannot publish conditions", name, error, now);
             }
+            _ => retries.failed(name),
         }
     }
+}
+
+/// What these changes make of each condition.
+fn made(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Box<str>, Made)> {
+    let set = changes.set.iter().map(|it| (it.kind, Some(words(it))));
+    let withdrawn = changes.withdraw.iter().map(|kind| (*kind, None));
+    set.chain(withdrawn).map(|(kind, made)| (kind.into(), made))
+}
+
+/// What a condition says, as a number.
+fn words(condition: &NewCondition<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (
+        condition.status.as_str(),
+        condition.reason,
+        &condition.message,
+    )
+        .hash(&mut hasher);
+    hasher.finish()
 }

@@ -3,18 +3,18 @@
 //! The rules are those of `k8s.io/client-go/tools/leaderelection`: a holder's lease runs out when the object has not
 //! changed for its whole duration, by the clock of the one who watches it, and a holder that cannot renew it stops
 //! well before. Clocks of different machines are never compared. What is added: an instance that sees nothing neither
-//! takes the lease nor keeps it.
+//! takes the lease nor keeps it, and ends after minutes.
 
 use std::time::{Duration, Instant};
 
-use super::certainty::SILENCE;
+use super::certainty::MAX_AGE;
 
 /// How long a lease is good for after it was renewed.
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long after its last renewal a holder goes on writing.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a leader that sees nothing goes on leading. An API server that is away for longer ends it anyway: then the
-/// lease cannot be renewed either.
+/// How long an instance that sees nothing goes on. An API server that is away for longer ends a leader anyway: then the lease
+/// cannot be renewed either.
 const BLIND: Duration = Duration::from_secs(120);
 
 /// A Lease as it was read.
@@ -58,7 +58,14 @@ impl LeaseReading<'_> {
 /// Whether an instance may stand for election: it has seen everything once, and something since bookmarks were last due.
 #[must_use]
 pub fn may_stand(has_synced: bool, seen: Instant, now: Instant) -> bool {
-    has_synced && now.saturating_duration_since(seen) <= SILENCE
+    has_synced && now.saturating_duration_since(seen) <= MAX_AGE
+}
+
+/// Whether an instance that last saw something at `seen` sees nothing any more. What it reaches the API server by may be stale:
+/// a CA, a token, an address.
+#[must_use]
+pub fn is_blind(seen: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(seen) > BLIND
 }
 
 /// What came of an attempt to renew the lease.
@@ -119,7 +126,7 @@ impl Term {
         }
         if now >= self.ends() {
             Err(Loss::RanOut)
-        } else if now.saturating_duration_since(seen) > BLIND {
+        } else if is_blind(seen, now) {
             Err(Loss::Blind)
         } else {
             Ok(())

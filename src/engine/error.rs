@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
-use super::turns::Pauses;
 use crate::object::Unreadable;
+
+/// The reason of anything that could not be carried out on a node: counted beside the one that says what it was, as the
+/// upstream project does, and the reason in a rule's `failedNodes`.
+pub const EVALUATION_ERROR: &str = "EvaluationError";
+/// The reason of a taint that could not be put on.
+pub const ADD_TAINT_ERROR: &str = "AddTaintError";
+/// The reason of a taint that could not be lifted.
+pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
 /// Why a request was not carried out, or may not have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,15 +49,6 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The pauses after which to try again what has met this.
-    #[must_use]
-    pub fn pauses(&self) -> Pauses {
-        match self {
-            Self::Unreachable(_) => Pauses::UNREACHABLE,
-            _ => Pauses::REFUSED,
-        }
-    }
-
     /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
     /// the object or of the connection.
     #[must_use]
@@ -68,42 +66,5 @@ impl From<Unreadable> for RequestError {
         Self::Failed(format!(
             "the answer to the write cannot be understood: {why}"
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_follows_from_an_error_depends_on_whose_trouble_it_is() {
-        let message = String::new;
-        for (error, is_soon, is_refusal) in [
-            (RequestError::Conflict, false, false),
-            (RequestError::Gone, false, false),
-            (RequestError::Unreachable(message()), true, false),
-            (
-                RequestError::Throttled {
-                    message: message(),
-                    come_again: None,
-                },
-                false,
-                false,
-            ),
-            (
-                RequestError::Broken {
-                    message: message(),
-                    come_again: None,
-                },
-                false,
-                true,
-            ),
-            (RequestError::TimedOut(Duration::ZERO), false, true),
-            (RequestError::Failed(message()), false, true),
-        ] {
-            let tried_again = error.pauses().longest < Duration::from_secs(10);
-            assert_eq!(tried_again, is_soon, "{error:?}");
-            assert_eq!(error.is_refusal(), is_refusal, "{error:?}");
-        }
     }
 }

@@ -1,7 +1,9 @@
 //! What a last look has read, past all watches.
 
-use crate::condition::Cohort;
+use super::error::RequestError;
+use crate::condition::ComponentGroup;
 use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
+use crate::plan::StaleKinds;
 
 /// What there is of one node.
 #[derive(Debug, Default)]
@@ -10,8 +12,37 @@ pub struct NodeEvidence {
     pub node: Option<NodeObject>,
     /// Its `CSINode`, where it was read: one or none.
     pub csi_node: Option<List<CsiNodeObject>>,
-    /// Its pods, for each cohort whose pods were read.
-    pub pods: Vec<(Cohort, List<PodObject>)>,
+    /// Its pods, for each group whose pods were read.
+    pub pods: Vec<(ComponentGroup, List<PodObject>)>,
+    /// What could not be read.
+    pub unread: Unread,
+}
+
+/// What a look was to read and did not.
+#[derive(Debug, Clone, Default)]
+pub struct Unread {
+    /// These kinds.
+    pub kinds: StaleKinds,
+    /// Why; `None` where it has only to be read once more.
+    pub error: Option<RequestError>,
+}
+
+impl Unread {
+    /// Answers what was read, if anything was to be; where that failed, these kinds were not.
+    pub fn or_read<T>(
+        &mut self,
+        read: Option<Result<T, RequestError>>,
+        kinds: impl FnOnce(&mut StaleKinds),
+    ) -> Option<T> {
+        match read? {
+            Ok(read) => Some(read),
+            Err(error) => {
+                kinds(&mut self.kinds);
+                self.error.get_or_insert(error);
+                None
+            }
+        }
+    }
 }
 
 /// What is the same for all nodes.
@@ -19,8 +50,10 @@ pub struct NodeEvidence {
 pub struct ClusterEvidence {
     /// All rules.
     pub rules: List<RuleObject>,
-    /// The `DaemonSet`s of each cohort: the labelled ones of a class, or the one that is waited for by name.
-    pub daemon_sets: Vec<(Cohort, List<DaemonSetObject>)>,
+    /// The `DaemonSet`s of each group: the labelled ones of a class, or the one that is waited for by name.
+    pub daemon_sets: Vec<(ComponentGroup, List<DaemonSetObject>)>,
+    /// What could not be read of these.
+    pub unread: Unread,
 }
 
 /// A complete list.

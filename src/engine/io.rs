@@ -13,12 +13,12 @@ use super::error::RequestError;
 use super::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
-use crate::condition::Cohort;
+use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
     ObjectKey, PodObject, RuleObject, Version,
 };
-use crate::plan::{ChangeKind, Doubts, TaintChange};
+use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 
 /// The time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -68,16 +68,16 @@ pub enum Seen {
     Put(Object),
     /// An object is gone; this is the last that was known of it.
     Gone(Object),
-    /// The list is complete.
-    Synced(Watch),
+    /// The list is complete. It shows the cluster as of this version.
+    Synced(Watch, Version),
     /// The cluster has no resource of this kind.
     NotInstalled(Watch),
     /// The watch of this kind has failed, ended before its time, or brought no sign of life when one was due: from some
     /// moment before this on, things may have happened that have not been shown.
     Interrupted(Watch),
-    /// Everything of this kind that happened before the confirmation of this number was asked for has been shown, and
-    /// since then everything but what is under way.
-    Confirmed(Watch, u64),
+    /// Everything of this kind has been shown that had happened by this time, as a consistent read says that was asked for then;
+    /// and everything up to this version.
+    Current(Watch, Instant, Version),
 }
 
 /// An object as it is on the wire.
@@ -91,10 +91,10 @@ pub enum Object {
     Node(NodeObject),
     /// A `CSINode`.
     CsiNode(CsiNodeObject),
-    /// A pod of a cohort.
-    Pod(Cohort, PodObject),
-    /// A `DaemonSet` of a cohort.
-    DaemonSet(Cohort, DaemonSetObject),
+    /// A pod of a group.
+    Pod(ComponentGroup, PodObject),
+    /// A `DaemonSet` of a group.
+    DaemonSet(ComponentGroup, DaemonSetObject),
     /// A rule.
     Rule(RuleObject),
     /// A Karpenter `NodeClaim`.
@@ -110,10 +110,10 @@ impl Seen {
         match self {
             Self::Put(object) | Self::Gone(object) => object.watch(),
             Self::Listing(watch)
-            | Self::Synced(watch)
+            | Self::Synced(watch, _)
             | Self::NotInstalled(watch)
             | Self::Interrupted(watch)
-            | Self::Confirmed(watch, _) => *watch,
+            | Self::Current(watch, ..) => *watch,
         }
     }
 
@@ -122,8 +122,8 @@ impl Seen {
     pub fn shows(&self) -> Option<Watch> {
         match self {
             Self::Put(object) | Self::Gone(object) => Some(object.watch()),
-            Self::Listing(watch) | Self::Synced(watch) => Some(*watch),
-            Self::NotInstalled(_) | Self::Interrupted(_) | Self::Confirmed(..) => None,
+            Self::Listing(watch) | Self::Synced(watch, _) => Some(*watch),
+            Self::NotInstalled(_) | Self::Interrupted(_) | Self::Current(..) => None,
         }
     }
 
@@ -141,8 +141,8 @@ impl Object {
         match self {
             Self::Node(_) => Watch::Nodes,
             Self::CsiNode(_) => Watch::CsiNodes,
-            Self::Pod(cohort, _) => Watch::Pods(*cohort),
-            Self::DaemonSet(cohort, _) => Watch::DaemonSets(*cohort),
+            Self::Pod(group, _) => Watch::Pods(*group),
+            Self::DaemonSet(group, _) => Watch::DaemonSets(*group),
             Self::Rule(_) => Watch::Rules,
             Self::NodeClaim(_) => Watch::NodeClaims,
             Self::NodePool(_) => Watch::NodePools,
@@ -172,8 +172,8 @@ pub type RequestId = u64;
 pub enum Effect {
     /// A request to the API server, to be made at once and answered by [`Input::Answered`], in time or by an error.
     Request(RequestId, Request),
-    /// Every watch is to find out at once whether it has shown all there is, and to tell by this number.
-    Confirm(u64),
+    /// Every watch is to be current as of now as soon as can be, and to tell when it is.
+    Confirm,
     /// This is watched from now on, too.
     Watch(Watch, Scope),
     /// This is watched no longer. What it has shown and has not been told yet says nothing any more.
@@ -239,15 +239,15 @@ pub enum Request {
         /// The node.
         name: Arc<str>,
         /// What is read.
-        kinds: Doubts,
+        kinds: StaleKinds,
         /// Which pods are read besides those of the classes.
-        pods: Vec<(Cohort, Scope)>,
+        pods: Vec<(ComponentGroup, Scope)>,
     },
     /// Reads what is the same for all nodes: the rules, and the `DaemonSet`s of each class; answered by
     /// [`Answer::ClusterEvidence`].
     LookAtCluster {
         /// Which `DaemonSet`s are read besides those of the classes.
-        daemon_sets: Vec<(Cohort, ObjectKey)>,
+        daemon_sets: Vec<(ComponentGroup, ObjectKey)>,
     },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
@@ -321,14 +321,6 @@ impl Answer {
     }
 }
 
-/// The reason of anything that could not be carried out on a node: counted beside the one that says what it was, as the
-/// upstream project does, and the reason in a rule's `failedNodes`.
-pub const EVALUATION_ERROR: &str = "EvaluationError";
-/// The reason of a taint that could not be put on.
-pub const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// The reason of a taint that could not be lifted.
-pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
-
 /// How a node was closed whose bootstrap is completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
@@ -367,12 +359,14 @@ pub enum Count {
         /// Its name.
         rule: Arc<str>,
     },
-    /// A condition of a rule was found to have turned unmet on a node.
-    TurnedUnmet {
+    /// A condition of a rule was found unmet on a node.
+    Unmet {
         /// The rule's name.
         rule: Arc<str>,
         /// The condition's type.
         condition: Arc<str>,
+        /// Whether it was not found so before.
+        is_new: bool,
     },
     /// A taint has been put on or lifted.
     Changed(Box<TaintChange>),
@@ -447,7 +441,7 @@ impl Count {
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Evaluated { rule }
-            | Self::TurnedUnmet { rule, .. }
+            | Self::Unmet { rule, .. }
             | Self::Failed { rule, .. }
             | Self::Conflicted { rule, .. }
             | Self::StartedUp { rule, .. }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::condition::Cohort;
+use crate::condition::ComponentGroup;
 use crate::object::ObjectKey;
 use crate::selector::Selector;
 
@@ -14,10 +14,10 @@ pub enum Watch {
     Nodes,
     /// `CSINode`s.
     CsiNodes,
-    /// Pods of a cohort.
-    Pods(Cohort),
-    /// `DaemonSet`s of a cohort.
-    DaemonSets(Cohort),
+    /// Pods of a group.
+    Pods(ComponentGroup),
+    /// `DaemonSet`s of a group.
+    DaemonSets(ComponentGroup),
     /// Rules.
     Rules,
     /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
@@ -31,8 +31,8 @@ impl Watch {
     pub const KINDS: [Self; 7] = [
         Self::Nodes,
         Self::CsiNodes,
-        Self::Pods(0),
-        Self::DaemonSets(0),
+        Self::Pods(ComponentGroup::Class(0)),
+        Self::DaemonSets(ComponentGroup::Class(0)),
         Self::Rules,
         Self::NodeClaims,
         Self::NodePools,

@@ -17,25 +17,28 @@ use super::cache::Cache;
 use super::claims::Claims;
 use super::clock::Clock;
 use super::conditions::ConditionQueue;
-use super::io::{Effect, Input, Now, until};
-use super::looks::Looks;
-use super::node_writes::Known;
+use super::effects::Effects;
+use super::io::{Effect, Input, Now};
+use super::live_reads::LiveReads;
 use super::nodes::Nodes;
 use super::notice::Notice;
-use super::outbox::Outbox;
+use super::pacer::{Class, Pacer, Rate};
 use super::repairs::deletion;
 use super::rules::{Evaluated, Rules};
 use super::survey::Survey;
 use super::timers::Timer;
-use super::turns::{Class, Rate, Turns};
 use super::unreadable::tell_unreadable;
 use crate::condition::CriticalComponentClass;
 use crate::guard;
-use crate::plan::{self, Memory, NodeHistory};
+use crate::plan::{self, NodeHistory};
 use crate::repair::Postponed;
 
 /// How often the clock is read at least: by that it shows whether the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
+
+/// How often rules are evaluated on nodes in one go: some milliseconds' work, so that answers, the clock and the lease are
+/// seen to in between.
+const EVALUATIONS: usize = 5_000;
 
 /// What is configured.
 #[derive(Debug, Clone)]
@@ -68,29 +71,25 @@ pub struct Engine {
     nodes: Nodes,
     /// The nodes whose conditions wait to be published.
     conditions: ConditionQueue,
-    looks: Looks,
+    live_reads: LiveReads,
     claims: Claims,
     clock: Clock,
-    out: Outbox,
+    out: Effects,
     /// Since when this instance leads.
     leading_since: Option<jiff::Timestamp>,
     /// Nothing is begun any more.
     is_stopping: bool,
-    /// The number of the last confirmation that was asked for.
-    confirmation: u64,
-    /// When everything that was known came into doubt.
-    doubted: Option<Instant>,
-    /// When there was last something else to be watched.
-    rewatched: Option<Instant>,
     /// When a disruption guard may let another node go.
     next_closure: Option<Instant>,
+    /// How many evaluations of rules may still be made before other work has its turn.
+    allowance: usize,
 }
 
 impl Engine {
     /// An engine that has seen nothing yet.
     #[must_use]
     pub fn new(settings: Settings, now: Now) -> Self {
-        let turns = Turns::new(settings.concurrency, settings.rate);
+        let pacer = Pacer::new(settings.concurrency, settings.rate);
         Self {
             cache: Cache::new(
                 settings.classes,
@@ -103,16 +102,14 @@ impl Engine {
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
             conditions: ConditionQueue::default(),
-            looks: Looks::default(),
+            live_reads: LiveReads::default(),
             claims: Claims::default(),
             clock: Clock::new(now.wall, now.monotonic),
-            out: Outbox::new(turns, now),
+            out: Effects::new(pacer, now),
             leading_since: None,
             is_stopping: false,
-            confirmation: 0,
-            doubted: None,
-            rewatched: None,
             next_closure: None,
+            allowance: EVALUATIONS,
         }
     }
 
@@ -131,8 +128,14 @@ impl Engine {
     /// When to come back at the latest, inputs or not.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
-        let pulse = self.out.now.monotonic + PULSE;
-        let next = [self.out.next_wake(), self.next_closure, Some(pulse)];
+        let now = self.out.now.monotonic;
+        let gives_way = self.allowance == 0 || self.rules.gives_way();
+        let next = [
+            self.out.next_wake(),
+            self.next_closure,
+            gives_way.then_some(now),
+            Some(now + PULSE),
+        ];
         next.into_iter().flatten().min()
     }
 
@@ -156,7 +159,7 @@ impl Engine {
             suspended: self.cache.suspends_all(),
             queue_depth: self.cache.dirty_count(),
             under_way: self.out.under_way(),
-            write_limit: self.out.turns.at_a_time(),
+            write_limit: self.out.pacer.at_a_time(),
             objects: self.cache.sizes().collect(),
             unreadable: self.cache.unreadable_counts(),
             ..Survey::default()
@@ -169,7 +172,6 @@ impl Engine {
     /// was set is measured anew.
     fn read_clock(&mut self, now: Now) {
         let reading = self.clock.read(now.wall, now.monotonic);
-        self.out.steady = reading.steady;
         self.out.now = Now {
             wall: reading.now,
             monotonic: now.monotonic,
@@ -190,11 +192,9 @@ impl Engine {
 
     /// Nothing is certain until the watches have confirmed it, which they are asked to do at once.
     fn doubt_everything(&mut self) {
-        self.confirmation += 1;
-        self.out.confirm(self.confirmation);
-        self.cache.doubt_all(self.confirmation);
-        self.doubted = Some(self.out.now.monotonic);
-        self.looks.doubt(self.out.now.monotonic);
+        self.out.confirm();
+        self.cache.doubt_all(self.out.now.monotonic);
+        self.live_reads.doubt(self.out.now.monotonic);
     }
 
     /// Has watched what is to be watched from now on, and nothing else. What has been looked at before then says nothing of
@@ -202,8 +202,7 @@ impl Engine {
     fn order_watches(&mut self) {
         let orders = self.cache.take_orders();
         if !orders.is_empty() {
-            self.rewatched = Some(self.out.now.monotonic);
-            self.looks.doubt(self.out.now.monotonic);
+            self.live_reads.doubt(self.out.now.monotonic);
             self.out.order(orders);
         }
     }
@@ -212,7 +211,7 @@ impl Engine {
         match input {
             Input::Seen(seen) => {
                 if seen.is_sign_of_life() {
-                    self.out.turns.heard();
+                    self.out.pacer.heard();
                 }
                 self.cache.see(seen, self.out.now);
             }
@@ -225,12 +224,12 @@ impl Engine {
                     self.doubt_everything();
                 }
             }
-            Input::Leads => self.out.turns.heard(),
+            Input::Leads => self.out.pacer.heard(),
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
                 self.claims.stop();
-                self.out.turns.try_nothing_again();
+                self.out.pacer.try_nothing_again();
             }
         }
     }
@@ -249,19 +248,17 @@ impl Engine {
         while let Some(timer) = self.out.timers.fire(self.out.now.monotonic) {
             match timer {
                 Timer::Node(name) => self.cache.mark(&name),
-                Timer::Rule(_) if self.is_stopping => {}
-                Timer::Rule(uid) => {
-                    let is_busy = self.is_busy();
-                    self.rules.tend(&uid, &self.cache, is_busy, &mut self.out);
-                }
+                Timer::Rule(uid) => self.rules.wake(&uid),
             }
         }
     }
 
     /// Does what can be done now: rules first, then nodes, then what may wait.
     fn work(&mut self) {
-        self.out.turns.ask_again();
+        self.out.pacer.ask_again();
         self.next_closure = None;
+        self.allowance = EVALUATIONS;
+        self.rules.renew_allowance();
         if let Some(leading_since) = self.leading_since
             && self.cache.has_synced()
             && !self.is_stopping
@@ -271,6 +268,8 @@ impl Engine {
             }
             self.tell_suspension();
             self.rules.see_statuses(&mut self.cache, &mut self.out);
+            let is_busy = self.is_busy();
+            self.rules.tend(&self.cache, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
             self.take_turns();
@@ -285,15 +284,13 @@ impl Engine {
     /// Has those seen to whose turn it is to try again what has been refused.
     fn take_turns(&mut self) {
         let now = self.out.now.monotonic;
-        while let Some(name) = self.out.turns.nodes.next(now) {
-            if let Some(work) = self.nodes.get_mut(&name) {
-                work.write.take_turn();
+        if self.out.pacer.may_begin(Class::Node, now) {
+            for name in self.out.pacer.nodes.next(now) {
                 self.cache.mark(&name);
             }
         }
-        while let Some(name) = self.out.turns.conditions.next(now) {
-            if let Some(work) = self.nodes.get_mut(&name) {
-                work.conditions.take_turn();
+        if self.out.pacer.may_publish(self.is_busy(), now) {
+            for name in self.out.pacer.conditions.next(now) {
                 self.conditions.first(name);
             }
         }
@@ -304,17 +301,28 @@ impl Engine {
         let now = self.out.now.monotonic;
         loop {
             while self.cache.has_dirty()
-                && self.out.turns.may_begin(Class::Node, now)
+                && self.allowance > 0
+                && self.out.pacer.may_begin(Class::Node, now)
                 && let Some(name) = self.cache.next_dirty()
             {
-                self.consider(&name, leading_since);
+                self.reconcile_node(&name, leading_since);
             }
             // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
             // written, they do that.
-            if self.cache.has_dirty() || self.out.turns.permits(Class::Node, now) == 0 {
+            if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
-            let granted = self.rules.grant_closures(&self.cache, self.out.steady);
+            // One that is gone by now, or needs no look any more, leaves its turn to the next.
+            let next = self
+                .live_reads
+                .take_turns(self.out.pacer.permits(Class::Look, now));
+            if !next.is_empty() {
+                for name in &next {
+                    self.cache.mark(name);
+                }
+                continue;
+            }
+            let granted = self.rules.grant_closures(&self.cache, now);
             if granted.is_empty() {
                 break;
             }
@@ -322,60 +330,66 @@ impl Engine {
                 self.cache.mark(name);
             }
         }
-        self.next_closure = self.rules.next_closure(&self.cache, self.out.steady, now);
+        self.next_closure = self.rules.next_closure(&self.cache, now);
     }
 
     /// Publishes conditions that have waited for that.
     fn publish(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
         while !self.conditions.is_empty()
-            && self.out.turns.may_publish(self.is_busy(), now)
+            && self.out.pacer.may_publish(self.is_busy(), now)
             && let Some(name) = self.conditions.next()
         {
             if let Some(work) = self.nodes.get_mut(&name) {
                 work.conditions.unqueued();
-                self.consider(&name, leading_since);
+                self.reconcile_node(&name, leading_since);
             }
         }
     }
 
-    /// Evaluates one node, and does what follows.
-    fn consider(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
+    /// Reconciles one node, in this order:
+    ///
+    /// 1. One that cannot be understood is left alone, one that is gone is forgotten, and one that is being written waits.
+    /// 2. Its plan is made.
+    /// 3. What the plan says is noted and told.
+    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. What could hurt
+    ///    and is in doubt waits until the doubt ends.
+    fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
             return;
         }
-        let now = self.out.now;
-        let is_busy = self.is_busy();
+        let (now, is_busy) = (self.out.now, self.is_busy());
         self.cache.select_rules(name, now.wall);
         let Some(state) = self.cache.node(name) else {
             self.forget(name);
             return;
         };
+        // Rules on one node are held against each other.
+        let rules = state.selecting.len();
+        let cost = 1 + rules + rules * rules / 64;
+        self.allowance = self.allowance.saturating_sub(cost);
+        let (cluster, node) = (self.cache.cluster(), state.node);
         let may_close = self.rules.may_close(name, state.selecting, &self.cache);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
-            // Evaluated again when the write has ended.
+            // It is reconciled again when the write has ended.
             return;
         }
-        work.is_about(state.node);
+        work.is_about(node);
+
         let memories = work.memories.clone();
         let history = NodeHistory {
             is_known: work.is_known,
-            looked: work
-                .look
-                .fresh(self.doubted.max(self.rewatched), now.monotonic),
+            looked: &work.look.fresh(self.live_reads.doubted(), now.monotonic),
             memories: &memories,
             may_close: &may_close,
             watching_since: leading_since,
         };
-        let cluster = self.cache.cluster();
-        let plan = plan::plan(cluster, state, history, now.wall);
-        work.repair.tell_of(state.node, &plan, &mut self.out);
-        let deletion = deletion(state.node, &plan);
-        work.is_known = true;
+        let mut plan = plan::plan(cluster, state, history, now.wall);
         debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
+
         let evaluated = Evaluated {
-            node: state.node,
+            node,
             plan: &plan,
             set: cluster.rules,
         };
@@ -383,36 +397,23 @@ impl Engine {
             .evaluated(evaluated, &mut work.recorded_by, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
-        work.announced
-            .announce(state.node, &plan, is_news, &mut self.out);
-        work.startups
-            .observe(state.node, &plan, state.joined, now.wall);
-        if let Some(remembered) = Memory::after(&plan.outcomes, &memories) {
-            work.memories = remembered.into();
-        }
-        if let Some(recheck) = plan.recheck {
-            let at = now.monotonic + until(recheck, now.wall);
-            self.out.timers.wake_node(name, at);
-        }
-        let (node, queue) = (state.node, &mut self.conditions);
-        work.conditions
-            .publish(node, &plan.conditions, is_busy, queue, &mut self.out);
-        let kinds = plan.look;
-        let is_in_doubt = !kinds.is_empty()
+        work.observe(state, &plan, is_news, &mut self.out);
+
+        let deletion = deletion(node, &plan);
+        let stale = plan.look.clone();
+        let is_in_doubt = !stale.is_empty()
             || plan.postponed == Some(Postponed::InDoubt)
             || (!cluster.doubts.is_empty() && plan.waits_for_a_guard());
-        let known = Known {
-            cluster,
-            state,
-            history,
-        };
-        work.write
-            .write(plan, &known, &work.startups, &mut self.out);
-        let looked = if kinds.is_empty() {
+        let conditions = std::mem::take(&mut plan.conditions);
+        let queue = &mut self.conditions;
+        work.conditions
+            .publish(node, conditions, is_busy, queue, &mut self.out);
+        work.write.write(node, plan, &work.startups, &mut self.out);
+        let ended = if stale.is_empty() {
             None
         } else {
-            self.looks
-                .look(name, &work.look, kinds, &self.cache, &mut self.out)
+            self.live_reads
+                .look(name, &work.look, stale, &self.cache, &mut self.out)
         };
         if let Some(deletion) = deletion {
             self.claims
@@ -421,8 +422,8 @@ impl Engine {
         if is_in_doubt {
             self.cache.withhold(name);
         }
-        if let Some(looked) = looked {
-            self.looked(&looked);
+        if let Some(looked) = ended {
+            self.looked(looked);
         }
     }
 
@@ -449,8 +450,8 @@ impl Engine {
             self.rules
                 .forget_node(name, &work.recorded_by, &mut self.out);
             self.out.timers.forget_node(name);
-            self.out.turns.nodes.forget(name);
-            self.out.turns.conditions.forget(name);
+            self.out.pacer.nodes.forget(name);
+            self.out.pacer.conditions.forget(name);
             self.nodes.remove(name);
         }
         self.rules.cleaned_up(name);
@@ -458,6 +459,6 @@ impl Engine {
 
     /// Whether nodes are being written, or are about to be. What can wait then does.
     fn is_busy(&self) -> bool {
-        self.out.turns.under_way(Class::Node) > 0 || self.cache.has_dirty()
+        self.out.pacer.under_way(Class::Node) > 0 || self.cache.has_dirty()
     }
 }

@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::announce::{tell_change, tell_undone};
+use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::{Count, Hold, Request};
 use super::notice::About;
-use super::outbox::{Outbox, Purpose};
+use super::pacer::{Contention, Refusals, Retries, Undone, WriteSlot};
 use super::patch;
 use super::startups::Startups;
-use super::turns::{Backoff, Contention, Pauses, Refusals};
 use crate::object::{Node, NodeMetadata, Taint};
 use crate::plan::{
-    self, ChangeKind, ClusterState, Decision, NodeHistory, NodePlan, NodeState, Outcome, Part,
-    Standing, TaintChange, TaintId,
+    ChangeKind, Decision, NodePlan, Outcome, Standing, TaintChange, TaintId, TaintPlan,
 };
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
@@ -28,15 +27,15 @@ const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 /// What is under way for one node's taints and annotations.
 #[derive(Debug, Default)]
 pub struct WriteWork {
-    under_way: Option<NodeWrite>,
-    retry: Backoff,
+    slot: WriteSlot<NodeWrite>,
+    /// How often in a row the node has changed under a write.
     conflicts: u32,
     /// What the API server has refused.
     refusals: Refusals<Option<TaintId>>,
-    /// It is the node's turn to try again what has been refused.
-    has_turn: bool,
-    /// What somebody else keeps undoing.
+    /// What somebody else keeps undoing of taints...
     contention: Contention<TaintId, ChangeKind>,
+    /// ...and of annotations that are written without any.
+    restored: Contention<String, ChangeKind>,
 }
 
 /// A write of a node's taints and annotations.
@@ -47,6 +46,8 @@ pub struct NodeWrite {
     pub taints: Option<Vec<Taint>>,
     /// What it changes.
     pub changes: Vec<TaintChange>,
+    /// The annotations that it sets or removes, where it changes nothing else.
+    annotations: Vec<(String, ChangeKind)>,
     /// The bootstraps that it completes.
     pub completed: Vec<Completed>,
 }
@@ -61,37 +62,19 @@ pub enum WriteSubject {
 }
 
 impl WriteSubject {
-    /// What the whole plan is about.
-    fn of(plan: &NodePlan<'_>) -> Self {
-        match &*plan.changes {
-            [change]
-                if plan
-                    .annotations
-                    .keys()
-                    .all(|key| key.ends_with(&*change.rule_uid)) =>
-            {
-                Self::One(Some(change.taint()))
-            }
+    /// What all of this is about.
+    fn of(plans: &[TaintPlan]) -> Self {
+        match plans {
+            [plan] => Self::One(plan.taint.clone()),
             _ => Self::Several,
         }
     }
 }
 
-/// What a plan is made of.
-#[derive(Clone, Copy)]
-pub struct Known<'a> {
-    /// What is the same for all nodes.
-    pub cluster: ClusterState<'a>,
-    /// What has been seen of the node.
-    pub state: NodeState<'a>,
-    /// What has been done about it.
-    pub history: NodeHistory<'a>,
-}
-
 /// What of a node's plan is written now.
-enum Choice<'a> {
+enum Choice {
     /// This much of it.
-    Write(Box<NodePlan<'a>>, WriteSubject),
+    Write(TaintPlan, WriteSubject),
     /// Nothing before this time.
     Later(Instant),
     /// Nothing: there is nothing to write, or it is not the node's turn to try again.
@@ -115,7 +98,7 @@ pub struct Completed {
 #[derive(Debug)]
 pub enum WriteEnd {
     /// It has been carried out: the node's metadata are these now.
-    CarriedOut(NodeWrite, NodeMetadata),
+    CarriedOut(Box<NodeWrite>, NodeMetadata),
     /// The node has changed in the meantime and is read again, which is waited for.
     ReadAgain,
     /// It has been refused for the sake of these changes, in these words.
@@ -127,12 +110,7 @@ pub enum WriteEnd {
 impl WriteWork {
     /// Whether a write is under way, or the read after one.
     pub fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
-    }
-
-    /// Takes in that it is the node's turn to try again what has been refused.
-    pub fn take_turn(&mut self) {
-        self.has_turn = true;
+        self.slot.is_under_way()
     }
 
     /// Names of the rules whose changes somebody keeps undoing.
@@ -141,26 +119,26 @@ impl WriteWork {
     }
 
     /// Writes what of a plan can be written now.
-    pub fn write<'a>(
+    pub fn write(
         &mut self,
-        plan: NodePlan<'a>,
-        known: &Known<'a>,
+        node: &Node,
+        mut plan: NodePlan<'_>,
         startups: &Startups,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
-        let node = known.state.node;
-        match self.choose(plan, known, out) {
-            Choice::Write(mut plan, subject) => {
-                startups.put_on_record(node, &mut plan, out.now.wall);
+        match self.choose(node, &mut plan, out) {
+            Choice::Write(mut write, subject) => {
+                startups.put_on_record(node, &mut write, out.now.wall);
                 let request = Request::PatchNode {
                     name: node.name.clone(),
-                    patch: patch::node(node, &plan),
+                    patch: patch::node(node, &write),
                 };
-                self.under_way = Some(NodeWrite {
+                self.slot.begin(NodeWrite {
                     subject,
-                    completed: completed(node, &plan),
-                    taints: plan.taints,
-                    changes: plan.changes,
+                    completed: completed(node, &plan, &write),
+                    annotations: annotations(&write).collect(),
+                    taints: write.taints(node),
+                    changes: write.changes,
                 });
                 out.ask(Purpose::Node(node.name.clone()), request);
             }
@@ -169,66 +147,58 @@ impl WriteWork {
         }
     }
 
-    /// All of the plan, as long as the API server has refused none of it and nobody undoes it; else the first part of it
+    /// All of the plan, as long as the API server has refused none of it and nobody undoes it; else the first taint of it
     /// that nothing stands against.
-    fn choose<'a>(
-        &mut self,
-        plan: NodePlan<'a>,
-        known: &Known<'a>,
-        out: &mut Outbox,
-    ) -> Choice<'a> {
-        let Known {
-            cluster,
-            state,
-            history,
-        } = *known;
-        let (now, retries) = (out.now.monotonic, &mut out.turns.nodes);
+    fn choose(&mut self, node: &Node, plan: &mut NodePlan<'_>, out: &mut Effects) -> Choice {
+        let (now, retries) = (out.now.monotonic, &mut out.pacer.nodes);
         if !self.contention.is_empty() {
-            let is_right =
-                |taint: &TaintId, change| is_rightly_undone(state.node, &plan, taint, change);
+            let is_right = |taint: &TaintId, change| is_rightly_undone(node, plan, taint, change);
             self.contention.forget(now, is_right);
         }
+        self.restored.forget(now, |_, _| false);
         if !plan.writes_node() {
-            self.retry = Backoff::default();
+            self.slot.forgive();
             self.conflicts = 0;
             self.refusals = Refusals::default();
-            self.has_turn = false;
-            retries.forget(&state.node.name);
+            retries.forget(&node.name);
             return Choice::Nothing;
         }
-        if let Some(at) = self.retry.not_before(now) {
+        if let Some(at) = self.slot.not_before(now) {
             return Choice::Later(at);
         }
-        let undone_until = |change: &TaintChange| {
-            let is_taint = |taint: &TaintId| taint.is_of(change);
-            self.contention.not_before(is_taint, change.kind, now)
+        let undone_until = |plan: &TaintPlan| {
+            let taints = plan.changes.iter().filter_map(|change| {
+                let is_taint = |taint: &TaintId| taint.is_of(change);
+                self.contention.not_before(is_taint, change.kind, now)
+            });
+            let restored = annotations(plan)
+                .filter_map(|(key, kind)| self.restored.not_before(|it| *it == key, kind, now));
+            taints.chain(restored).max()
         };
-        let is_plain = |change: &TaintChange| {
-            undone_until(change).is_none() && !retries.is_locked_out(&change.key)
+        let is_locked_out = |plan: &TaintPlan, retries: &Retries| {
+            retries.is_locked_out(key_of(plan.taint.as_ref()))
         };
-        if self.refusals.is_empty() && plan.changes.iter().all(is_plain) {
-            let subject = WriteSubject::of(&plan);
-            return Choice::Write(Box::new(plan), subject);
+        let is_plain =
+            |plan: &TaintPlan| undone_until(plan).is_none() && !is_locked_out(plan, retries);
+        if self.refusals.is_empty() && plan.taints.iter().all(is_plain) {
+            let plans = std::mem::take(&mut plan.taints);
+            let subject = WriteSubject::of(&plans);
+            return Choice::Write(TaintPlan::merged(plans), subject);
         }
-        let parts = plan::parts(cluster, state, history, out.now.wall);
-        let taints: Vec<_> = parts.iter().map(|part| part.taint.clone()).collect();
+        let taints: Vec<_> = plan.taints.iter().map(|it| it.taint.clone()).collect();
         self.refusals.retain(&taints);
         let mut later: Option<Instant> = None;
-        for Part { taint, plan } in parts {
-            let undone_until = plan.changes.iter().filter_map(undone_until).max();
-            let until = self.refusals.not_before(&taint, now).max(undone_until);
-            if let Some(until) = until {
+        for plan in std::mem::take(&mut plan.taints) {
+            let until = self.refusals.not_before(&plan.taint, now);
+            if let Some(until) = until.max(undone_until(&plan)) {
                 later = later.into_iter().chain([until]).min();
                 continue;
             }
-            let what = key_of(taint.as_ref());
-            let times = self.refusals.times(&taint);
-            let is_free = times == 0 && !retries.is_locked_out(what);
-            if is_free
-                || std::mem::take(&mut self.has_turn)
-                || retries.turn(&state.node.name, what, times, now)
-            {
-                return Choice::Write(Box::new(plan), WriteSubject::One(taint));
+            let times = self.refusals.times(&plan.taint);
+            let what = key_of(plan.taint.as_ref());
+            if retries.turn(&node.name, what, times, now) {
+                let subject = WriteSubject::One(plan.taint.clone());
+                return Choice::Write(plan, subject);
             }
         }
         later.map_or(Choice::Nothing, Choice::Later)
@@ -239,40 +209,16 @@ impl WriteWork {
         &mut self,
         name: &Arc<str>,
         result: Result<NodeMetadata, RequestError>,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> Option<WriteEnd> {
-        let write = self.under_way.take()?;
+        let write = self.slot.take()?;
         let now = out.now.monotonic;
         Some(match result {
             Ok(metadata) => {
                 self.carried_out(&write, &About::node(name, &metadata.uid), out);
-                WriteEnd::CarriedOut(write, metadata)
+                WriteEnd::CarriedOut(Box::new(write), metadata)
             }
-            Err(RequestError::Conflict) => {
-                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
-                for change in &write.changes {
-                    out.count(Count::Conflicted {
-                        rule: change.rule_name.as_str().into(),
-                        kind: change.kind,
-                    });
-                }
-                self.conflicts += 1;
-                if self.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    self.retry.failed(Pauses::REFUSED, now);
-                }
-                self.under_way = Some(write);
-                let request = Request::ReadNode { name: name.clone() };
-                out.ask(Purpose::NodeAgain(name.clone()), request);
-                WriteEnd::ReadAgain
-            }
-            Err(RequestError::Gone) => {
-                // The watch will tell; should it lag, the pause keeps this from being asked over and over.
-                self.retry.failed(Pauses::REFUSED, now);
-                WriteEnd::Failed
-            }
-            // All wait for these together.
-            Err(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => WriteEnd::Failed,
-            Err(error) => match write.subject {
+            Err(error) if error.is_refusal() => match write.subject {
                 // Who knows for the sake of what.
                 WriteSubject::Several => {
                     self.refusals.split();
@@ -280,35 +226,61 @@ impl WriteWork {
                 }
                 WriteSubject::One(taint) => {
                     let key = key_of(taint.as_ref()).to_owned();
-                    let before = self.refusals.refused(taint, now);
-                    out.turns.nodes.refused(&key, before, now);
-                    out.turns
+                    let before = self.refusals.times(&taint);
+                    self.refusals.ended(taint, Some(&error), now);
+                    out.pacer.nodes.refused(name, &key, before, now);
+                    out.pacer
                         .complain("cannot write the node", name, &error, now);
                     WriteEnd::Refused(write.changes, error.to_string())
                 }
             },
+            Err(error) => {
+                out.pacer.nodes.failed(name);
+                let is_conflict = error == RequestError::Conflict;
+                self.conflicts += u32::from(is_conflict);
+                if !is_conflict || self.conflicts > CONFLICTS_WITHOUT_PAUSE {
+                    // Where the node is gone, the watch will tell. Should it lag, the pause keeps this from being asked over
+                    // and over.
+                    self.slot.judge(Some(&error), now);
+                }
+                if !is_conflict {
+                    return Some(WriteEnd::Failed);
+                }
+                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
+                for change in &write.changes {
+                    out.count(Count::Conflicted {
+                        rule: change.rule_name.as_str().into(),
+                        kind: change.kind,
+                    });
+                }
+                self.slot.begin(write);
+                let request = Request::ReadNode { name: name.clone() };
+                out.ask(Purpose::NodeAgain(name.clone()), request);
+                WriteEnd::ReadAgain
+            }
         })
     }
 
     /// Takes in that the node has been read again after a conflict.
     pub fn read_again(&mut self) {
-        self.under_way = None;
+        self.slot.take();
     }
 
-    fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Outbox) {
+    fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Effects) {
         let now = out.now.monotonic;
-        self.retry = Backoff::default();
+        self.slot.forgive();
         self.conflicts = 0;
+        let (name, retries) = (&about.name, &mut out.pacer.nodes);
         match &write.subject {
             WriteSubject::Several => {
                 for change in &write.changes {
-                    out.turns.nodes.carried_out(&change.key, 0, now);
+                    retries.carried_out(name, &change.key, 0, now);
                 }
             }
             WriteSubject::One(taint) => {
-                let times = self.refusals.carried_out(taint);
-                let key = key_of(taint.as_ref());
-                out.turns.nodes.carried_out(key, times, now);
+                let times = self.refusals.times(taint);
+                self.refusals.ended(taint.clone(), None, now);
+                retries.carried_out(name, key_of(taint.as_ref()), times, now);
             }
         }
         for change in &write.changes {
@@ -318,6 +290,12 @@ impl WriteWork {
                 let rule = rule.as_str().into();
                 out.count(Count::Undone { rule });
                 tell_undone(about, change, undone, out);
+            }
+        }
+        for (key, kind) in &write.annotations {
+            let undone = self.restored.made(key.clone(), *kind, key, now);
+            if let Some(Undone::TooOften { .. }) = undone {
+                warn!(node = %about.name, annotation = key, "somebody else keeps undoing what is done to the annotation");
             }
         }
     }
@@ -339,8 +317,17 @@ fn is_rightly_undone(
     };
     is_undone
         && plan.look.is_empty()
-        && !plan.changes.iter().any(|change| taint.is_of(change))
+        && !plan.changes().any(|change| taint.is_of(change))
         && !plan.outcomes.iter().any(waits)
+}
+
+/// The annotations that a plan sets or removes, where it changes nothing else.
+fn annotations(plan: &TaintPlan) -> impl Iterator<Item = (String, ChangeKind)> {
+    let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
+    alone.map(|(key, value)| match value {
+        Some(_) => (key.clone(), ChangeKind::Added),
+        None => (key.clone(), ChangeKind::Removed),
+    })
 }
 
 /// What is refused on node after node is known by the taint's key.
@@ -348,14 +335,9 @@ fn key_of(taint: Option<&TaintId>) -> &str {
     taint.map_or("", |taint| &taint.key)
 }
 
-/// The bootstraps that this plan completes.
-fn completed(node: &Node, plan: &NodePlan<'_>) -> Vec<Completed> {
-    let completes = |outcome: &&Outcome<'_>| match outcome.standing {
-        // A node that is given up does not count as one that got ready.
-        Standing::Governs(Decision::GiveUp) => false,
-        Standing::Governs(decision) => decision.completes_bootstrap(),
-        _ => false,
-    };
+/// The bootstraps that this write completes.
+fn completed(node: &Node, plan: &NodePlan<'_>, write: &TaintPlan) -> Vec<Completed> {
+    let completes = |outcome: &&Outcome<'_>| write.completes.contains(&outcome.rule.uid);
     plan.outcomes
         .iter()
         .filter(completes)
@@ -397,7 +379,9 @@ mod tests {
             .spec("regateOnReboot: true");
         let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
         let since = |world: &crate::testing::World| {
-            let completed = completed(&world.node, &world.plan());
+            let plan = world.plan();
+            let write = TaintPlan::merged(plan.taints.clone());
+            let completed = completed(&world.node, &plan, &write);
             completed.into_iter().map(|it| it.since).collect::<Vec<_>>()
         };
         let first = world(&booted("a")).rule(&gate);

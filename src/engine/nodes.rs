@@ -6,13 +6,16 @@ use jiff::Timestamp;
 
 use super::announce::Announced;
 use super::conditions::ConditionWork;
-use super::looks::LookWork;
+use super::effects::Effects;
+use super::io::until;
+use super::live_reads::NodeLiveReads;
 use super::map::Map;
 use super::node_writes::WriteWork;
 use super::repairs::RepairTold;
 use super::startups::Startups;
 use crate::object::Node;
-use crate::plan::Memory;
+use crate::plan::{Memory, NodePlan, NodeState};
+use crate::rule::Rule;
 
 /// All nodes that have been evaluated, by name.
 pub type Nodes = Map<Arc<str>, NodeWork>;
@@ -39,7 +42,7 @@ pub struct NodeWork {
     /// How its start goes.
     pub startups: Startups,
     /// The last looks at it.
-    pub look: LookWork,
+    pub look: NodeLiveReads,
 }
 
 impl NodeWork {
@@ -55,6 +58,29 @@ impl NodeWork {
             conditions: self.conditions.for_another_node(),
             ..Self::default()
         };
+    }
+
+    /// Notes and tells what a plan says of the node, and when it is to be reconciled again. `is_news` says whether no earlier
+    /// process can have told of a rule's adoption.
+    pub fn observe(
+        &mut self,
+        state: NodeState<'_>,
+        plan: &NodePlan<'_>,
+        is_news: impl Fn(&Rule) -> bool,
+        out: &mut Effects,
+    ) {
+        let (node, now) = (state.node, out.now);
+        self.is_known = true;
+        self.repair.tell_of(node, plan, out);
+        self.announced.announce(node, plan, is_news, out);
+        self.startups.observe(node, plan, state.joined, now.wall);
+        if let Some(remembered) = Memory::after(&plan.outcomes, &self.memories) {
+            self.memories = remembered.into();
+        }
+        if let Some(recheck) = plan.recheck {
+            let at = now.monotonic + until(recheck, now.wall);
+            out.timers.wake_node(&node.name, at);
+        }
     }
 
     /// Whether a write is under way.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::broken::Broken;
+use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
 use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
@@ -69,6 +70,10 @@ topics! {
         "A rule's taint has been put on the node, by the controller or as the node was created.";
     TAINT_REMOVED: Normal "TaintRemoved" "RemoveTaint" on "Node",
         "A rule's taint has been lifted.";
+    TAINT_NOT_ADDED: Warning (ADD_TAINT_ERROR) "AddTaint" on "Node",
+        "The API server refuses to have a rule's taint put on. Told again when it says something else.";
+    TAINT_NOT_REMOVED: Warning (REMOVE_TAINT_ERROR) "RemoveTaint" on "Node",
+        "The API server refuses to have a rule's taint lifted. Told again when it says something else.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
@@ -108,6 +113,10 @@ topics! {
         "All rules are suspended: nothing is changed for this one.";
     ALL_GO_ON: Normal "RulesGoOn" "Suspend" on "NodeReadinessRule",
         "All rules were suspended, and go on.";
+    FINALIZERS_UNWRITTEN: Warning "FinalizerError" "PatchFinalizers" on "NodeReadinessRule",
+        "The API server refuses to have the rule's finalizer put on or taken off.";
+    STATUS_UNWRITTEN: Warning "StatusUpdateError" "PatchStatus" on "NodeReadinessRule",
+        "The API server refuses to have the rule's status written.";
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
         "The rule's disruption guard keeps nodes open that are to be closed.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
@@ -144,11 +153,15 @@ impl About {
     /// A rule.
     #[must_use]
     pub fn rule(rule: &Rule) -> Self {
+        Self::rule_called(&rule.name, &rule.uid)
+    }
+
+    fn rule_called(name: &str, uid: &str) -> Self {
         Self {
             api_version: format!("{GROUP}/{VERSION}"),
             kind: KIND,
-            name: rule.name.clone(),
-            uid: Some(rule.uid.clone()),
+            name: name.into(),
+            uid: Some(uid.into()),
         }
     }
 }
@@ -204,6 +217,32 @@ impl Notice {
             notices.push(Self::new(node.clone(), &RELEASED_UNREADY, note));
         }
         notices
+    }
+
+    /// A taint change that the API server has refused.
+    #[must_use]
+    pub fn of_failure(node: About, change: &TaintChange, why: &str) -> Self {
+        let topic = match change.kind {
+            ChangeKind::Added => &TAINT_NOT_ADDED,
+            ChangeKind::Removed => &TAINT_NOT_REMOVED,
+        };
+        let note = format!("Rule '{}' {why}", change.rule_name);
+        Self {
+            related: Some(About::rule_called(&change.rule_name, &change.rule_uid)),
+            ..Self::new(node, topic, note)
+        }
+    }
+
+    /// A rule's finalizers, which the API server does not take.
+    #[must_use]
+    pub fn of_unwritten_finalizers(rule: &Rule, why: &str) -> Self {
+        Self::new(About::rule(rule), &FINALIZERS_UNWRITTEN, why.into())
+    }
+
+    /// A rule's status, which the API server does not take.
+    #[must_use]
+    pub fn of_unwritten_status(rule: &Rule, why: &str) -> Self {
+        Self::new(About::rule(rule), &STATUS_UNWRITTEN, why.into())
     }
 
     /// All rules are suspended, or go on.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::karpenter::TERMINATION_TIMESTAMP;
 use crate::object::{Node, NodeClaim};
-use crate::plan::{ConditionChanges, NodePlan, Urgency};
+use crate::plan::{ConditionChanges, TaintPlan, Urgency};
 
 /// A JSON patch in the making.
 struct Operations(Vec<PatchOperation>);
@@ -61,13 +61,13 @@ impl Operations {
     }
 }
 
-/// Carries out what a plan wants of the Node object: its taints and annotations.
-pub fn node(node: &Node, plan: &NodePlan<'_>) -> Patch {
+/// Carries out a plan for a Node's taints and annotations.
+pub fn node(node: &Node, plan: &TaintPlan) -> Patch {
     const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
     let mut operations = Operations::on(&node.uid);
     let annotations = &plan.annotations;
-    if let Some(taints) = &plan.taints {
-        operations = operations.replace_list(&["spec", "taints"], &node.taints, taints);
+    if let Some(taints) = plan.taints(node) {
+        operations = operations.replace_list(&["spec", "taints"], &node.taints, &taints);
     }
     if node.annotations.is_none() && !annotations.is_empty() {
         let added: BTreeMap<_, _> = annotations
@@ -185,11 +185,11 @@ mod tests {
         let drop = |key: &str| BTreeMap::from([(key.to_owned(), None)]);
         let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
         let a = json!([{"key": "a", "effect": "NoSchedule"}]);
-        for (name, node_before, taints, annotations, expected) in [
+        for (name, node_before, (added, lifted), annotations, expected) in [
             (
                 "first taint, first annotation",
                 tainted(&[], None),
-                Some(vec![taint("a")]),
+                (vec![taint("a")], vec![]),
                 set("n/k"),
                 json!([uid, {"op": "test", "path": "/spec/taints", "value": null},
                        {"op": "add", "path": "/spec/taints", "value": a},
@@ -199,7 +199,7 @@ mod tests {
             (
                 "last taint goes",
                 tainted(&["a"], Some(&["n/k"])),
-                Some(vec![]),
+                (vec![], vec![taint("a")]),
                 drop("n/k"),
                 json!([uid, {"op": "test", "path": "/spec/taints", "value": a},
                        {"op": "remove", "path": "/spec/taints"},
@@ -208,15 +208,16 @@ mod tests {
             (
                 "annotation alone",
                 tainted(&["a"], Some(&[])),
-                None,
+                (vec![], vec![]),
                 set("n/k"),
                 json!([uid, {"op": "add", "path": "/metadata/annotations/n~1k", "value": "v"}]),
             ),
         ] {
-            let plan = NodePlan {
-                taints,
+            let plan = TaintPlan {
+                added,
+                lifted,
                 annotations,
-                ..NodePlan::default()
+                ..TaintPlan::default()
             };
             assert_eq!(json!(node(&node_before, &plan)), expected, "{name}");
         }
@@ -224,10 +225,10 @@ mod tests {
 
     #[test]
     fn a_node_is_not_gated_over_a_completion_that_was_not_seen() {
-        let plan = NodePlan {
+        let plan = TaintPlan {
             annotations: BTreeMap::from([("n/owner".to_owned(), Some("v".to_owned()))]),
             relied_on: vec!["n/completed".to_owned()],
-            ..NodePlan::default()
+            ..TaintPlan::default()
         };
         let test = |path: &str| json!({"op": "test", "path": path, "value": null});
         let some = json!(node(&tainted(&[], Some(&[])), &plan));

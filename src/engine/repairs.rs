@@ -9,10 +9,10 @@ use tracing::{debug, warn};
 
 use super::cache::Cache;
 use super::claims::Deletion;
+use super::effects::Effects;
 use super::io::Count;
 use super::notice::{About, Notice};
-use super::outbox::Outbox;
-use super::status::{Prospects, Tally};
+use super::status::{Prospects, RuleStats};
 use crate::api::RepairAction;
 use crate::object::Node;
 use crate::plan::{NodePlan, Outcome};
@@ -55,7 +55,7 @@ pub fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
 
 impl RepairTold {
     /// Tells people what is not done about a node whose time is up, and why.
-    pub fn tell_of(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Outbox) {
+    pub fn tell_of(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         if plan.postponed.is_some() {
             return;
         }
@@ -83,7 +83,7 @@ impl RepairTold {
     }
 
     /// Tells what has not been told yet. That a repair is held back is told again after a while.
-    fn tell(&mut self, node: &Node, messages: &[(&Rule, Message)], out: &mut Outbox) {
+    fn tell(&mut self, node: &Node, messages: &[(&Rule, Message)], out: &mut Effects) {
         let now = out.now.monotonic;
         self.0
             .retain(|told| messages.iter().any(|(rule, _)| rule.uid == told.rule));
@@ -152,20 +152,20 @@ pub fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
 }
 
 /// What a dry run would do about nodes that are not ready in time.
-pub fn prospects(cache: &Cache, tally: &Tally, rule: &Rule, now: Timestamp) -> Prospects {
+pub fn prospects(cache: &Cache, stats: &RuleStats, rule: &Rule, now: Timestamp) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
     let Some(repair) = repair.and_then(|spec| spec.repair) else {
         return prospects;
     };
-    if !tally.would_repair_any() {
+    if !stats.would_repair_any() {
         return prospects;
     }
     let karpenter = cache.karpenter();
     let nodes = cache.nodes().map(|node| (node, karpenter.pool_name(node)));
-    let would_be_overdue = |node: &Node| tally.would_repair(&node.name);
+    let would_be_overdue = |node: &Node| stats.would_repair(&node.name);
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
-    for node in cache.nodes().filter(|node| tally.would_repair(&node.name)) {
+    for node in cache.nodes().filter(|node| stats.would_repair(&node.name)) {
         let group = karpenter.group(node, rule);
         let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked

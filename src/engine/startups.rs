@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::io::{Count, Stage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
-use crate::plan::{ChangeKind, Finding, NodePlan, Outcome, Standing, TaintChange, is_new};
+use crate::plan::{
+    ChangeKind, Finding, NodePlan, Outcome, Standing, TaintChange, TaintPlan, is_new,
+};
 use crate::repair::has_been_open;
 use crate::rule::StartupRecord;
 
@@ -62,7 +64,7 @@ impl Startups {
     }
 
     /// Has the plan put on record how the node has started under each rule that opens it for the first time.
-    pub fn put_on_record(&self, node: &Node, plan: &mut NodePlan<'_>, now: Timestamp) {
+    pub fn put_on_record(&self, node: &Node, plan: &mut TaintPlan, now: Timestamp) {
         let opens = |change: &&TaintChange| change.kind == ChangeKind::Removed && !change.gave_up;
         for change in plan.changes.iter().filter(opens) {
             let mut startups = self.0.iter();

@@ -4,7 +4,7 @@
 
 mod basis;
 mod conditions;
-mod tally;
+mod rule_stats;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -26,8 +26,8 @@ use basis::whole_second;
 pub use basis::{Basis, Prospects, Unmade};
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
-use tally::Role;
-pub use tally::{Record, RuleFailure, Tally};
+use rule_stats::Role;
+pub use rule_stats::{Record, RuleFailure, RuleStats};
 pub use written::WrittenStatus;
 
 /// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
@@ -36,39 +36,39 @@ const LIST_BUDGET: usize = 40_000;
 const MAX_MESSAGE: usize = 256;
 
 /// The status that follows.
-pub fn build(tally: &Tally, basis: Basis<'_>) -> NodeReadinessRuleStatus {
+pub fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
     if rule.is_suspended() && rule.spec.is_ok() {
         return NodeReadinessRuleStatus {
             observed_generation: Some(rule.generation.max(1)),
-            conditions: conditions::suspended(tally, basis),
+            conditions: conditions::suspended(stats, basis),
             ..basis.previous.clone()
         };
     }
     let mut status = NodeReadinessRuleStatus {
         observed_generation: Some(rule.generation.max(1)),
-        conditions: conditions(tally, basis),
+        conditions: conditions(stats, basis),
         ..NodeReadinessRuleStatus::default()
     };
-    let held = tally
+    let held = stats
         .nodes
         .iter()
-        .filter(|(name, (record, _))| tally.is_held(name, record))
+        .filter(|(name, (record, _))| stats.is_held(name, record))
         .count();
-    let lingering = tally.lingering();
+    let lingering = stats.lingering();
     if rule.spec.is_ok() || lingering > 0 {
-        status.matched_nodes = Some(count(tally.nodes.len() + lingering));
+        status.matched_nodes = Some(count(stats.nodes.len() + lingering));
         status.held_nodes = Some(count(held + lingering));
-        status.released_nodes = Some(count(tally.nodes.len() - held));
-        status.failed_node_count = Some(count(tally.failures.len()));
+        status.released_nodes = Some(count(stats.nodes.len() - held));
+        status.failed_node_count = Some(count(stats.failures.len()));
     }
     let mut budget = Budget(LIST_BUDGET);
-    list_failures(&mut status, &mut budget, tally, basis);
+    list_failures(&mut status, &mut budget, stats, basis);
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
-            status.dry_run_results = Some(dry_run_results(tally, basis));
+            status.dry_run_results = Some(dry_run_results(stats, basis));
         }
-        list_nodes(&mut status, &mut budget, spec, tally, basis);
+        list_nodes(&mut status, &mut budget, spec, stats, basis);
     }
     status
 }
@@ -89,10 +89,10 @@ impl Budget {
 fn list_failures(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
-    tally: &Tally,
+    stats: &RuleStats,
     basis: Basis<'_>,
 ) {
-    for (name, (failure, at)) in tally.failures.iter().take(basis.node_limit) {
+    for (name, (failure, at)) in stats.failures.iter().take(basis.node_limit) {
         let previous = basis
             .previous
             .failed_nodes
@@ -122,7 +122,7 @@ fn list_nodes(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
     spec: &CompiledSpec,
-    tally: &Tally,
+    stats: &RuleStats,
     basis: Basis<'_>,
 ) {
     let previous: BTreeMap<&str, &NodeEvaluation> = basis
@@ -137,16 +137,16 @@ fn list_nodes(
         .map(|condition| 2 * (condition.kind.len() + 130))
         .sum();
     let of = |held: bool| {
-        tally
+        stats
             .nodes
             .iter()
-            .filter(move |(name, (record, _))| tally.is_held(name, record) == held)
+            .filter(move |(name, (record, _))| stats.is_held(name, record) == held)
     };
     for (name, (record, at)) in of(true).chain(of(false)).take(basis.node_limit) {
         if !budget.spend(per_node + 4 * name.len() + 260) {
             break;
         }
-        if matches!(record.role, Role::Governs { .. }) && !tally.failures.contains_key(name) {
+        if matches!(record.role, Role::Governs { .. }) && !stats.failures.contains_key(name) {
             status.applied_nodes.push(name.to_string());
         }
         let mut evaluation = evaluation(name, spec, record, *at);
@@ -183,7 +183,7 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
+fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     let Basis {
         disruption,
         prospects,
@@ -192,7 +192,7 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
-        tally
+        stats
             .nodes
             .values()
             .filter(|(record, _)| matches(record))
@@ -208,12 +208,12 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
         counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = disruption.filter(|report| report.waiting > 0);
     let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
-    let risky = tally
+    let risky = stats
         .nodes
         .values()
         .filter(|(record, _)| record.misses_a_condition)
         .count();
-    let closings = closings(tally, basis);
+    let closings = closings(stats, basis);
     let parts: Vec<_> = [
         (adds, format!("would add {adds} taints")),
         (
@@ -243,7 +243,7 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
     .filter_map(|(number, text)| (number > 0).then_some(text))
     .collect();
     DryRunResults {
-        affected_nodes: Some(count(tally.nodes.len())),
+        affected_nodes: Some(count(stats.nodes.len())),
         taints_to_add: Some(count(adds)),
         taints_to_remove: Some(count(removes)),
         risky_operations: Some(count(risky)),
@@ -256,10 +256,10 @@ fn dry_run_results(tally: &Tally, basis: Basis<'_>) -> DryRunResults {
 }
 
 /// Which open nodes would be closed as soon as the rule were no dry run.
-fn closings<'a>(tally: &Tally, basis: Basis<'a>) -> Closings<'a> {
-    let mut closings = Closings::of(tally.nodes.len());
+fn closings<'a>(stats: &RuleStats, basis: Basis<'a>) -> Closings<'a> {
+    let mut closings = Closings::of(stats.nodes.len());
     let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);
-    for (record, _) in tally.nodes.values() {
+    for (record, _) in stats.nodes.values() {
         if matches!(record.role, Role::DryRun(Decision::Gate)) {
             let statuses = conditions.iter().copied().flatten().zip(&record.statuses);
             let missing = statuses.filter(|(requirement, status)| {

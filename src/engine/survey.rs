@@ -14,7 +14,7 @@ use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::Report;
 use crate::plan::WhyPassedOver;
-use crate::rule::CompiledSpec;
+use crate::rule::{CompiledSpec, Rule};
 
 /// How the cluster and the rules are doing.
 #[derive(Debug, Default)]
@@ -85,16 +85,21 @@ impl Survey {
                 continue;
             };
             let Ok(spec) = &cached.rule.spec else {
-                self.rules.push(RuleSurvey {
+                let survey = RuleSurvey {
                     rule: work.name.clone(),
-                    held: Some(work.tally.lingering()),
                     ..RuleSurvey::default()
-                });
+                };
+                self.rules.push(survey.by_taints(&cached.rule, cache));
                 continue;
             };
-            self.rules.push(RuleSurvey {
+            let survey = RuleSurvey {
                 contended: contended.get(&*work.name).copied().unwrap_or_default(),
                 ..RuleSurvey::of(work, spec, now)
+            };
+            self.rules.push(if cached.rule.deleting && !spec.dry_run {
+                survey.by_taints(&cached.rule, cache)
+            } else {
+                survey
             });
             let classes = cache.cluster().classes;
             let keys: Vec<Option<(Arc<str>, Arc<str>)>> = spec
@@ -109,7 +114,7 @@ impl Survey {
                     is_synthesized.then(|| (class.into(), requirement.kind.clone()))
                 })
                 .collect();
-            for (node, statuses) in work.tally.all_statuses() {
+            for (node, statuses) in work.stats.all_statuses() {
                 for (key, status) in keys.iter().zip(statuses) {
                     if let Some((class, kind)) = key {
                         let status = status.unwrap_or(ConditionStatus::Unknown);
@@ -128,20 +133,37 @@ impl Survey {
 }
 
 impl RuleSurvey {
+    /// The same with the nodes held and released that have the taint and have not, of a rule that decides about no node: it is
+    /// being deleted, or cannot be used. None where nobody can read which nodes these are.
+    fn by_taints(self, rule: &Rule, cache: &Cache) -> Self {
+        let reach = rule.reach.as_ref();
+        let Some((reach, selector)) = reach.and_then(|it| Some((it, it.selector.as_ref()?))) else {
+            return self;
+        };
+        let selected = cache.nodes().filter(|node| selector.matches(&node.labels));
+        let (held, released): (Vec<_>, Vec<_>) =
+            selected.partition(|node| node.taint(&reach.key, reach.effect).is_some());
+        Self {
+            held: Some(held.len()),
+            released: Some(released.len()),
+            ..self
+        }
+    }
+
     fn of(work: &RuleWork, spec: &CompiledSpec, now: Now) -> Self {
-        let states = work.tally.states(spec.mode);
+        let states = work.stats.states(spec.mode);
         let is_live = !spec.dry_run;
         let passed_over = |why| work.passed_over.iter().filter(|it| it.why == why).count();
-        let since = work.tally.longest_closed_since();
+        let since = work.stats.longest_closed_since();
         let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
-        let blocked = kinds.zip(work.tally.blocked(spec));
+        let blocked = kinds.zip(work.stats.blocked(spec));
         Self {
             rule: work.name.clone(),
             // A dry run neither holds a node nor has it released one.
             held: is_live.then_some(states.not_ready + states.bootstrapping),
             released: is_live.then_some(states.ready),
             kind: Some((spec.mode, spec.dry_run)),
-            matched: Some(work.tally.matched()),
+            matched: Some(work.stats.matched()),
             blocked: blocked.filter(|_| is_live).collect(),
             states: Some([
                 ("ready", states.ready),

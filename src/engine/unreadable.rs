@@ -4,21 +4,21 @@ use tracing::warn;
 
 use super::broken::Broken;
 use super::cache::Cache;
+use super::effects::Effects;
 use super::kind::Watch;
 use super::notice::{About, Notice};
-use super::outbox::Outbox;
 use crate::api::names::{GROUP, VERSION};
-use crate::condition::Cohort;
+use crate::condition::ComponentGroup;
 use crate::rule::CompiledSpec;
 
 /// Tells of the objects that cannot be understood, of each once.
-pub fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
+pub fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
     for broken in cache.tell_unreadable() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
         match broken.object.watch {
             Watch::Nodes | Watch::CsiNodes | Watch::Pods(_) => tell_on_node(&broken, cache, out),
-            Watch::DaemonSets(cohort) => tell_on_rules(&broken, cohort, cache, out),
+            Watch::DaemonSets(group) => tell_on_rules(&broken, group, cache, out),
             Watch::Rules => tell_on_itself(&broken, &format!("{GROUP}/{VERSION}"), out),
             Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, "karpenter.sh/v1", out),
         }
@@ -26,7 +26,7 @@ pub fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
 }
 
 /// Tells of an object without a namespace.
-fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Outbox) {
+fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
     let object = &broken.object;
     if object.key.name.is_empty() {
         return;
@@ -40,7 +40,7 @@ fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Outbox) {
     out.tell(Notice::of_unreadable(about, broken));
 }
 
-fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Outbox) {
+fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
     let Some(name) = &broken.node else {
         return;
     };
@@ -57,9 +57,12 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Outbox) {
 }
 
 /// Tells of a `DaemonSet` on the rules that wait for its class, or for it by name.
-fn tell_on_rules(broken: &Broken, cohort: Cohort, cache: &Cache, out: &mut Outbox) {
+fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mut Effects) {
     let waits = |spec: &CompiledSpec| {
-        spec.waits_for_class(cohort) || spec.daemon_sets().any(|key| *key == broken.object.key)
+        group
+            .class()
+            .is_some_and(|class| spec.waits_for_class(class))
+            || spec.daemon_sets().any(|key| *key == broken.object.key)
     };
     for rule in cache.cluster().rules.rules() {
         if rule.live().is_some_and(waits) {

@@ -12,9 +12,13 @@ use super::map::Map;
 use crate::condition::CriticalComponentClass;
 use crate::guard::{Limits, Report};
 use crate::object::Node;
-use crate::plan::{self, ClusterState, Doubts, NodeHistory, NodePlan, NodeState, PassedOver};
+use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, PassedOver, StaleKinds};
 use crate::repair::Situation;
 use crate::rule::{Rule, RuleSet};
+
+/// What is in doubt of lists that were made just now, and what of a node is as good as read once more.
+static CERTAIN: StaleKinds = StaleKinds::NONE;
+static LOOKED: StaleKinds = StaleKinds::NODE;
 
 /// A cluster as it was listed.
 #[derive(Debug)]
@@ -63,8 +67,10 @@ impl View {
 
     /// Takes in that a list is complete.
     pub fn listed(&mut self, watch: Watch) {
-        self.cache.see(Seen::Synced(watch), self.now);
-        self.cache.see(Seen::Confirmed(watch, 0), self.now);
+        // What is newer has been shown by nobody else.
+        self.cache.see(Seen::Synced(watch, 0), self.now);
+        let current = Seen::Current(watch, self.now.monotonic, 0);
+        self.cache.see(current, self.now);
     }
 
     /// Takes in that the cluster has no resource of this kind.
@@ -117,7 +123,7 @@ impl View {
     #[must_use]
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
-            doubts: Doubts::default(),
+            doubts: &CERTAIN,
             repair: Situation {
                 in_doubt: false,
                 settles_at: None,
@@ -143,8 +149,8 @@ impl View {
     pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let history = NodeHistory {
             is_known: false,
-            // Whoever has listed everything just now needs no second look.
-            looked: Doubts::ALL,
+            // Whoever has listed everything just now needs no second look, not even at a node whose reporter is silent.
+            looked: &LOOKED,
             memories: &[],
             may_close: &[],
             watching_since: self.now.wall,

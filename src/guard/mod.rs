@@ -5,7 +5,6 @@
 //! |---|---|
 //! | [`limits`](Limits) | the rates and thresholds, from a rule and the command line |
 //! | [`zone`](Zone) | which zone a node is in, and what state a zone is in |
-//! | `bucket` | a token bucket |
 //! | [`member`](Member) | how a node counts |
 //! | `nodes` | the nodes of one zone, and whose turn it is |
 //! | [`zones`](Guard) | all zones together |
@@ -16,7 +15,6 @@
 //! from an earlier state: whoever has seen the same nodes decides the same. Nothing here closes a node, knows a taint or
 //! reads a clock; opening nodes is never limited and not asked about.
 
-mod bucket;
 mod limits;
 mod member;
 mod nodes;

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::bucket::Bucket;
 use super::limits::Limits;
 use super::member::Member;
 use super::zone::{ZoneState, zone_state};
+use crate::bucket::TokenBucket;
 
 /// How long a node whose turn it is keeps the others waiting, should its taint not get written.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The nodes of one zone.
 ///
@@ -27,14 +28,17 @@ pub(super) struct ZoneNodes {
     waiting: BTreeSet<Place>,
     granted: Option<Grant>,
     /// When nodes among those that wait had their turn without being closed.
-    missed: BTreeMap<Arc<str>, Timestamp>,
-    bucket: Bucket,
+    missed: BTreeMap<Arc<str>, Instant>,
+    /// A node for each token. The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As
+    /// there (`SwapLimiter`), rate 0 empties the bucket: when things begin to recover, the rest has a while to follow. Unlike
+    /// there, any other change of rate keeps what is in the bucket.
+    bucket: TokenBucket,
 }
 
 /// A place in the queue: those who had their turn already come last, else whoever has waited longest comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    missed: Option<Timestamp>,
+    missed: Option<Instant>,
     since: Timestamp,
     node: Arc<str>,
 }
@@ -43,7 +47,7 @@ pub(super) struct Place {
 struct Grant {
     node: Arc<str>,
     since: Timestamp,
-    at: Timestamp,
+    at: Instant,
 }
 
 impl ZoneNodes {
@@ -54,7 +58,7 @@ impl ZoneNodes {
             waiting: BTreeSet::new(),
             granted: None,
             missed: BTreeMap::new(),
-            bucket: Bucket::new(),
+            bucket: TokenBucket::full(1),
         }
     }
 
@@ -65,7 +69,7 @@ impl ZoneNodes {
 
     /// Whether there is nothing to remember: no nodes, and a bucket as good as new.
     pub fn is_forgettable(&self) -> bool {
-        self.len() == 0 && self.bucket.is_full()
+        self.len() == 0 && self.bucket.has_token()
     }
 
     pub fn state(&self, limits: &Limits) -> ZoneState {
@@ -132,23 +136,23 @@ impl ZoneNodes {
     }
 
     /// Answers the node that may be closed from now on, where there is one more, with its place in the queue.
-    pub fn grant(&mut self, now: Timestamp, rate: f64) -> Option<(Timestamp, Arc<str>)> {
+    pub fn grant(&mut self, now: Instant, rate: f64) -> Option<(Timestamp, Arc<str>)> {
         self.bucket.settle(now, rate);
         if rate <= 0.0 {
+            self.bucket.empty();
             self.withdraw();
             return None;
         }
-        if let Some(grant) = &mut self.granted {
-            // Should the clock have gone backwards, time goes on from there.
-            grant.at = grant.at.min(now);
-            if self.waiting.is_empty() || now < patience_ends(grant.at) || !self.bucket.is_full() {
+        if self.waiting.is_empty() || !self.bucket.has_token() {
+            return None;
+        }
+        if let Some(grant) = &self.granted {
+            if now < grant.at + PATIENCE {
                 return None;
             }
             self.pass_over(now);
         }
-        if self.waiting.is_empty() || !self.bucket.take() {
-            return None;
-        }
+        self.bucket.take();
         let Place { since, node, .. } = self.waiting.pop_first()?;
         self.granted = Some(Grant {
             node: node.clone(),
@@ -159,13 +163,13 @@ impl ZoneNodes {
     }
 
     /// When [`Self::grant`] may have something to give although nothing changes.
-    pub fn next_grant(&self, now: Timestamp, rate: f64) -> Option<Timestamp> {
+    pub fn next_grant(&self, now: Instant, rate: f64) -> Option<Instant> {
         if self.waiting.is_empty() || rate <= 0.0 {
             return None;
         }
         let token = self.bucket.next_token(now, rate)?;
         Some(match &self.granted {
-            Some(grant) => token.max(patience_ends(grant.at.min(now))),
+            Some(grant) => token.max(grant.at + PATIENCE),
             None => token,
         })
     }
@@ -199,14 +203,10 @@ impl ZoneNodes {
     }
 
     /// Has the granted node wait again, behind the others.
-    fn pass_over(&mut self, now: Timestamp) {
+    fn pass_over(&mut self, now: Instant) {
         if let Some(Grant { node, since, .. }) = self.granted.take() {
             self.missed.insert(node.clone(), now);
             self.waiting.insert(self.turn(&node, since));
         }
     }
-}
-
-fn patience_ends(granted: Timestamp) -> Timestamp {
-    granted.checked_add(PATIENCE).unwrap_or(Timestamp::MAX)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 
@@ -94,7 +95,7 @@ impl Guard {
     /// that is observed as anything else, and has not been closed in between, gives it back.
     ///
     /// A zone has one such node at a time. One that is not closed within half a minute makes way for the others.
-    pub fn grant(&mut self, now: Timestamp) -> Vec<Arc<str>> {
+    pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         let (limits, halted) = (self.limits, self.is_halted());
         let mut granted: Vec<(Timestamp, Arc<str>)> = self
             .zones
@@ -116,7 +117,7 @@ impl Guard {
     /// When [`Self::grant`] is worth calling again although nothing has changed since; `None` while nothing waits, or
     /// nothing that waits may be closed at all.
     #[must_use]
-    pub fn next_grant(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.zones
             .values()
             .filter_map(|nodes| nodes.next_grant(now, self.rate(nodes)))

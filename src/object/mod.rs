@@ -27,7 +27,7 @@ pub use field::Unreadable;
 pub use karpenter::{NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
 pub use meta::{Metadata, MetadataObject, ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
-pub use node::{KUBELETS_CONDITIONS, Node, NodeCondition, NodeMetadata, NodeObject, Written};
+pub use node::{KUBELETS_CONDITIONS, Node, NodeCondition, NodeMetadata, NodeObject};
 pub use pod::{Pod, PodObject, PodReady};
 pub use rule::RuleObject;
 pub use taint::{

@@ -69,7 +69,7 @@ pub struct NodeMetadata {
 }
 
 /// A condition of a node's status.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NodeCondition {
     /// The condition's type.
     pub kind: String,
@@ -81,6 +81,9 @@ pub struct NodeCondition {
     pub message: String,
     /// When the status changed last.
     pub transition: Option<Timestamp>,
+    /// When its reporter wrote it last, by the reporter's clock: the later of its heartbeat and its transition. That it moves is no
+    /// change of the condition.
+    pub written: Option<Timestamp>,
 }
 
 /// The conditions that a kubelet writes, together with the ID of the boot that it is in.
@@ -95,20 +98,15 @@ const MAINTENANCE_CONDITIONS: [&str; 3] = [
     "GracefulNodeShutdownInProgress",
 ];
 
-/// What changes when a reporter writes a condition.
-///
-/// The time is not part of a [`Node`]: that it moves is no change of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The condition's type.
-    pub kind: Arc<str>,
-    /// The status.
-    pub status: ConditionStatus,
-    /// The later of its heartbeat and its transition, by the reporter's clock, where it says either.
-    pub at: Option<Timestamp>,
-}
-
 impl Node {
+    /// When the kubelet last wrote its conditions, as it says.
+    #[must_use]
+    pub fn kubelet_wrote(&self) -> Option<Timestamp> {
+        let is_kubelets = |it: &&NodeCondition| KUBELETS_CONDITIONS.contains(&&*it.kind);
+        let conditions = self.conditions.iter().filter(is_kubelets);
+        conditions.filter_map(|condition| condition.written).max()
+    }
+
     /// Takes in what a patch has made of the node: its metadata as they are since, and its taints where the patch has
     /// replaced them. What has become of its status meanwhile, the watch will show. Answers whether labels have changed.
     pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
@@ -256,52 +254,6 @@ impl ConditionObject {
 }
 
 impl NodeObject {
-    /// What each of these conditions was last written as, and when, as its reporter says.
-    #[must_use]
-    pub fn written(&self, kinds: &BTreeSet<Arc<str>>) -> Vec<Written> {
-        if kinds.is_empty() {
-            return Vec::new();
-        }
-        self.writes(|kind| kinds.get(kind).cloned())
-    }
-
-    /// When the kubelet last wrote its conditions, as it says.
-    #[must_use]
-    pub fn kubelet_wrote(&self) -> Option<Timestamp> {
-        let is_kubelets = |kind: &str| KUBELETS_CONDITIONS.contains(&kind);
-        let conditions = self.conditions().filter(|condition| {
-            let kind = condition.kind.as_readable();
-            kind.is_some_and(|kind| is_kubelets(kind))
-        });
-        conditions.filter_map(ConditionObject::written_at).max()
-    }
-
-    /// What the node says about when any of its conditions was last written.
-    #[must_use]
-    pub fn all_written(&self) -> Vec<Written> {
-        self.writes(|kind| Some(kind.into()))
-    }
-
-    fn writes(&self, wanted: impl Fn(&str) -> Option<Arc<str>>) -> Vec<Written> {
-        let written = |condition: &ConditionObject| {
-            Some(Written {
-                kind: wanted(condition.kind.as_readable()?.as_str())?,
-                status: condition.status(),
-                at: condition.written_at(),
-            })
-        };
-        self.conditions().filter_map(written).collect()
-    }
-
-    fn conditions(&self) -> impl Iterator<Item = &ConditionObject> {
-        let status = self.status.as_readable();
-        let conditions = status.and_then(|status| status.conditions.as_readable());
-        conditions
-            .into_iter()
-            .flatten()
-            .filter_map(Field::as_readable)
-    }
-
     /// The node.
     ///
     /// # Errors
@@ -411,11 +363,24 @@ impl TryFrom<Metadata> for NodeMetadata {
     }
 }
 
+impl PartialEq for NodeCondition {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.status == other.status
+            && self.reason == other.reason
+            && self.message == other.message
+            && self.transition == other.transition
+    }
+}
+
+impl Eq for NodeCondition {}
+
 impl NodeCondition {
     /// The condition, if it has a type.
     fn of(object: ConditionObject) -> Option<Self> {
         Some(Self {
             status: object.status(),
+            written: object.written_at(),
             kind: object.kind.if_readable()?,
             reason: object.reason.if_readable().unwrap_or_default(),
             message: object.message.if_readable().unwrap_or_default(),

@@ -68,15 +68,24 @@ impl<'a> Draft<'a> {
         };
         let doubts = self.doubts().common();
         if !doubts.is_empty() {
-            self.plan.look = self.plan.look.and(doubts);
+            self.plan.look_at(doubts);
+            let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
+            let deleted = self
+                .cluster
+                .rules
+                .rules()
+                .iter()
+                .filter(|rule| rule.deleting);
+            let left = deleted.filter(|rule| rule.is_about(key, effect) || owns(rule));
+            self.plan.looking.extend(left.map(|rule| rule.uid.clone()));
             return;
         }
         for owner in owners {
             self.remove_annotation(owner_key(owner.rule_uid));
         }
-        if self.node.taint(key, effect).is_some() {
-            self.taints().retain(|taint| !taint.is(key, effect));
-            self.plan.changes.push(TaintChange {
+        if let Some(taint) = self.node.taint(key, effect) {
+            self.writes.lifted.push(taint.clone());
+            self.writes.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
                 rule_name,
                 rule_uid,
@@ -91,15 +100,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
-    /// and a rule created under the same name starts anew.
+    /// and a rule created under the same name starts anew. What is left of a rule goes with its taint.
     pub(super) fn forget_deleted_rules(&mut self) {
-        for rule in self
-            .cluster
-            .rules
-            .rules()
-            .iter()
-            .filter(|rule| rule.deleting)
-        {
+        for rule in self.cluster.rules.rules() {
+            if !rule.deleting || self.plan.is_looking_for(rule) {
+                continue;
+            }
             for key in completion_keys(rule) {
                 self.remove_annotation(key);
             }
@@ -128,6 +134,7 @@ impl<'a> Draft<'a> {
     fn is_heir(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
         !rule.deleting
             && !rule.finalizer
+            && !rule.refused
             && rule.spec.as_ref().is_ok_and(|spec| {
                 !spec.dry_run
                     && spec.taint.is(key, effect)

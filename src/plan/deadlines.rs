@@ -32,7 +32,10 @@ impl<'a> Draft<'a> {
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
         if let Some(recorded) = recorded {
-            let step = self.state.sightings.set_forward_since_deadline(&rule.uid);
+            let step = self
+                .state
+                .observations
+                .set_forward_since_deadline(&rule.uid);
             let recorded = recorded.later_by(step);
             // Who can annotate the node must not be able to open it by that before its time.
             let is_bounded = repair.action == RepairAction::Release;
@@ -43,7 +46,7 @@ impl<'a> Draft<'a> {
             return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
         // Who takes a deadline off the node wants it to have the whole time anew.
-        let has_had_one = self.state.sightings.has_had_deadline(&rule.uid);
+        let has_had_one = self.state.observations.has_had_deadline(&rule.uid);
         let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
         Some(ttl().map(|ttl| match ttl {
             // A dry run leaves nothing on record, so that it counts from the same moment each time.
@@ -96,7 +99,7 @@ impl<'a> Draft<'a> {
         if self.plan.postponed.is_none() {
             return;
         }
-        for outcome in self.plan.outcomes.iter_mut() {
+        for outcome in &mut self.plan.outcomes {
             outcome.verdict = None;
         }
         self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair.settles_at);

@@ -5,10 +5,12 @@ use std::ptr;
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::doubts::Doubts;
+use super::change::TaintId;
 use super::node_plan::NodePlan;
 use super::outcome::Outcome;
+use super::stale_kinds::StaleKinds;
 use super::state::{ClusterState, NodeHistory, NodeState};
+use super::taint_plan::TaintPlan;
 use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
@@ -31,11 +33,13 @@ pub(super) struct Draft<'a> {
     pub(super) node: &'a Node,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
+    /// What there is to write of the taint that is being settled.
+    pub(super) writes: TaintPlan,
 }
 
 impl<'a> Draft<'a> {
     /// What may not be so any more of what the node is decided on.
-    pub(super) fn doubts(&self) -> Doubts {
+    pub(super) fn doubts(&self) -> StaleKinds {
         self.cluster.doubts.without(self.history.looked)
     }
 
@@ -63,21 +67,38 @@ impl<'a> Draft<'a> {
         })
     }
 
-    pub(super) fn taints(&mut self) -> &mut Vec<Taint> {
-        self.plan
-            .taints
-            .get_or_insert_with(|| self.node.taints.clone())
-    }
-
     pub(super) fn set_annotation(&mut self, key: String, value: String) {
         if self.node.annotation(&key) != Some(&value) {
-            self.plan.annotations.insert(key, Some(value));
+            self.write_annotation(key, Some(value));
         }
     }
 
     pub(super) fn remove_annotation(&mut self, key: String) {
         if self.node.annotation(&key).is_some() {
-            self.plan.annotations.insert(key, None);
+            self.write_annotation(key, None);
+        }
+    }
+
+    /// An annotation is written with the first taint that it goes with.
+    fn write_annotation(&mut self, key: String, value: Option<String>) {
+        let mut earlier = self.plan.taints.iter_mut();
+        let earlier = earlier.find_map(|it| it.annotations.get_mut(&key));
+        if let Some(earlier) = earlier {
+            *earlier = value;
+        } else {
+            self.writes.annotations.insert(key, value);
+        }
+    }
+
+    /// Ends what there is to write of a taint; `None` where it goes with no taint.
+    pub(super) fn end_taint(&mut self, taint: Option<(&str, TaintEffect)>) {
+        let writes = std::mem::take(&mut self.writes);
+        if !writes.is_empty() {
+            let taint = taint.map(|(key, effect)| TaintId {
+                key: key.to_owned(),
+                effect,
+            });
+            self.plan.taints.push(TaintPlan { taint, ..writes });
         }
     }
 

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::few::Few;
 use crate::api::{ConditionPolicy, ConditionStatus};
 use crate::condition::{Condition, Facts, Source};
 use crate::rule::{CompiledSpec, RequiredCondition};
@@ -13,7 +12,7 @@ pub struct Evaluation<'a> {
     /// Whether the conditions, taken together, are met.
     pub met: bool,
     /// Each condition, in the rule's order.
-    pub results: Few<Finding<'a>>,
+    pub results: Vec<Finding<'a>>,
 }
 
 /// One condition of a rule on one node.
@@ -124,7 +123,7 @@ impl<'a> Evaluation<'a> {
 /// Evaluates a rule's conditions on a node. Whether the rule selects the node is not asked here.
 #[must_use]
 pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
-    let results: Few<_> = spec
+    let results: Vec<_> = spec
         .conditions
         .iter()
         .map(|requirement| {

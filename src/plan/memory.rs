@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::few::Few;
 use super::outcome::Outcome;
 use crate::api::EnforcementMode;
 
@@ -26,7 +25,7 @@ pub struct Memory {
 impl Memory {
     /// What is remembered after these outcomes; `None` where that is nothing new.
     #[must_use]
-    pub fn after(outcomes: &Few<Outcome<'_>>, memories: &[Self]) -> Option<Vec<Self>> {
+    pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || {
             outcomes.iter().filter_map(|outcome| {
                 let spec = outcome.rule.active()?;

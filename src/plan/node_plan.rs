@@ -1,17 +1,17 @@
 //! All that follows for one node.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::change::{ChangeKind, TaintChange};
 use super::conditions::ConditionChanges;
 use super::decision::{Decision, WaitReason};
-use super::doubts::Doubts;
-use super::few::Few;
 use super::outcome::{Outcome, Standing};
+use super::stale_kinds::StaleKinds;
+use super::taint_plan::TaintPlan;
 use super::waiting::Waiting;
-use crate::object::{NodeClaim, Taint};
+use crate::object::NodeClaim;
 use crate::repair::{Deadline, Postponed, Remedy, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::{completion_keys, owner_key};
@@ -20,15 +20,9 @@ use crate::rule::ownership::{completion_keys, owner_key};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan<'a> {
     /// What each rule that selects the node makes of it. A rule that is being deleted has no outcome.
-    pub outcomes: Few<Outcome<'a>>,
-    /// The node's new taints, where they change.
-    pub taints: Option<Vec<Taint>>,
-    /// Annotations to set (`Some`) or to remove (`None`).
-    pub annotations: BTreeMap<String, Option<String>>,
-    /// Annotations whose evaluated state the plan relies on: a completion that nobody may have written in between.
-    pub relied_on: Vec<String>,
-    /// The changes behind `taints`, for events and metrics.
-    pub changes: Vec<TaintChange>,
+    pub outcomes: Vec<Outcome<'a>>,
+    /// What there is to write, taint by taint: none of them is empty, and no annotation is in two of them.
+    pub taints: Vec<TaintPlan>,
     /// Synthesized conditions to publish or withdraw.
     pub conditions: ConditionChanges<'a>,
     /// What the critical components on the node lack, where a held taint waits for them.
@@ -36,12 +30,24 @@ pub struct NodePlan<'a> {
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
     /// What has to be read again before that is done which the plan leaves out, because it could hurt.
-    pub look: Doubts,
+    pub look: StaleKinds,
+    /// UIDs of the rules for whose sake that is read.
+    pub looking: Vec<Arc<str>>,
     /// Why nobody is judged though the node's time is up, if that is so. What has been told of its repair stays as it is.
     pub postponed: Option<Postponed>,
 }
 
 impl<'a> NodePlan<'a> {
+    /// Has these kinds read again, too.
+    pub(super) fn look_at(&mut self, kinds: StaleKinds) {
+        self.look = std::mem::take(&mut self.look).and(kinds);
+    }
+
+    /// The taints that are put on or lifted.
+    pub fn changes(&self) -> impl Iterator<Item = &TaintChange> {
+        self.taints.iter().flat_map(|taint| &taint.changes)
+    }
+
     /// Whether a rule would close the node if its disruption guard let it.
     #[must_use]
     pub fn waits_for_a_guard(&self) -> bool {
@@ -69,7 +75,7 @@ impl<'a> NodePlan<'a> {
     /// Whether the Node object itself (taints or annotations) has to be written.
     #[must_use]
     pub fn writes_node(&self) -> bool {
-        self.taints.is_some() || !self.annotations.is_empty()
+        !self.taints.is_empty()
     }
 
     /// Whether the taint of this rule is lifted.
@@ -78,16 +84,20 @@ impl<'a> NodePlan<'a> {
         let is_its_taint = |change: &TaintChange| {
             change.kind == ChangeKind::Removed && change.rule_uid == *rule.uid
         };
-        self.changes.iter().any(is_its_taint)
+        self.changes().any(is_its_taint)
+    }
+
+    /// Whether something has to be read again before all is done that this rule wants.
+    #[must_use]
+    pub fn is_looking_for(&self, rule: &Rule) -> bool {
+        self.looking.contains(&rule.uid)
     }
 
     /// Whether something of this rule, its taint or one of its annotations, has to be written.
     #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
         let [by_uid, by_name] = completion_keys(rule);
-        self.changes
-            .iter()
-            .any(|change| change.rule_uid == *rule.uid)
+        self.changes().any(|change| change.rule_uid == *rule.uid)
             || [
                 by_uid,
                 by_name,
@@ -95,6 +105,10 @@ impl<'a> NodePlan<'a> {
                 Deadline::key(&rule.uid),
             ]
             .iter()
-            .any(|key| self.annotations.contains_key(key))
+            .any(|key| {
+                self.taints
+                    .iter()
+                    .any(|it| it.annotations.contains_key(key))
+            })
     }
 }

@@ -2,6 +2,7 @@
 //! notice, so somebody is told.
 
 use super::state::ClusterState;
+use crate::condition::ComponentGroup;
 use crate::condition::{is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::rule::CompiledSpec;
@@ -47,7 +48,7 @@ impl PassedOver {
             if !spec.waits_for_class(index) {
                 continue;
             }
-            for daemon_set in cluster.daemon_sets(index).values() {
+            for daemon_set in cluster.daemon_sets(ComponentGroup::Class(index)).values() {
                 let why = if !class.labels(daemon_set) {
                     continue;
                 } else if !class.namespaces.contains(&daemon_set.key.namespace) {
@@ -67,7 +68,7 @@ impl PassedOver {
             }
         }
         for named in spec.daemon_sets().filter_map(|key| cluster.named(key)) {
-            let there = cluster.daemon_sets(named.cohort).get(&named.key);
+            let there = cluster.daemon_sets(named.group).get(&named.key);
             if let Some(daemon_set) = there.filter(|it| !it.deleting)
                 && !tolerates(daemon_set, &spec.taint)
                 && is_wanted(daemon_set)

@@ -43,9 +43,9 @@ pub struct Past<'a> {
 }
 
 impl Past<'_> {
-    /// Whether the node has never been open under the rule, so that closing it takes nothing away: the rule was in force
-    /// and saw the node promptly after it came, or the node has had the taint for as long as anybody knows, and the
-    /// conditions have never been met.
+    /// Whether the node has never been open under the rule, so that closing it takes nothing away: the node was seen to
+    /// come, while the rule was in force or with the taint on, or what is on record says so; and the conditions have never
+    /// been met. That a node has the taint tells nothing of that: another controller may have closed it when it was open.
     #[must_use]
     pub fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
@@ -60,7 +60,7 @@ impl Past<'_> {
                         && !memory.was_met
                         && (self.tainted || (was_in_force && !memory.tainted))
                 }
-                None => self.tainted || (was_in_force && is_new(self.joined, now)),
+                None => is_new(self.joined, now) && (self.tainted || was_in_force),
             }
     }
 

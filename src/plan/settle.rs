@@ -56,9 +56,8 @@ struct Ruling<'a> {
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
     verdict: Option<Verdict<'a>>,
+    /// What is really done: all that is put on record and told follows from this alone.
     decision: Decision,
-    /// Whether this is what is done instead until another look has been had.
-    is_doubted: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -90,7 +89,7 @@ impl<'a> Draft<'a> {
             self.schedule(&ruling);
             if ruling.governs {
                 if !contender.rule.is_suspended() {
-                    self.put_on_record(&ruling, dispute.tainted);
+                    self.put_on_record(&ruling);
                 }
                 decided = Some((*contender, ruling.decision, ruling.patience.joining));
             }
@@ -112,7 +111,7 @@ impl<'a> Draft<'a> {
         let completion = BootstrapRecord::of(self.node, rule, spec);
         let rebooted = self
             .state
-            .sightings
+            .observations
             .reboot(completion.last_boot())
             .filter(|_| spec.regate_on_reboot && !completion.counts());
         let trust = Trust {
@@ -134,43 +133,46 @@ impl<'a> Draft<'a> {
         );
         // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
         let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
-        let decision = if is_early {
-            decision.without_completion()
-        } else {
-            decision
-        };
-        let (decision, deadline) = if rule.is_suspended() {
-            (Decision::nothing(tainted), None)
-        } else {
-            (decision, self.deadline(contender, decision, facts.now))
-        };
-        let governs = dispute
-            .governing
-            .is_some_and(|governing| ptr::eq(governing.rule, rule));
         let mut ruling = Ruling {
-            verdict: self.verdict(contender, deadline.as_ref(), governs, tainted),
             contender,
-            governs,
+            governs: dispute
+                .governing
+                .is_some_and(|governing| ptr::eq(governing.rule, rule)),
             evaluation,
             completion,
             rebooted,
             patience,
-            deadline,
-            decision,
-            is_doubted: false,
+            deadline: None,
+            verdict: None,
+            decision: match decision {
+                _ if rule.is_suspended() => Decision::nothing(tainted),
+                decision if is_early => decision.without_completion(),
+                decision => decision,
+            },
         };
+        self.doubt(&mut ruling);
+        if !rule.is_suspended() && !ruling.evaluation.met {
+            ruling.deadline = self.deadline(contender, ruling.decision, facts.now);
+            let deadline = ruling.deadline.as_ref();
+            ruling.verdict = self.verdict(contender, deadline, ruling.governs, tainted);
+        }
         if ruling.gives_up() {
-            ruling.decision = decision.given_up();
+            ruling.decision = ruling.decision.given_up();
+            self.doubt(&mut ruling);
         }
-        if self.cluster.is_to_be_seen(spec) {
-            self.see_first(&mut ruling);
-        } else if governs {
-            self.look_first(&mut ruling);
-        }
-        if governs && ruling.decision.lifts() && self.has_rival(rule, spec) {
+        if ruling.governs && ruling.decision.lifts() && self.has_rival(rule, spec) {
             ruling.decision = Decision::Hold;
         }
         ruling
+    }
+
+    /// Replaces a decision that could hurt as long as what it goes by has still to be seen, or is in doubt.
+    fn doubt(&mut self, ruling: &mut Ruling<'a>) {
+        if self.cluster.is_to_be_seen(ruling.contender.spec) {
+            self.see_first(ruling);
+        } else if ruling.governs {
+            self.look_first(ruling);
+        }
     }
 
     /// Replaces a decision that could hurt until everything has been seen once that it depends on.
@@ -178,7 +180,6 @@ impl<'a> Draft<'a> {
         let is_new = is_new(self.state.joined, self.now);
         if let Some(instead) = ruling.decision.in_doubt(is_new) {
             ruling.decision = instead;
-            ruling.is_doubted = true;
         }
     }
 
@@ -199,8 +200,9 @@ impl<'a> Draft<'a> {
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {
             ruling.decision = instead;
-            ruling.is_doubted = true;
-            self.plan.look = self.plan.look.and(look);
+            self.plan.look_at(look);
+            let rule = ruling.contender.rule;
+            self.plan.looking.push(rule.uid.clone());
         }
     }
 
@@ -220,17 +222,22 @@ impl<'a> Draft<'a> {
 
     /// Puts on record on the node until when it has to be ready under the rule that governs, and which boot it was in
     /// where that is missing.
-    fn put_on_record(&mut self, ruling: &Ruling<'a>, tainted: bool) {
+    fn put_on_record(&mut self, ruling: &Ruling<'a>) {
         let Contender { rule, spec } = ruling.contender;
-        if let Some(Ok(deadline)) = &ruling.deadline
-            && !ruling.gives_up()
-        {
-            self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-        } else if !ruling.is_doubted
-            && (ruling.evaluation.met || !(tainted || has_been_open(self.node, rule)))
-        {
+        let is_over = match ruling.decision {
+            Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
+            Decision::Release { .. } => true,
             // A node that was given up is past its time for as long as it is not ready. Any other one that is open has no
             // time to keep.
+            Decision::Gate | Decision::Open { .. } => {
+                ruling.evaluation.met || !has_been_open(self.node, rule)
+            }
+        };
+        if let Some(Ok(deadline)) = &ruling.deadline
+            && ruling.decision.holds()
+        {
+            self.set_annotation(Deadline::key(&rule.uid), deadline.value());
+        } else if is_over {
             self.forget_deadline(&rule.uid);
         }
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
@@ -290,21 +297,25 @@ impl<'a> Draft<'a> {
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
             self.set_annotation(key, completion_value(self.node, rule, spec));
+            // A node that is given up does not count as one that got ready.
+            if decision != Decision::GiveUp {
+                self.writes.completes.push(rule.uid.clone());
+            }
         }
         match decision {
             Decision::Gate => {
                 if spec.mode == EnforcementMode::BootstrapOnly {
-                    self.plan.relied_on.extend(completion_keys(rule));
+                    self.writes.relied_on.extend(completion_keys(rule));
                 }
                 let taint = spec.taint.clone().added_at(self.now);
-                self.taints().push(taint);
+                self.writes.added.push(taint);
                 self.record(ChangeKind::Added, contender, spec.effect);
             }
             Decision::Release { .. } | Decision::GiveUp => {
                 let lifted: SmallVec<[&Taint; 2]> =
                     self.taints_of(&spec.taint.key, spec.effect).collect();
-                self.taints().retain(|taint| !lifted.contains(&taint));
                 for taint in lifted {
+                    self.writes.lifted.push(taint.clone());
                     let effect = taint.effect.parse().unwrap_or(spec.effect);
                     self.record(ChangeKind::Removed, contender, effect);
                 }
@@ -374,7 +385,7 @@ impl<'a> Draft<'a> {
                 && contender.spec.waits_for_components(),
             gave_up,
         };
-        self.plan.changes.push(change);
+        self.writes.changes.push(change);
     }
 
     fn note_waiting(&mut self, rule: &Rule) {
@@ -403,7 +414,8 @@ impl<'a> Ruling<'a> {
     /// What is told of it.
     fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
         let Contender { rule, spec } = self.contender;
-        let is_held = self.decision == Decision::Hold && !self.is_doubted && !rule.is_suspended();
+        let is_held =
+            self.decision == Decision::Hold && !self.evaluation.met && !rule.is_suspended();
         let is_owner = |owner: &Ownership| *owner.rule_uid == *rule.uid;
         let origin = match dispute.owners {
             [] => Some(Origin::Adopted),

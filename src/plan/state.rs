@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::doubts::Doubts;
 use super::memory::Memory;
+use super::stale_kinds::StaleKinds;
 use crate::condition::{
-    ByCohort, Cohort, CriticalComponentClass, NamedDaemonSet, Sightings, Source,
+    ByGroup, ComponentGroup, CriticalComponentClass, NamedDaemonSet, Observations, Source,
 };
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::repair::{Karpenter, Situation};
@@ -21,14 +21,14 @@ pub struct ClusterState<'a> {
     pub classes: &'a [CriticalComponentClass],
     /// The `DaemonSet`s that rules wait for by name.
     pub named: &'a [NamedDaemonSet],
-    /// The `DaemonSet`s of each cohort: those with the labels of a class, or the one that is waited for by name.
-    pub daemon_sets: &'a ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
+    /// The `DaemonSet`s of each group: those with the labels of a class, or the one that is waited for by name.
+    pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     /// All rules.
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
     /// What was seen that may not be so any more.
-    pub doubts: Doubts,
+    pub doubts: &'a StaleKinds,
     /// What a node's repair depends on besides the node.
     pub repair: Situation<'a>,
 }
@@ -40,11 +40,11 @@ impl<'a> ClusterState<'a> {
         self.named.iter().find(|named| named.key == *key)
     }
 
-    /// The `DaemonSet`s of a cohort.
+    /// The `DaemonSet`s of a group.
     #[must_use]
-    pub fn daemon_sets(self, cohort: Cohort) -> &'a BTreeMap<ObjectKey, DaemonSet> {
+    pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
         static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
-        self.daemon_sets.get(cohort).unwrap_or(&NONE)
+        self.daemon_sets.get(group).unwrap_or(&NONE)
     }
 
     /// Whether something has still to be seen that a rule with this spec goes by. Until then nothing that could hurt is done
@@ -67,12 +67,12 @@ pub struct NodeState<'a> {
     pub node: &'a Node,
     /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
-    /// The pods of each cohort that are bound to it.
-    pub pods: &'a ByCohort<Vec<Pod>>,
+    /// The pods of each group that are bound to it.
+    pub pods: &'a ByGroup<Vec<Pod>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
     /// What this process has seen of the node over time.
-    pub sightings: &'a Sightings,
+    pub observations: &'a Observations,
     /// When the node came, where this process saw it come.
     pub joined: Option<Timestamp>,
     /// What Karpenter has to say about the node.
@@ -85,7 +85,7 @@ pub struct NodeHistory<'a> {
     /// Whether the node has been evaluated before, by this process while it was in charge.
     pub is_known: bool,
     /// What was read for this node only just now, so that there is no doubt about it.
-    pub looked: Doubts,
+    pub looked: &'a StaleKinds,
     /// What this process remembers of continuous rules on the node.
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard lets the node be closed now.

@@ -13,7 +13,7 @@ pub fn page(topics: &[&Topic]) -> String {
          reported by `node-readiness-controller`; they are posted behind the writes of taints, and dropped under overload: \
          [Status, events, logs and metrics](../observing.md#events).\n\n\
          `regarding` is the object that an event is about; the old API calls it `involvedObject`. `related` is the rule in \
-         `NodeHeld`, and empty in all others, whose note names the rule where there is one.\n\n\
+         `NodeHeld`, `AddTaintError` and `RemoveTaintError`, and empty in all others, whose note names the rule where there is one.\n\n\
          | reason | regarding | type | action | when |\n|---|---|---|---|---|\n"
     );
     let mut topics = topics.to_vec();

@@ -30,7 +30,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::{Certainty, SILENCE};
+    use crate::engine::{Certainty, MAX_AGE};
 
     #[test]
     fn overdue_nodes_are_left_alone_for_as_long_as_the_longest_interruption() {
@@ -49,16 +49,16 @@ mod tests {
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Saw,
-        Confirmed,
+        Current,
         Interrupted,
         StoodStill,
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        use Step::{Confirmed, Interrupted, Saw, StoodStill};
+        use Step::{Current, Interrupted, Saw, StoodStill};
         prop_oneof![
             3 => Just(Saw),
-            4 => Just(Confirmed),
+            4 => Just(Current),
             2 => Just(Interrupted),
             1 => Just(StoodStill),
         ]
@@ -81,10 +81,10 @@ mod tests {
                 match step {
                     Step::Saw => certainty.saw(kind, now),
                     Step::Interrupted => certainty.interrupted(kind),
-                    Step::StoodStill => certainty.doubt_all(),
-                    Step::Confirmed => {
+                    Step::StoodStill => certainty.doubt_all(now),
+                    Step::Current => {
                         let was_in_doubt = certainty.doubts(kind, now);
-                        if let Some(blind) = certainty.confirmed(kind, now) {
+                        if let Some(blind) = certainty.current(kind, now, now) {
                             settling.sees_again(blind, now);
                         }
                         if let Some(seen) = seen[kind].filter(|_| was_in_doubt) {
@@ -98,7 +98,7 @@ mod tests {
                 let is_certain = certainty.in_doubt(now).next().is_none();
                 if is_certain && settling.not_before(now).is_none() {
                     prop_assert!(now >= judged_from);
-                    let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= SILENCE);
+                    let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= MAX_AGE);
                     prop_assert!(seen.into_iter().all(is_recent));
                 }
             }

@@ -1,24 +1,23 @@
-//! Which boot of its machine this process runs in, and whether a condition was written in it.
+//! Which boot of its machine this process runs in, and whether a condition was written in the same.
 
 use std::fs;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What the kernel says about the present boot. A kubelet reports the same ID as its Node's.
+/// What the kernel says about the present boot. The kubelet reports the same ID in its Node's status.
 const FILES: [&str; 2] = ["/proc/sys/kernel/random/boot_id", "/proc/uptime"];
 
-/// The boot that the machine is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Boot {
+pub(super) struct Boot {
     id: String,
     /// How long it has lasted.
     uptime: Duration,
 }
 
 impl Boot {
-    /// Asks the kernel; `None` where it does not tell.
-    pub fn read() -> Option<Self> {
+    /// `None` where the kernel does not tell.
+    pub(super) fn read() -> Option<Self> {
         let [id, uptime] = FILES.map(fs::read_to_string);
         Self::parse(&id.ok()?, &uptime.ok()?)
     }
@@ -33,14 +32,11 @@ impl Boot {
         })
     }
 
-    /// Whether what was written at that time was written in this boot, of a Node that says that it is in the boot with
-    /// this ID.
+    /// Whether a condition with this time was written in this boot, on a Node that names the boot with this ID.
     ///
-    /// Where the Node names another boot, its kubelet has not started since; where it names this one, the condition may
-    /// still be from before. A time that lies ahead tells nothing: some clocks are wrong until they have asked the
-    /// network.
-    #[must_use]
-    pub fn has_seen(&self, node_boot_id: &str, written: Timestamp, now: Timestamp) -> bool {
+    /// Where the Node names another boot, its kubelet has not started in this one yet; where it names this one, the condition may
+    /// still be from before. A time in the future proves nothing: some clocks are wrong until they are set over the network.
+    pub(super) fn has_seen(&self, node_boot_id: &str, written: Timestamp, now: Timestamp) -> bool {
         let age = Duration::try_from(now.duration_since(written));
         self.id == node_boot_id && age.is_ok_and(|age| age < self.uptime)
     }

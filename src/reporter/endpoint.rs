@@ -8,87 +8,71 @@ use hyper::Uri;
 /// Every form of an endpoint, for error messages.
 const FORMS: &str = "http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp://HOST:PORT, grpc://HOST:PORT[/SERVICE], \
                      unix:///SOCKET[:/PATH] or exec:/PROGRAM ARGUMENTS";
-/// Characters by which a shell would do something else than hand a word on.
+/// Characters that a shell would interpret.
 const SHELL_CHARACTERS: &[char] = &['"', '\'', '\\', '|', '&', ';', '<', '>', '$', '`', '*'];
 
 /// Something that can be checked. Prints as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub(super) struct Endpoint {
     text: String,
-    /// How it is checked.
-    pub check: Check,
+    pub(super) check: EndpointCheck,
 }
 
-/// How an endpoint is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
+pub(super) enum EndpointCheck {
     /// A GET request; any 2xx answer is good.
     Http(HttpRequest),
     /// The gRPC health protocol; `SERVING` is good.
     Grpc {
-        /// Where to connect.
-        target: Target,
-        /// The host and port, for the request.
+        target: EndpointAddress,
         authority: String,
-        /// The service that is asked about; empty for the server as a whole.
+        /// Empty for the server as a whole.
         service: String,
     },
     /// A connection that is accepted is good.
-    Connect(Target),
+    Connect(EndpointAddress),
     /// A program that is run; exit code 0 is good.
     Command {
-        /// The program's absolute path.
+        /// An absolute path.
         program: PathBuf,
-        /// Its arguments.
         arguments: Vec<String>,
     },
 }
 
-/// A GET request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpRequest {
-    /// Where to connect.
-    pub target: Target,
-    /// Whether to speak TLS.
-    pub tls: bool,
+pub(super) struct HttpRequest {
+    pub(super) target: EndpointAddress,
+    pub(super) tls: bool,
     /// The `Host` header.
-    pub authority: String,
-    /// Path and query.
-    pub path: String,
+    pub(super) authority: String,
+    /// With the query.
+    pub(super) path: String,
 }
 
-/// Where to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A TCP port.
+pub(super) enum EndpointAddress {
     Tcp {
         /// A name or an address, without the brackets of IPv6.
         host: String,
-        /// The port.
         port: u16,
     },
-    /// A Unix socket.
     Unix(PathBuf),
 }
 
-/// Why a text is no endpoint. Reads as the rest of a sentence that starts with the variable.
+/// Why a text is no endpoint, as the rest of a sentence that starts with the variable's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EndpointError {
-    /// It has no known scheme.
+pub(super) enum EndpointError {
     #[error("is {0:?}, which starts with no known scheme; write {FORMS}")]
     Scheme(String),
-    /// It cannot be read as an address.
     #[error("is {0:?}, which is no address of the form {1}")]
     Form(String, &'static str),
-    /// Its message would show the password to everybody who reads Nodes.
+    /// Everybody who reads Nodes would see the password, in the condition's message.
     #[error("must not contain a user or password: conditions can be read by many")]
     Password,
-    /// The program is not named by an absolute path.
     #[error(
         "is {0:?}; name the program by its absolute path, as in exec:/usr/local/bin/check --fast"
     )]
     Relative(String),
-    /// It looks as if a shell should read it.
     #[error(
         "has {0:?}, but no shell reads it: words are split at spaces; put the command into a script and name that"
     )]
@@ -96,11 +80,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Reads an endpoint.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub fn parse(text: &str) -> Result<Self, EndpointError> {
+    pub(super) fn parse(text: &str) -> Result<Self, EndpointError> {
         let unknown = || EndpointError::Scheme(text.to_owned());
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
         let check = match scheme {
@@ -117,24 +97,21 @@ impl Endpoint {
         })
     }
 
-    /// Whether this is checked over TLS.
-    #[must_use]
-    pub fn is_tls(&self) -> bool {
-        matches!(&self.check, Check::Http(request) if request.tls)
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(&self.check, EndpointCheck::Http(request) if request.tls)
     }
 
-    /// Whether what is checked over the network is this very host, by a loopback name or address.
-    #[must_use]
-    pub fn is_loopback(&self) -> bool {
-        let (Check::Http(HttpRequest { target, .. })
-        | Check::Grpc { target, .. }
-        | Check::Connect(target)) = &self.check
+    /// Whether nothing but this host is checked: it has a loopback name or address, or no address at all.
+    pub(super) fn is_loopback(&self) -> bool {
+        let (EndpointCheck::Http(HttpRequest { target, .. })
+        | EndpointCheck::Grpc { target, .. }
+        | EndpointCheck::Connect(target)) = &self.check
         else {
             return true;
         };
         match target {
-            Target::Unix(_) => true,
-            Target::Tcp { host, .. } => {
+            EndpointAddress::Unix(_) => true,
+            EndpointAddress::Tcp { host, .. } => {
                 host == "localhost"
                     || host
                         .parse::<std::net::IpAddr>()
@@ -150,7 +127,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-fn http(text: &str, tls: bool) -> Result<Check, EndpointError> {
+fn http(text: &str, tls: bool) -> Result<EndpointCheck, EndpointError> {
     let form = if tls {
         "https://HOST[:PORT][/PATH]"
     } else {
@@ -158,7 +135,7 @@ fn http(text: &str, tls: bool) -> Result<Check, EndpointError> {
     };
     let uri = address(text, form)?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    Ok(Check::Http(HttpRequest {
+    Ok(EndpointCheck::Http(HttpRequest {
         target: target(&uri, Some(if tls { 443 } else { 80 }), text, form)?,
         tls,
         authority: authority(&uri),
@@ -166,29 +143,29 @@ fn http(text: &str, tls: bool) -> Result<Check, EndpointError> {
     }))
 }
 
-fn grpc(text: &str) -> Result<Check, EndpointError> {
+fn grpc(text: &str) -> Result<EndpointCheck, EndpointError> {
     let form = "grpc://HOST:PORT[/SERVICE]";
     let uri = address(text, form)?;
     if uri.query().is_some() {
         return Err(EndpointError::Form(text.to_owned(), form));
     }
-    Ok(Check::Grpc {
+    Ok(EndpointCheck::Grpc {
         target: target(&uri, None, text, form)?,
         authority: authority(&uri),
         service: uri.path().trim_start_matches('/').to_owned(),
     })
 }
 
-fn tcp(text: &str) -> Result<Check, EndpointError> {
+fn tcp(text: &str) -> Result<EndpointCheck, EndpointError> {
     let form = "tcp://HOST:PORT";
     let uri = address(text, form)?;
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
         return Err(EndpointError::Form(text.to_owned(), form));
     }
-    target(&uri, None, text, form).map(Check::Connect)
+    target(&uri, None, text, form).map(EndpointCheck::Connect)
 }
 
-fn unix(text: &str, rest: &str) -> Result<Check, EndpointError> {
+fn unix(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     let wrong = || EndpointError::Form(text.to_owned(), "unix:///SOCKET[:/PATH]");
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     let (socket, path) = match rest.split_once(':') {
@@ -198,14 +175,14 @@ fn unix(text: &str, rest: &str) -> Result<Check, EndpointError> {
     if !socket.starts_with('/') || socket.len() < 2 {
         return Err(wrong());
     }
-    let target = Target::Unix(socket.into());
+    let target = EndpointAddress::Unix(socket.into());
     let Some(path) = path else {
-        return Ok(Check::Connect(target));
+        return Ok(EndpointCheck::Connect(target));
     };
     if !path.starts_with('/') || path.parse::<Uri>().is_err() {
         return Err(wrong());
     }
-    Ok(Check::Http(HttpRequest {
+    Ok(EndpointCheck::Http(HttpRequest {
         target,
         tls: false,
         authority: "localhost".to_owned(),
@@ -213,14 +190,14 @@ fn unix(text: &str, rest: &str) -> Result<Check, EndpointError> {
     }))
 }
 
-fn command(text: &str, rest: &str) -> Result<Check, EndpointError> {
+fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     if let Some(found) = rest.chars().find(|c| SHELL_CHARACTERS.contains(c)) {
         return Err(EndpointError::Shell(found));
     }
     let mut words = rest.split_whitespace();
     let program = words.next().filter(|program| program.starts_with('/'));
     let program = program.ok_or_else(|| EndpointError::Relative(text.to_owned()))?;
-    Ok(Check::Command {
+    Ok(EndpointCheck::Command {
         program: program.into(),
         arguments: words.map(str::to_owned).collect(),
     })
@@ -242,18 +219,18 @@ fn target(
     default_port: Option<u16>,
     text: &str,
     form: &'static str,
-) -> Result<Target, EndpointError> {
+) -> Result<EndpointAddress, EndpointError> {
     let wrong = || EndpointError::Form(text.to_owned(), form);
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    // A port that is no number counts as none here, and as the default's place taken.
+    // `port_u16` is none for a port that is no number, too; that one must not become the default.
     let has_port = authority(uri).len() > uri.host().unwrap_or_default().len();
     let port = match uri.port_u16() {
         None if has_port => None,
         port => port.or(default_port),
     };
     match port {
-        Some(port) if !host.is_empty() && port > 0 => Ok(Target::Tcp {
+        Some(port) if !host.is_empty() && port > 0 => Ok(EndpointAddress::Tcp {
             host: host.to_owned(),
             port,
         }),
@@ -270,15 +247,15 @@ fn authority(uri: &Uri) -> String {
 mod tests {
     use super::*;
 
-    fn tcp_target(host: &str, port: u16) -> Target {
-        Target::Tcp {
+    fn tcp_target(host: &str, port: u16) -> EndpointAddress {
+        EndpointAddress::Tcp {
             host: host.to_owned(),
             port,
         }
     }
 
-    fn http_check(host: &str, port: u16, tls: bool, authority: &str, path: &str) -> Check {
-        Check::Http(HttpRequest {
+    fn http_check(host: &str, port: u16, tls: bool, authority: &str, path: &str) -> EndpointCheck {
+        EndpointCheck::Http(HttpRequest {
             target: tcp_target(host, port),
             tls,
             authority: authority.to_owned(),
@@ -288,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_form_of_an_endpoint_is_read() {
-        let grpc = |host, port, authority: &str, service: &str| Check::Grpc {
+        let grpc = |host, port, authority: &str, service: &str| EndpointCheck::Grpc {
             target: tcp_target(host, port),
             authority: authority.to_owned(),
             service: service.to_owned(),
@@ -308,9 +285,12 @@ mod tests {
             ),
             (
                 "tcp://127.0.0.1:53",
-                Check::Connect(tcp_target("127.0.0.1", 53)),
+                EndpointCheck::Connect(tcp_target("127.0.0.1", 53)),
             ),
-            ("tcp://[::1]:53", Check::Connect(tcp_target("::1", 53))),
+            (
+                "tcp://[::1]:53",
+                EndpointCheck::Connect(tcp_target("::1", 53)),
+            ),
             (
                 "grpc://localhost:9000",
                 grpc("localhost", 9000, "localhost:9000", ""),
@@ -321,16 +301,16 @@ mod tests {
             ),
             (
                 "unix:///run/agent.sock",
-                Check::Connect(Target::Unix("/run/agent.sock".into())),
+                EndpointCheck::Connect(EndpointAddress::Unix("/run/agent.sock".into())),
             ),
             (
                 "unix:/run/agent.sock",
-                Check::Connect(Target::Unix("/run/agent.sock".into())),
+                EndpointCheck::Connect(EndpointAddress::Unix("/run/agent.sock".into())),
             ),
             (
                 "unix:///run/agent.sock:/v1/healthz?brief",
-                Check::Http(HttpRequest {
-                    target: Target::Unix("/run/agent.sock".into()),
+                EndpointCheck::Http(HttpRequest {
+                    target: EndpointAddress::Unix("/run/agent.sock".into()),
                     tls: false,
                     authority: "localhost".to_owned(),
                     path: "/v1/healthz?brief".to_owned(),
@@ -338,7 +318,7 @@ mod tests {
             ),
             (
                 "exec:/usr/bin/nvidia-smi -L  --id=0",
-                Check::Command {
+                EndpointCheck::Command {
                     program: "/usr/bin/nvidia-smi".into(),
                     arguments: vec!["-L".to_owned(), "--id=0".to_owned()],
                 },

@@ -7,32 +7,29 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
 use crate::metric::{Description, Registry};
-use crate::serve::{RoomLimits, Server};
+use crate::serve::{ConnectionLimits, Server};
 
 /// Buckets of the time that a check takes.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// How writing a condition ended.
 #[derive(Debug, Clone, Copy)]
-pub enum WriteResult {
-    /// It was written.
+pub(super) enum WriteResult {
     Success,
-    /// It could not be written.
     Error,
     /// There was nothing to write.
     Skipped,
 }
 
-/// The metrics.
 #[derive(Debug, Clone)]
-pub struct Metrics {
+pub(super) struct ReporterMetrics {
     registry: Registry,
     checks: IntCounterVec,
     check_duration: Histogram,
@@ -40,42 +37,32 @@ pub struct Metrics {
     status: IntGaugeVec,
 }
 
-impl Metrics {
-    /// All metrics; counters at zero, so that a rate can be told from the first time on.
-    pub fn new() -> Self {
-        let registry = Registry::new();
-        let build_info = gauges(
-            &registry,
+impl ReporterMetrics {
+    /// All metrics; counters at zero, so that the first increase counts, too.
+    pub(super) fn new() -> Self {
+        let registry = Registry::default();
+        registry.add_build_info(
             "node_readiness_reporter_build_info",
             "Version of the reporter.",
-            &["version"],
         );
-        build_info
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1);
+        let check_duration = HistogramOpts::new(
+            "node_readiness_reporter_check_duration_seconds",
+            "Time a check takes.",
+        );
+        let check_duration = check_duration.buckets(CHECK_BUCKETS.to_vec());
         let metrics = Self {
-            checks: counters(
-                &registry,
+            checks: registry.counters(
                 "node_readiness_reporter_checks_total",
                 "Checks by what they found.",
+                &["result"],
             ),
-            check_duration: add(
-                &registry,
-                Histogram::with_opts(
-                    HistogramOpts::new(
-                        "node_readiness_reporter_check_duration_seconds",
-                        "Time a check takes.",
-                    )
-                    .buckets(CHECK_BUCKETS.to_vec()),
-                ),
-            ),
-            writes: counters(
-                &registry,
+            check_duration: registry.add(Histogram::with_opts(check_duration)),
+            writes: registry.counters(
                 "node_readiness_reporter_condition_writes_total",
                 "Writes of the condition by how they ended; skipped where nothing had changed.",
+                &["result"],
             ),
-            status: gauges(
-                &registry,
+            status: registry.gauges(
                 "node_readiness_reporter_condition_status",
                 "1 for the status that the condition was last written with.",
                 &["type", "status"],
@@ -99,19 +86,18 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a check.
-    pub fn checked(&self, finding: CheckFinding, took: Duration) {
+    pub(super) fn checked(&self, finding: CheckFinding, took: Duration) {
         self.checks.with_label_values(&[finding.label()]).inc();
         self.check_duration.observe(took.as_secs_f64());
     }
 
     /// Counts a write, or that there was nothing to write.
-    pub fn wrote(&self, write: WriteResult) {
+    pub(super) fn wrote(&self, write: WriteResult) {
         self.writes.with_label_values(&[write.label()]).inc();
     }
 
-    /// Notes the status that stands on the Node.
-    pub fn set_status(&self, condition_type: &str, status: ConditionStatus) {
+    /// Notes the status that the Node has.
+    pub(super) fn set_status(&self, condition_type: &str, status: ConditionStatus) {
         for other in [ConditionStatus::True, ConditionStatus::False] {
             self.status
                 .with_label_values(&[condition_type, other.as_str()])
@@ -119,9 +105,8 @@ impl Metrics {
         }
     }
 
-    /// What metrics there are.
-    pub fn descriptions(&self) -> Vec<Description> {
-        self.registry.descriptions()
+    pub(super) fn descriptions(&self) -> Vec<Description> {
+        self.registry.described()
     }
 }
 
@@ -135,39 +120,17 @@ impl WriteResult {
     }
 }
 
-fn add<M>(registry: &Registry, metric: prometheus::Result<M>) -> M
-where
-    M: prometheus::core::Collector + Clone + 'static,
-{
-    let metric = metric.expect("metric names and labels are valid");
-    let added = registry.register(Box::new(metric.clone()));
-    added.expect("no two metrics have the same name");
-    metric
-}
-
-fn counters(registry: &Registry, name: &str, help: &str) -> IntCounterVec {
-    add(
-        registry,
-        IntCounterVec::new(Opts::new(name, help), &["result"]),
-    )
-}
-
-fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    add(registry, IntGaugeVec::new(Opts::new(name, help), labels))
-}
-
-/// How the reporter is doing, for the probes.
+/// What the probes go by.
 #[derive(Debug, Clone)]
-pub struct Health {
+pub(super) struct ReporterHealth {
     /// When a check last ended; at first, when the reporter started.
-    pub last_check: Instant,
-    /// Why nothing has been reported yet. Once something has, an API server that is away makes no pod unready.
-    pub unready: Option<String>,
+    pub(super) last_check: Instant,
+    /// Why nothing has been reported yet. After the first report, an API server that is away does not make the pod unready.
+    pub(super) unready: Option<String>,
 }
 
-impl Health {
-    /// Nothing has happened yet.
-    pub fn new() -> Self {
+impl ReporterHealth {
+    pub(super) fn new() -> Self {
         Self {
             last_check: Instant::now(),
             unready: Some("nothing has been reported yet".to_owned()),
@@ -197,12 +160,12 @@ fn ok() -> (StatusCode, String) {
     (StatusCode::OK, "ok\n".to_owned())
 }
 
-/// Serves metrics and probes for as long as the process lives. A reporter that has made no check for longer than
-/// `patience` is not alive.
-pub fn serve(
+/// Serves metrics and probes for as long as the process lives. A reporter that has ended no check for longer than `patience` is
+/// not alive.
+pub(super) fn serve(
     listener: TcpListener,
-    metrics: Metrics,
-    health: watch::Receiver<Health>,
+    metrics: ReporterMetrics,
+    health: watch::Receiver<ReporterHealth>,
     patience: Duration,
 ) {
     let liveness = health.clone();
@@ -219,13 +182,14 @@ pub fn serve(
         );
     let server = Server {
         name: "metrics and probes",
-        limits: RoomLimits::REPORTER,
+        limits: ConnectionLimits::REPORTER,
         certificates: None,
+        clients: None,
         router,
     };
     tokio::spawn(server.serve(listener));
 }
 
-async fn scrape(State(metrics): State<Metrics>) -> Response {
+async fn scrape(State(metrics): State<ReporterMetrics>) -> Response {
     metrics.registry.exposition()
 }

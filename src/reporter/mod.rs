@@ -1,18 +1,6 @@
 //! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `settings` | environment variables and flags, and what is wrong with them (pure) |
-//! | `endpoint` | what to check, parsed (pure) |
-//! | `outcome` | what one check found (pure) |
-//! | `boot` | which boot the machine is in, and whether a condition was written in it |
-//! | `state` | which condition to write, and when (pure) |
-//! | `check` | carries out one check: HTTP, gRPC, a connection, a command |
-//! | `node` | reads the condition, and writes it |
-//! | `wire` | the condition as it is sent (pure) |
-//! | `metrics` | metrics and probes |
-//!
-//! It knows nothing of rules and taints: whoever reads the condition decides what follows from it.
+//! It knows nothing of rules and taints. What to write, and when, is a state machine over outcomes and time (`state`); the rest
+//! makes checks and requests for it.
 
 mod boot;
 mod check;
@@ -22,7 +10,6 @@ mod node;
 mod outcome;
 mod settings;
 mod state;
-mod wire;
 
 use std::time::{Duration, Instant};
 
@@ -37,20 +24,20 @@ use crate::metric::Description;
 use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
 use boot::Boot;
-use check::{Checker, orphans};
-use metrics::{Health, Metrics, WriteResult};
-use node::{Found, ReportedNode, RequestFailure};
+use check::{Checker, command};
+use metrics::{ReporterHealth, ReporterMetrics, WriteResult};
+use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
-use settings::Settings;
+use settings::ReporterSettings;
 pub use settings::{Args, SettingError};
-use state::State;
+use state::ReporterState;
 
 /// How many outcomes may wait while the API server is being written to.
 const OUTCOMES: usize = 16;
 /// The shortest and the longest pause before a request to the API server is tried again.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(500), Duration::from_secs(30));
-/// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to
-/// the API server hangs, outcomes are not taken.
+/// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to the API
+/// server hangs, the reporter takes no outcomes.
 const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
 /// Why the reporter ends with an error.
@@ -73,7 +60,7 @@ pub enum Error {
 /// The reporter's metrics.
 #[must_use]
 pub fn metric_descriptions() -> Vec<Description> {
-    Metrics::new().descriptions()
+    ReporterMetrics::new().descriptions()
 }
 
 /// Checks and reports until it is told to stop by SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
@@ -81,15 +68,15 @@ pub fn metric_descriptions() -> Vec<Description> {
 /// # Errors
 /// When it cannot start, or is stopped too early. What goes wrong later is logged and tried again.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let settings = Settings::read(&args)?;
+    let settings = ReporterSettings::read(&args)?;
     let shutdown = told_to_stop().map_err(Error::Signal)?;
     let checker = Checker::new(&settings)?;
     let node = ReportedNode::new(&args, &settings).await?;
-    let metrics = Metrics::new();
-    let (health, probe) = watch::channel(Health::new());
+    let metrics = ReporterMetrics::new();
+    let (health, probe) = watch::channel(ReporterHealth::new());
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);
-    serve(&settings, metrics.clone(), probe, patience).await;
+    serve(&settings, metrics.clone(), probe, patience);
     info!(
         node = settings.node,
         condition = settings.condition_type,
@@ -100,7 +87,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     );
     let (sender, outcomes) = mpsc::channel(OUTCOMES);
     let reporter = Reporter {
-        state: State::new(settings.policy.clone()),
+        state: ReporterState::new(settings.policy.clone()),
         settings: &settings,
         node,
         metrics: metrics.clone(),
@@ -108,7 +95,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         retry: Backoff::default(),
         problem: None,
     };
-    // Whatever is under way when a signal comes is dropped: a condition that is half decided is not worth a wait.
+    // A signal drops whatever is under way: the condition is not worth a wait.
     let stopped = tokio::select! {
         biased;
         () = shutdown => true,
@@ -122,18 +109,18 @@ pub async fn run(args: Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Serves metrics and probes, if they are wanted. An address that is taken (two reporters on the host network) costs
-/// them, and not the report.
-async fn serve(
-    settings: &Settings,
-    metrics: Metrics,
-    health: watch::Receiver<Health>,
+/// Serves metrics and probes, if they are wanted. Where the address is taken (by another reporter on the host network), the
+/// reporter goes on without them.
+fn serve(
+    settings: &ReporterSettings,
+    metrics: ReporterMetrics,
+    health: watch::Receiver<ReporterHealth>,
     patience: Duration,
 ) {
     let BindAddress(Some(address)) = settings.metrics else {
         return;
     };
-    match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS").await {
+    match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS") {
         Ok(listener) => metrics::serve(listener, metrics, health, patience),
         Err(problem) => warn!("going on without metrics and probes: {problem}"),
     }
@@ -141,16 +128,16 @@ async fn serve(
 
 /// Makes one check after the other, for as long as somebody takes the outcomes.
 ///
-/// The first one is made at once: a node may be waiting for it. The second comes early, by this reporter's phase, so
-/// that reporters that start together do not check together for ever.
+/// The first one is made at once: a node may be waiting for it. The second one comes early, by this reporter's phase, so that
+/// reporters that start together do not go on checking together.
 async fn check_on_and_on(
     checker: &Checker,
-    settings: &Settings,
-    metrics: &Metrics,
-    health: &watch::Sender<Health>,
+    settings: &ReporterSettings,
+    metrics: &ReporterMetrics,
+    health: &watch::Sender<ReporterHealth>,
     outcomes: &mpsc::Sender<CheckOutcome>,
 ) {
-    orphans::adopt();
+    command::adopt_orphans();
     let mut next = Instant::now();
     let mut pause = settings
         .interval
@@ -158,28 +145,28 @@ async fn check_on_and_on(
     loop {
         let started = Instant::now();
         let outcome = checker.check().await;
-        orphans::collect();
+        command::collect_orphans();
         metrics.checked(outcome.finding, started.elapsed());
         health.send_modify(|health| health.last_check = Instant::now());
         if outcomes.send(outcome).await.is_err() {
             return;
         }
-        // Checks that were missed (a machine that slept) are not made up for.
+        // Missed checks (of a machine that slept) are left out.
         next = (next + pause).max(Instant::now());
         pause = settings.interval;
         sleep_until(next.into()).await;
     }
 }
 
-/// Takes outcomes in and has the Node say what they say.
+/// Takes outcomes in, and writes what follows from them to the Node.
 struct Reporter<'a> {
-    settings: &'a Settings,
+    settings: &'a ReporterSettings,
     node: ReportedNode,
-    state: State,
-    metrics: Metrics,
-    health: watch::Sender<Health>,
+    state: ReporterState,
+    metrics: ReporterMetrics,
+    health: watch::Sender<ReporterHealth>,
     retry: Backoff,
-    /// What went wrong with the last request, so that it is told once.
+    /// What went wrong with the last request, so that the log says it once.
     problem: Option<RequestFailure>,
 }
 
@@ -189,7 +176,7 @@ impl Reporter<'_> {
         let mut last_check = Timestamp::now();
         let mut resumed = false;
         loop {
-            // Outcomes are taken in while a request may not be tried again yet: what is written then is the latest state.
+            // Outcomes are taken in while no request may be made again: what is written later is the latest state.
             tokio::select! {
                 outcome = outcomes.recv() => {
                     let Some(outcome) = outcome else { return };
@@ -217,7 +204,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Carries on from what stands on the Node, if it was written in this boot. Answers whether that is known now.
+    /// Carries on from the Node's condition, if it was written in this boot. Answers whether that is known now.
     async fn resume(&mut self) -> bool {
         let found = self.node.read().await;
         let found = match found {
@@ -229,7 +216,7 @@ impl Reporter<'_> {
         };
         self.succeeded();
         let boot = Boot::read();
-        let is_of_this_boot = |found: &Found| {
+        let is_of_this_boot = |found: &FoundCondition| {
             let boot = boot.as_ref().zip(found.written);
             boot.is_some_and(|(boot, at)| boot.has_seen(&found.node_boot_id, at, Timestamp::now()))
         };
@@ -245,7 +232,7 @@ impl Reporter<'_> {
         true
     }
 
-    /// Sees whether what was written still stands on the Node. Answers whether that is known now.
+    /// Reads whether the Node still has what was written. Answers whether that is known now.
     async fn look(&mut self) -> bool {
         let there = match self.node.look().await {
             Ok(found) => found.map(|found| found.condition.status),
@@ -272,7 +259,6 @@ impl Reporter<'_> {
             return self.settled();
         };
         if let Err(problem) = self.node.write(&condition, last_check).await {
-            self.metrics.wrote(WriteResult::Error);
             return self.failed(problem);
         }
         self.metrics.wrote(WriteResult::Success);
@@ -291,7 +277,7 @@ impl Reporter<'_> {
         self.settled();
     }
 
-    /// Notes what stands on the Node, as far as anything does.
+    /// Notes the status that the Node has, if it has one of this process.
     fn settled(&self) {
         if let Some(status) = self.state.published_status() {
             let kind = &self.settings.condition_type;
@@ -300,8 +286,9 @@ impl Reporter<'_> {
         }
     }
 
-    /// A request has failed: says so, once for each problem, and has it tried again later.
+    /// A request has failed: logs it, once for each problem, and has it retried later.
     fn failed(&mut self, problem: RequestFailure) {
+        self.metrics.wrote(WriteResult::Error);
         self.retry.failed(PAUSES, Instant::now());
         self.health.send_modify(|health| {
             if let Some(why) = &mut health.unready {

@@ -1,24 +1,23 @@
 //! The Node that is reported on: its condition is read at the start, looked for now and then, and written.
 //!
-//! It is written by a patch of this one condition, which needs no read. Where only `update` is granted on `nodes/status`,
-//! as the Node Readiness Controller's roles do, the status is read and put back with this one condition changed.
+//! A patch of this one condition writes it, and needs no read. Where roles grant only `update` on `nodes/status`, as the Node
+//! Readiness Controller's do, the reporter reads the status and puts it back with this one condition changed.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{GetParams, Patch, PatchParams, PostParams, Request};
 use kube::core::request;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use super::Args;
-use super::settings::Settings;
+use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
-use super::wire;
 use crate::api::{ConditionStatus, time_if_readable};
 use crate::causes::with_causes;
 use crate::client;
@@ -28,30 +27,25 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The name under which the API server records the writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
 
-/// How often a status is put back that somebody else has changed since it was read.
+/// How often an update is tried while others change the Node in between.
 const UPDATES: usize = 5;
 
 /// Why a request failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
-pub struct RequestFailure {
+pub(super) struct RequestFailure {
     words: String,
-    kind: Kind,
+    kind: FailureKind,
 }
 
-/// What can be done about a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// There is no permission for it.
+enum FailureKind {
     NotGranted,
-    /// The object has changed since it was read.
     Conflict,
-    /// Another one.
     Other,
 }
 
-/// The Node that is reported on.
-pub struct ReportedNode {
+pub(super) struct ReportedNode {
     client: Client,
     name: String,
     condition_type: String,
@@ -65,23 +59,21 @@ enum Means {
     Update,
 }
 
-/// A condition as it stands on the Node.
+/// A condition as the Node has it.
 #[derive(Debug)]
-pub struct Found {
-    /// The condition.
-    pub condition: ReportedCondition,
-    /// When it was last written.
-    pub written: Option<Timestamp>,
-    /// The boot that the node is in, as its kubelet says; empty where it does not.
-    pub node_boot_id: String,
+pub(super) struct FoundCondition {
+    pub(super) condition: ReportedCondition,
+    /// By its heartbeat.
+    pub(super) written: Option<Timestamp>,
+    /// The node's boot, as its kubelet reports it; empty where it does not.
+    pub(super) node_boot_id: String,
 }
 
 impl ReportedNode {
-    /// The Node of these settings, in the cluster of these arguments.
-    ///
-    /// # Errors
-    /// When nothing says which cluster that is.
-    pub async fn new(args: &Args, settings: &Settings) -> Result<Self, client::Error> {
+    pub(super) async fn new(
+        args: &Args,
+        settings: &ReporterSettings,
+    ) -> Result<Self, client::Error> {
         let kubeconfig = args.kubeconfig.as_deref();
         let mut config = client::config(kubeconfig, None, super::check::USER_AGENT).await?;
         if settings.impersonate {
@@ -102,28 +94,21 @@ impl ReportedNode {
         })
     }
 
-    /// Reads the condition as it stands on the Node.
-    ///
-    /// # Errors
-    /// When it cannot be read; the message says what to do.
-    pub async fn read(&self) -> Result<Option<Found>, RequestFailure> {
+    /// Reads the condition as the Node has it.
+    pub(super) async fn read(&self) -> Result<Option<FoundCondition>, RequestFailure> {
         self.find(&GetParams::default()).await
     }
 
-    /// As [`Self::read`], from what the API server has in its cache: a request that never reaches the store. It may be
-    /// some moments behind.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn look(&self) -> Result<Option<Found>, RequestFailure> {
+    /// As [`Self::read`], from the API server's cache, which may be some moments behind: the request never reaches etcd.
+    pub(super) async fn look(&self) -> Result<Option<FoundCondition>, RequestFailure> {
         self.find(&GetParams::at("0")).await
     }
 
-    async fn find(&self, version: &GetParams) -> Result<Option<Found>, RequestFailure> {
-        let node: Node = self.get(version).await?;
-        let NodeStatus {
+    async fn find(&self, version: &GetParams) -> Result<Option<FoundCondition>, RequestFailure> {
+        let node: WireNode = self.get(version).await?;
+        let WireStatus {
             conditions,
-            node_info: NodeInfo { boot_id },
+            node_info: WireNodeInfo { boot_id },
         } = node.status;
         let found = conditions
             .into_iter()
@@ -132,18 +117,15 @@ impl ReportedNode {
     }
 
     /// Writes the condition, as last confirmed at `heartbeat`. Other conditions stay as they are.
-    ///
-    /// # Errors
-    /// When it cannot be written; the message says what to do.
-    pub async fn write(
+    pub(super) async fn write(
         &mut self,
         condition: &ReportedCondition,
         heartbeat: Timestamp,
     ) -> Result<(), RequestFailure> {
-        let condition = wire::condition(&self.condition_type, condition, heartbeat);
+        let condition = wire(&self.condition_type, condition, heartbeat);
         if self.means == Means::Update {
             let updated = self.update(&condition).await;
-            // The permissions are others by now.
+            // The permissions have changed.
             if updated.as_ref().is_err_and(RequestFailure::is_not_granted) {
                 self.means = Means::Patch;
             }
@@ -167,9 +149,8 @@ impl ReportedNode {
         }
     }
 
-    /// Patches the condition.
     async fn patch(&self, condition: &Value) -> Result<(), RequestFailure> {
-        let patch = Patch::Strategic(wire::patch(condition));
+        let patch = Patch::Strategic(patch(condition));
         let params = PatchParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
@@ -178,8 +159,8 @@ impl ReportedNode {
         self.write_status(request).await
     }
 
-    /// Reads the Node and puts its status back with the condition. Whatever changes in between makes the API server
-    /// refuse it, so that nobody's change is lost.
+    /// Reads the Node and puts its status back with the condition. The API server refuses it if anything changed in between, so
+    /// that nobody's change is lost.
     async fn update(&self, condition: &Value) -> Result<(), RequestFailure> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -188,12 +169,12 @@ impl ReportedNode {
         let mut tries = 1;
         loop {
             let mut node: Value = self.get(&GetParams::default()).await?;
-            wire::put(&mut node, condition);
+            put(&mut node, condition);
             let body = node.to_string().into_bytes();
             let request =
                 Request::new(NODES).replace_subresource("status", &self.name, &params, body);
             match self.write_status(request).await {
-                Err(error) if error.kind == Kind::Conflict && tries < UPDATES => tries += 1,
+                Err(error) if error.kind == FailureKind::Conflict && tries < UPDATES => tries += 1,
                 updated => return updated,
             }
         }
@@ -234,7 +215,7 @@ impl ReportedNode {
             Ok(Err(error)) => explain(error),
             Err(_) => {
                 let problem = format!("the API server did not answer within {DEADLINE:?}");
-                (problem, Kind::Other)
+                (problem, FailureKind::Other)
             }
         };
         let name = &self.name;
@@ -245,63 +226,63 @@ impl ReportedNode {
 
 impl RequestFailure {
     fn is_not_granted(&self) -> bool {
-        self.kind == Kind::NotGranted
+        self.kind == FailureKind::NotGranted
     }
 }
 
 const NODES: &str = "/api/v1/nodes";
 
-/// What went wrong with a request, and what to do about it.
-fn explain(error: kube::Error) -> (String, Kind) {
+/// What went wrong with a request, with what to do about it.
+fn explain(error: kube::Error) -> (String, FailureKind) {
     let status = match error {
         kube::Error::Api(status) => status,
-        error => return (with_causes(&error), Kind::Other),
+        error => return (with_causes(&error), FailureKind::Other),
     };
     let is_policy = status.message.contains("ValidatingAdmissionPolicy");
     let (kind, remedy) = match status.code {
         404 => (
-            Kind::Other,
+            FailureKind::Other,
             "is NODE_NAME right? Take it from the downward API: spec.nodeName",
         ),
         403 if !is_policy => (
-            Kind::NotGranted,
+            FailureKind::NotGranted,
             "grant it with `kubectl apply -k config/reporter`, see docs/reporter.md",
         ),
         401 => (
-            Kind::Other,
+            FailureKind::Other,
             "the API server does not accept these credentials",
         ),
-        409 => return (status.message, Kind::Conflict),
-        _ => return (status.message, Kind::Other),
+        409 => return (status.message, FailureKind::Conflict),
+        _ => return (status.message, FailureKind::Other),
     };
     (format!("{} ({remedy})", status.message), kind)
 }
 
-/// A Node, as far as it is read.
+/// What is read of a Node.
 #[derive(Debug, Deserialize)]
-struct Node {
+struct WireNode {
     #[serde(default)]
-    status: NodeStatus,
+    status: WireStatus,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NodeStatus {
+struct WireStatus {
     #[serde(default)]
-    conditions: Vec<NodeCondition>,
+    conditions: Vec<WireCondition>,
     #[serde(default)]
-    node_info: NodeInfo,
+    node_info: WireNodeInfo,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct NodeInfo {
+struct WireNodeInfo {
     #[serde(default, rename = "bootID")]
     boot_id: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NodeCondition {
+struct WireCondition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
@@ -309,16 +290,16 @@ struct NodeCondition {
     reason: String,
     #[serde(default)]
     message: String,
-    // Those of others must not keep this one's condition from being read.
+    // An odd time in another condition must not keep this one from being read.
     #[serde(default, deserialize_with = "time_if_readable")]
     last_heartbeat_time: Option<Time>,
     #[serde(default, deserialize_with = "time_if_readable")]
     last_transition_time: Option<Time>,
 }
 
-impl NodeCondition {
-    fn found_in(self, node_boot_id: String) -> Found {
-        Found {
+impl WireCondition {
+    fn found_in(self, node_boot_id: String) -> FoundCondition {
+        FoundCondition {
             condition: ReportedCondition {
                 status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
                 reason: self.reason,
@@ -330,5 +311,103 @@ impl NodeCondition {
             written: self.last_heartbeat_time.map(|time| time.0),
             node_boot_id,
         }
+    }
+}
+
+/// The condition as it is sent, last confirmed at `heartbeat`.
+fn wire(condition_type: &str, condition: &ReportedCondition, heartbeat: Timestamp) -> Value {
+    json!({
+        "type": condition_type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastHeartbeatTime": whole_seconds(heartbeat),
+        "lastTransitionTime": whole_seconds(condition.transition),
+    })
+}
+
+/// A strategic merge patch: conditions are a map by type there, so this touches no other one and needs no read.
+fn patch(condition: &Value) -> Value {
+    json!({"status": {"conditions": [condition]}})
+}
+
+/// Puts the condition into a Node as it was read, in place of the one of its type. All else stays as it is.
+fn put(node: &mut Value, condition: &Value) {
+    let conditions = &mut node["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(conditions) = conditions.as_array_mut() else {
+        return;
+    };
+    let known = conditions
+        .iter_mut()
+        .find(|known| known["type"] == condition["type"]);
+    match known {
+        Some(known) => *known = condition.clone(),
+        None => conditions.push(condition.clone()),
+    }
+}
+
+/// A time as the API keeps it.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    let round = TimestampRound::new()
+        .smallest(Unit::Second)
+        .mode(RoundMode::Trunc);
+    time.round(round).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> Value {
+        let ready = ReportedCondition {
+            status: ConditionStatus::True,
+            reason: "EndpointOK".to_owned(),
+            message: "fine".to_owned(),
+            transition: "2026-01-02T03:04:05.6Z".parse().unwrap(),
+        };
+        let heartbeat = "2026-01-02T03:09:05.999Z".parse().unwrap();
+        wire("example.com/Ready", &ready, heartbeat)
+    }
+
+    #[test]
+    fn the_patch_is_about_one_condition_and_nothing_else() {
+        let expected = json!({"status": {"conditions": [{
+            "type": "example.com/Ready",
+            "status": "True",
+            "reason": "EndpointOK",
+            "message": "fine",
+            "lastHeartbeatTime": "2026-01-02T03:09:05Z",
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        }]}});
+        assert_eq!(patch(&ready()), expected);
+    }
+
+    #[test]
+    fn an_update_changes_one_condition_of_the_node_and_nothing_else() {
+        let node = |conditions: Value| {
+            json!({
+                "metadata": {"name": "worker-1", "resourceVersion": "7", "unknown": 1.5},
+                "spec": {"podCIDR": "10.0.0.0/24"},
+                "status": {"conditions": conditions, "images": [{"sizeBytes": 9_007_199_254_740_993_i64}]},
+            })
+        };
+        let other = json!({"type": "Ready", "status": "True", "later": {"a": []}});
+        let stale = json!({"type": "example.com/Ready", "status": "False", "reason": "old"});
+        for (before, after) in [
+            (json!([]), json!([ready()])),
+            (Value::Null, json!([ready()])),
+            (json!([other]), json!([other, ready()])),
+            (json!([stale, other]), json!([ready(), other])),
+        ] {
+            let mut found = node(before);
+            put(&mut found, &ready());
+            assert_eq!(found, node(after));
+        }
+        let mut empty = json!({});
+        put(&mut empty, &ready());
+        assert_eq!(empty, patch(&ready()));
     }
 }

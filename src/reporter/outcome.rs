@@ -1,25 +1,21 @@
-//! What one check found.
+//! What one check found. Pure.
 
 use crate::api::ConditionStatus;
 
 /// The longest message of a condition, in characters.
 const MAX_MESSAGE: usize = 512;
 
-/// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckOutcome {
-    /// The finding.
-    pub finding: CheckFinding,
-    /// What was found, in one line.
-    pub message: String,
+pub(super) struct CheckOutcome {
+    pub(super) finding: CheckFinding,
+    /// At most [`MAX_MESSAGE`] characters on one line.
+    pub(super) message: String,
 }
 
-/// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckFinding {
-    /// It answered that it is well.
+pub(super) enum CheckFinding {
     Ok,
-    /// It answered something else.
+    /// It answered that it is not well, or something else.
     NotReady,
     /// It did not answer.
     NoAnswer,
@@ -28,31 +24,28 @@ pub enum CheckFinding {
 }
 
 impl CheckOutcome {
-    /// An outcome whose message is made to fit one line.
-    pub fn new(finding: CheckFinding, message: &str) -> Self {
+    /// An outcome whose message is cut to fit one line.
+    pub(super) fn new(finding: CheckFinding, message: &str) -> Self {
         Self {
             finding,
             message: one_line(message, MAX_MESSAGE),
         }
     }
 
-    /// Whether it speaks for the node.
-    pub fn is_good(&self) -> bool {
+    pub(super) fn is_good(&self) -> bool {
         self.finding == CheckFinding::Ok
     }
 }
 
 impl CheckFinding {
-    /// The status of the condition that says so.
-    pub fn status(self) -> ConditionStatus {
+    pub(super) fn status(self) -> ConditionStatus {
         match self {
             Self::Ok => ConditionStatus::True,
             Self::NotReady | Self::NoAnswer | Self::Broken => ConditionStatus::False,
         }
     }
 
-    /// The reason of the condition that says so.
-    pub fn reason(self) -> &'static str {
+    pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Ok => "EndpointOK",
             Self::NotReady => "EndpointNotReady",
@@ -61,8 +54,8 @@ impl CheckFinding {
         }
     }
 
-    /// How it is counted.
-    pub fn label(self) -> &'static str {
+    /// As a metric's label.
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Ok => "healthy",
             Self::NotReady => "unhealthy",
@@ -71,8 +64,37 @@ impl CheckFinding {
     }
 }
 
-/// A text on one line, of at most so many characters.
-pub fn one_line(text: &str, longest: usize) -> String {
+/// Why a check is not good.
+#[derive(Debug)]
+pub(super) struct CheckFailure {
+    pub(super) finding: CheckFinding,
+    /// The rest of a sentence that starts with the endpoint.
+    pub(super) words: String,
+}
+
+impl CheckFailure {
+    pub(super) fn not_ready(words: impl Into<String>) -> Self {
+        Self::new(CheckFinding::NotReady, words)
+    }
+
+    pub(super) fn no_answer(words: impl Into<String>) -> Self {
+        Self::new(CheckFinding::NoAnswer, words)
+    }
+
+    pub(super) fn broken(words: impl Into<String>) -> Self {
+        Self::new(CheckFinding::Broken, words)
+    }
+
+    fn new(finding: CheckFinding, words: impl Into<String>) -> Self {
+        Self {
+            finding,
+            words: words.into(),
+        }
+    }
+}
+
+/// A text on one line, cut where it has more characters.
+fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
         if !word.is_empty() {

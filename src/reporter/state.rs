@@ -10,70 +10,62 @@ use jiff::Timestamp;
 use super::outcome::CheckOutcome;
 use crate::api::ConditionStatus;
 
-/// How soon a condition is written again of which only the message has changed. A health endpoint that answers with the
-/// time of day would otherwise cost a write for each check.
+/// How soon a condition is written again if only its message has changed. Otherwise a health endpoint that answers with the time
+/// of day would cost a write for each check.
 const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many times within a heartbeat it is seen whether the condition still stands on the Node.
+/// How many times within a heartbeat the Node is read, to see whether it still has the condition.
 const LOOKS: u32 = 5;
-/// How far these are apart at least.
+/// The shortest time between two of these.
 const MIN_LOOK_PAUSE: Duration = Duration::from_secs(5);
 
 /// What does not change while the reporter runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
+pub(super) struct Policy {
     /// How many good checks in a row it takes for `True`.
-    pub success_threshold: u32,
+    pub(super) success_threshold: u32,
     /// How many bad checks in a row it takes to turn from `True` to `False`.
-    pub failure_threshold: u32,
-    /// How long a condition may go unwritten.
-    pub heartbeat: Duration,
-    /// This reporter's place among all, from 0 up to 1: by it, reporters that start together beat at different times.
-    pub phase: f64,
+    pub(super) failure_threshold: u32,
+    /// After this long, an unchanged condition is written again.
+    pub(super) heartbeat: Duration,
+    /// From 0 up to 1, another for each reporter: it spreads the heartbeats of reporters that start together.
+    pub(super) phase: f64,
 }
 
 /// A condition, as this reporter knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportedCondition {
-    /// The status.
-    pub status: ConditionStatus,
-    /// The reason, in one word.
-    pub reason: String,
-    /// The reason, in words.
-    pub message: String,
+pub(super) struct ReportedCondition {
+    pub(super) status: ConditionStatus,
+    pub(super) reason: String,
+    pub(super) message: String,
     /// When the status changed last.
-    pub transition: Timestamp,
+    pub(super) transition: Timestamp,
 }
 
-/// What this reporter knows.
 #[derive(Debug)]
-pub struct State {
+pub(super) struct ReporterState {
     policy: Policy,
     /// What the checks say, by the thresholds. `None` until they have said something.
     current: Option<ReportedCondition>,
-    /// Whether checks of this process have said so. Nothing is written before: whoever reads the condition takes a write
-    /// for news.
+    /// Whether checks of this process have said so. Nothing is written before that: readers take a write for news.
     is_checked: bool,
     /// How many checks in a row have said so, and what.
     streak: (bool, u32),
-    published: Option<Published>,
+    published: Option<PublishedCondition>,
 }
 
-/// What this process has written.
 #[derive(Debug)]
-struct Published {
+struct PublishedCondition {
     condition: ReportedCondition,
-    /// When that was.
     since: Instant,
-    /// When it is due again, changed or not.
+    /// When it is written again, changed or not.
     beat: Instant,
-    /// When it was last known to stand there.
+    /// When the Node was last known to have it.
     seen: Instant,
 }
 
-impl State {
-    /// Knows nothing yet.
-    pub fn new(policy: Policy) -> Self {
+impl ReporterState {
+    pub(super) fn new(policy: Policy) -> Self {
         Self {
             policy,
             current: None,
@@ -83,11 +75,9 @@ impl State {
         }
     }
 
-    /// Carries on from the condition that an earlier process has left on the Node in this boot of its machine. Checks that
-    /// this process has made already count on top of it.
-    ///
-    /// What is from an earlier boot is not for here: it says nothing about what runs now.
-    pub fn resume(&mut self, found: ReportedCondition) {
+    /// Carries on from the condition that an earlier process has left on the Node in this boot of its machine; one of an earlier
+    /// boot says nothing about what runs now. Checks that this process has made already count on top of it.
+    pub(super) fn resume(&mut self, found: ReportedCondition) {
         if found.status == ConditionStatus::Unknown {
             return;
         }
@@ -108,7 +98,7 @@ impl State {
     }
 
     /// Takes in what a check has found that ended just now.
-    pub fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
+    pub(super) fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
         let good = outcome.is_good();
         self.streak = match self.streak {
             (was, length) if was == good => (good, length.saturating_add(1)),
@@ -118,7 +108,7 @@ impl State {
         let (transition, believed) = match &self.current {
             Some(current) if current.status == status => (current.transition, true),
             Some(current) => (now, self.has_reached_threshold(current.status)),
-            // The first failure is believed at once: nothing that is known would be given up for it.
+            // The first failure is believed at once: there is no earlier status to give up for it.
             None => (now, !good || self.streak.1 >= self.policy.success_threshold),
         };
         if believed {
@@ -145,7 +135,7 @@ impl State {
     }
 
     /// The condition to write now, if any.
-    pub fn due(&self, now: Instant) -> Option<&ReportedCondition> {
+    pub(super) fn due(&self, now: Instant) -> Option<&ReportedCondition> {
         let current = self.current.as_ref().filter(|_| self.is_checked)?;
         let Some(published) = &self.published else {
             return Some(current);
@@ -157,9 +147,8 @@ impl State {
         (changed || reworded || now >= published.beat).then_some(current)
     }
 
-    /// Notes that a condition has been written.
-    pub fn published(&mut self, condition: ReportedCondition, now: Instant) {
-        // The first beat comes early, by this reporter's phase; from then on they keep their distance.
+    pub(super) fn published(&mut self, condition: ReportedCondition, now: Instant) {
+        // The first heartbeat comes early, by this reporter's phase, and the others follow at equal distances.
         let pause = match self.published {
             Some(_) => self.policy.heartbeat,
             None => self
@@ -167,7 +156,7 @@ impl State {
                 .heartbeat
                 .mul_f64(f64::midpoint(1.0, self.policy.phase)),
         };
-        self.published = Some(Published {
+        self.published = Some(PublishedCondition {
             condition,
             since: now,
             beat: now + pause,
@@ -175,17 +164,17 @@ impl State {
         });
     }
 
-    /// Whether it is time to see if what has been written still stands there: a Node that is deleted and registered
-    /// again has lost it, and would wait for the next heartbeat.
-    pub fn is_look_due(&self, now: Instant) -> bool {
+    /// Whether it is time to see if the Node still has what was written: one that was deleted and registered again has lost it,
+    /// and would wait for the next heartbeat.
+    pub(super) fn is_look_due(&self, now: Instant) -> bool {
         let pause = (self.policy.heartbeat / LOOKS).max(MIN_LOOK_PAUSE);
         self.published
             .as_ref()
             .is_some_and(|published| now.saturating_duration_since(published.seen) >= pause)
     }
 
-    /// Takes in which status stands on the Node. Where it is another than was written, or none, the condition is due.
-    pub fn looked(&mut self, there: Option<ConditionStatus>, now: Instant) {
+    /// Takes in which status the Node has. Where it is not the one that was written, the condition is due.
+    pub(super) fn looked(&mut self, there: Option<ConditionStatus>, now: Instant) {
         if let Some(published) = &mut self.published {
             published.seen = now;
             if there != Some(published.condition.status) {
@@ -195,12 +184,12 @@ impl State {
     }
 
     /// Whether this process has written `True`, and the latest check does too.
-    pub fn is_good(&self) -> bool {
+    pub(super) fn is_good(&self) -> bool {
         self.streak.0 && self.published_status() == Some(ConditionStatus::True)
     }
 
     /// The status that this process has written.
-    pub fn published_status(&self) -> Option<ConditionStatus> {
+    pub(super) fn published_status(&self) -> Option<ConditionStatus> {
         Some(self.published.as_ref()?.condition.status)
     }
 }

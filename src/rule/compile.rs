@@ -20,6 +20,10 @@ use crate::selector::Selector;
 
 /// A `NodeReadinessRule` as the engine sees it.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and may go with any of the others"
+)]
 pub struct Rule {
     /// The rule's name.
     pub name: Arc<str>,
@@ -37,8 +41,10 @@ pub struct Rule {
     /// was so when the process started, and `None` while it is not.
     pub in_force_since: Option<Timestamp>,
     /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since nothing could be
-    /// cleaned up after it.
+    /// cleaned up after it; a dry run needs none.
     pub finalizer: bool,
+    /// The API server has refused time and again to put our finalizer on the rule: nobody waits for it any more.
+    pub refused: bool,
     /// Which taint the rule is about, as far as the spec can be read.
     pub reach: Option<Reach>,
     /// The spec, or why it cannot be used.
@@ -139,6 +145,7 @@ impl Rule {
                 .iter()
                 .flatten()
                 .any(|finalizer| finalizer == FINALIZER),
+            refused: false,
             reach: spec.as_ref().ok().map(Reach::of),
             spec: spec
                 .map_err(Rejection::Unreadable)
@@ -152,6 +159,7 @@ impl Rule {
         let adds =
             |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
         let known = known.filter(|known| known.uid == self.uid);
+        self.refused |= known.is_some_and(|known| known.refused) && !self.finalizer;
         // Its finalizer is put on at once where it is missing.
         let is_in_force = !self.deleting && !self.suspended && self.spec.as_ref().is_ok_and(adds);
         self.in_force_since =
@@ -159,10 +167,16 @@ impl Rule {
         self
     }
 
-    /// The spec, if anything may be done for the rule: it can be used, and its finalizer is there.
+    /// Whether anything may be done for the rule: our finalizer is there, or nothing will have to be cleaned up after it.
+    #[must_use]
+    pub fn is_taken_on(&self) -> bool {
+        self.finalizer || self.spec.as_ref().is_ok_and(|spec| spec.dry_run)
+    }
+
+    /// The spec, if anything may be done for the rule: it can be used, and is taken on.
     #[must_use]
     pub fn active(&self) -> Option<&CompiledSpec> {
-        self.spec.as_ref().ok().filter(|_| self.finalizer)
+        self.spec.as_ref().ok().filter(|_| self.is_taken_on())
     }
 
     /// Whether the rule leaves a node alone that was created at this time: it never puts its taint on, for the node was there

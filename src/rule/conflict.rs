@@ -24,14 +24,17 @@ impl CompiledSpec {
     /// How a rule with this spec conflicts with another rule: they name the same taint, by key and effect, and there
     /// can be a node that both select.
     ///
-    /// A rule that cannot be used does nothing, and one that is being deleted hands its taint over, so neither
-    /// conflicts. A dry run does: it may be ended at any time.
+    /// One that is being deleted hands its taint over, and a dry run leaves every taint alone, so neither conflicts: the end
+    /// of the dry run is what would. A rule that cannot be used does, on all nodes where nobody can read which: it takes its
+    /// taint along when it is deleted, and other controllers carry it out.
     #[must_use]
     pub fn conflict_with(&self, other: &Rule) -> Option<Conflict> {
-        let spec = other.spec.as_ref().ok().filter(|_| !other.deleting)?;
-        let conflicts = self.taint.key == spec.taint.key
-            && self.effect == spec.effect
-            && self.selector.overlaps(&spec.selector);
+        let is_dry_run = self.dry_run || other.spec.as_ref().is_ok_and(|spec| spec.dry_run);
+        let reach = other.reach.as_ref().filter(|_| !other.deleting)?;
+        let mut selector = reach.selector.iter();
+        let conflicts = !is_dry_run
+            && other.is_about(&self.taint.key, self.effect)
+            && selector.all(|selector| self.selector.overlaps(selector));
         conflicts.then(|| Conflict {
             with: other.name.clone(),
             key: self.taint.key.clone(),

@@ -4,7 +4,7 @@
 //! too: the field, what kind of fault it is, and the fault.
 
 use super::taint_key;
-use crate::api::{ConditionPolicy, EnforcementMode, NodeReadinessRuleSpec};
+use crate::api::{ConditionPolicy, EnforcementMode, MAX_CONDITIONS, NodeReadinessRuleSpec};
 use crate::condition::names_no_daemon_set;
 use crate::selector::{Selector, SelectorError, is_label_value};
 
@@ -25,9 +25,12 @@ pub enum Rejection {
     /// There is no condition to wait for.
     #[error("spec.conditions: Required value: at least one condition is required")]
     NoCondition,
+    /// There are more conditions than the CRD allows.
+    #[error("spec.conditions: Too many: {0}: must have at most {MAX_CONDITIONS} items")]
+    TooManyConditions(usize),
     /// `anyOf` on a rule that ends at the first success.
     #[error(
-        "spec.conditionPolicy: Forbidden: anyOf should not be used with bootstrap-only enforcementMode"
+        "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
     )]
     AnyOfBootstrap,
     /// `defaultStatus` on a rule that ends at the first success, with the index of the condition.
@@ -62,7 +65,7 @@ impl Rejection {
     /// The conditions that could not be met by anything. A rule that has some can be used all the same: they count as absent.
     #[must_use]
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
-        let conditions = spec.conditions.iter().enumerate();
+        let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
         conditions
             .filter(|(_, condition)| names_no_daemon_set(&condition.type_))
             .map(|(index, condition)| Self::DaemonSetName {
@@ -72,7 +75,7 @@ impl Rejection {
             .collect()
     }
 
-    /// Everything that makes a spec unusable; nothing, where it can be used.
+    /// Everything that makes a spec unusable, in the upstream project's order; nothing, where it can be used.
     #[must_use]
     pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let mut all = Vec::new();
@@ -83,6 +86,20 @@ impl Rejection {
         }
         if spec.conditions.is_empty() {
             all.push(Self::NoCondition);
+        }
+        if spec.conditions.len() > MAX_CONDITIONS {
+            all.push(Self::TooManyConditions(spec.conditions.len()));
+        }
+        if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
+            let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
+            all.extend(
+                conditions
+                    .filter(|(_, condition)| condition.default_status.is_some())
+                    .map(|(index, _)| Self::DefaultStatusBootstrap(index)),
+            );
+            if spec.condition_policy == ConditionPolicy::AnyOf {
+                all.push(Self::AnyOfBootstrap);
+            }
         }
         let key = &spec.taint.key;
         if let Err(problem) = taint_key::check(key, spec.taint_policy) {
@@ -96,17 +113,6 @@ impl Rejection {
                 .filter(|value| !is_label_value(value))
                 .map(Self::TaintValue),
         );
-        if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
-            if spec.condition_policy == ConditionPolicy::AnyOf {
-                all.push(Self::AnyOfBootstrap);
-            }
-            let conditions = spec.conditions.iter().enumerate();
-            all.extend(
-                conditions
-                    .filter(|(_, condition)| condition.default_status.is_some())
-                    .map(|(index, _)| Self::DefaultStatusBootstrap(index)),
-            );
-        }
         all
     }
 }

@@ -18,6 +18,8 @@ pub struct RuleSet {
     passing: PassingTaints,
     /// The condition types on Nodes of which some rule wants to know when they were written.
     followed: BTreeSet<Arc<str>>,
+    /// UIDs of the rules that repair nodes.
+    repairing: BTreeSet<Arc<str>>,
 }
 
 impl RuleSet {
@@ -51,7 +53,10 @@ impl RuleSet {
             .filter(|requirement| requirement.source == Source::Node)
             .map(|requirement| requirement.kind.clone())
             .collect();
+        let repairs = |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.repair.is_some());
+        let repairing = rules.iter().filter(repairs);
         Self {
+            repairing: repairing.map(|rule| rule.uid.clone()).collect(),
             rules,
             former: Vec::new(),
             passing: PassingTaints {
@@ -91,6 +96,12 @@ impl RuleSet {
     #[must_use]
     pub fn followed(&self) -> &BTreeSet<Arc<str>> {
         &self.followed
+    }
+
+    /// UIDs of the rules that repair nodes.
+    #[must_use]
+    pub fn repairing(&self) -> &BTreeSet<Arc<str>> {
+        &self.repairing
     }
 
     /// All rules, those that govern first.

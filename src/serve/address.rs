@@ -1,35 +1,35 @@
-//! An address to listen on, as the command line gives it. What is served there is not known here.
+//! An address to listen on, as the command line gives it.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
+
+/// How many connections may wait to be accepted; the kernel has a limit of its own.
+const BACKLOG: i32 = 4096;
 
 /// An address to listen on, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
 
-/// An address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
 pub struct ListenError {
-    /// What would be served there.
     what: &'static str,
-    /// The flag that says where.
     flag: &'static str,
     address: SocketAddr,
     source: std::io::Error,
 }
 
-/// Reads an address as Kubernetes components take it: `:8081`, `127.0.0.1:8081`, or `0` for none.
-///
-/// # Errors
-/// When it is neither.
-pub fn parse_address(text: &str) -> Result<BindAddress, String> {
+/// Reads an address as Kubernetes components take it: `:8081` for every address of the host, `127.0.0.1:8081`, or `0` for
+/// none.
+pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
     let full = if text.starts_with(':') {
-        format!("0.0.0.0{text}")
+        format!("[::]{text}")
     } else {
         text.to_owned()
     };
@@ -38,22 +38,38 @@ pub fn parse_address(text: &str) -> Result<BindAddress, String> {
         .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
 }
 
-/// Listens on an address for `what`; `flag` is the one that gave it.
-///
-/// # Errors
-/// When it cannot be listened on; the message names all three.
-pub async fn listen(
+/// Listens on an address for `what`; `flag` is the one that gave it. An error names all three. `[::]` is every address of the
+/// host, IPv4 and IPv6, as far as the host has them.
+pub(crate) fn listen(
     address: SocketAddr,
     what: &'static str,
     flag: &'static str,
 ) -> Result<TcpListener, ListenError> {
-    let listening = TcpListener::bind(address).await;
+    let listening = open(address).or_else(|error| match address.ip() {
+        // A kernel without IPv6.
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
+        }
+        _ => Err(error),
+    });
     listening.map_err(|source| ListenError {
         what,
         flag,
         address,
         source,
     })
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 #[cfg(test)]
@@ -64,7 +80,8 @@ mod tests {
     fn an_address_is_read_as_kubernetes_components_do() {
         for (text, expected) in [
             ("0", Ok(None)),
-            (":8081", Ok(Some("0.0.0.0:8081"))),
+            (":8081", Ok(Some("[::]:8081"))),
+            ("0.0.0.0:8081", Ok(Some("0.0.0.0:8081"))),
             ("127.0.0.1:0", Ok(Some("127.0.0.1:0"))),
             ("[::1]:8081", Ok(Some("[::1]:8081"))),
             ("8081", Err(())),
@@ -78,10 +95,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_port_alone_is_reached_by_both_families() {
+        let BindAddress(address) = parse_address(":0").unwrap();
+        let listener = listen(address.unwrap(), "tests", "--test-bind-address").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "[::1]"] {
+            let stream = tokio::net::TcpStream::connect(format!("{host}:{port}")).await;
+            assert!(stream.is_ok(), "{host}: {stream:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn an_address_in_use_is_told_with_its_flag() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = taken.local_addr().unwrap();
-        let error = listen(address, "tests", "--test-bind-address").await;
+        let error = listen(address, "tests", "--test-bind-address");
         let text = error.unwrap_err().to_string();
         let start = format!("cannot listen on {address} for tests: ");
         assert!(text.starts_with(&start), "{text}");

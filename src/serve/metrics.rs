@@ -12,18 +12,18 @@ use kube::Client;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
-use super::access::Access;
+use super::access::AccessGuard;
 use super::address::{BindAddress, ListenError, listen, parse_address};
-use super::room::RoomLimits;
+use super::limiter::ConnectionLimits;
 use super::server::Server;
 use super::tls::{
     CertificateError, CertificateFiles, Certificates, FilesError, ServingCertificate,
 };
 use crate::instance::own_namespace;
 
-/// How long a scrape waits for the gauges to be brought up to date.
+/// How long a scrape waits for the gauges to be updated.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The Service of `config/prometheus`, by which Prometheus may know this process.
+/// The Service of `config/prometheus`, by whose name Prometheus may reach this process.
 const SERVICE: &str = "nrr-controller-manager-metrics-service";
 
 /// Metrics.
@@ -48,26 +48,20 @@ pub struct Args {
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Their address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Their certificate cannot be used.
     #[error("--metrics-cert-dir: {0}")]
     Files(#[from] FilesError),
-    /// No certificate can be made.
     #[error("{0} (give --metrics-cert-dir)")]
     Certificate(#[from] CertificateError),
 }
 
-/// Asks the reconcile loop to bring the gauges up to date, and is answered when it has.
-pub type SurveyRequest = oneshot::Sender<()>;
+/// Asks the reconcile loop to update the gauges. The loop answers when it has.
+pub(crate) type SurveyRequest = oneshot::Sender<()>;
 
 /// Serves `/metrics` as the command line says, for as long as the process lives. `exposition` makes the answer, once the
 /// gauges are up to date.
-///
-/// # Errors
-/// When the address cannot be listened on, or the certificate cannot be used.
-pub async fn serve(
+pub(crate) fn serve(
     args: &Args,
     client: &Client,
     exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
@@ -79,9 +73,9 @@ pub async fn serve(
     let BindAddress(Some(address)) = args.bind_address else {
         return Ok(());
     };
-    let listener = listen(address, "metrics", "--metrics-bind-address").await?;
+    let listener = listen(address, "metrics", "--metrics-bind-address")?;
     let scrape = async move || {
-        brought_up_to_date(&surveys).await;
+        update_gauges(&surveys).await;
         exposition()
     };
     let router = Router::new().route("/metrics", get(scrape));
@@ -90,15 +84,16 @@ pub async fn serve(
             Some(folder) => CertificateFiles::in_folder(folder).follow()?,
             None => self_signed()?,
         };
-        let guard = from_fn_with_state(Access::new(client), Access::check);
+        let guard = from_fn_with_state(AccessGuard::new(client), AccessGuard::check);
         (router.route_layer(guard), Some(certificates))
     } else {
         (router, None)
     };
     let server = Server {
         name: "/metrics",
-        limits: RoomLimits::METRICS,
+        limits: ConnectionLimits::METRICS,
         certificates,
+        clients: None,
         router,
     };
     tokio::spawn(server.serve(listener));
@@ -106,15 +101,20 @@ pub async fn serve(
     Ok(())
 }
 
-/// A certificate for whoever does not check it, under the names that one would check.
+/// A certificate for scrapers that do not verify it. Its names are those that the others could verify.
 fn self_signed() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
-    let names = ["localhost".into(), "127.0.0.1".into(), service];
+    let names = [
+        "localhost".into(),
+        "127.0.0.1".into(),
+        "::1".into(),
+        service,
+    ];
     ServingCertificate::self_signed(&names, Timestamp::now()).map(Certificates::from)
 }
 
-/// Waits until the gauges say what is so now. A loop that does not answer in time still has counters to show.
-async fn brought_up_to_date(surveys: &mpsc::Sender<SurveyRequest>) {
+/// Has the gauges updated. Where the loop does not answer in time, the counters are shown all the same.
+async fn update_gauges(surveys: &mpsc::Sender<SurveyRequest>) {
     let (done, is_done) = oneshot::channel();
     let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
         if surveys.send(done).await.is_ok() {

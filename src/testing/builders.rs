@@ -1,6 +1,8 @@
 //! Builders of objects, each written down in a line.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -18,6 +20,12 @@ pub const GATE: &str = "readiness.k8s.io/gate";
 /// A moment, so many seconds after the one in which nodes are created unless a test says otherwise.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
+}
+
+/// A time of the monotonic clock, so many seconds after another one.
+pub fn moment(seconds: u64) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *START + Duration::from_secs(seconds)
 }
 
 /// Parses YAML, which in tests is shorter than JSON.

@@ -8,6 +8,6 @@ mod world;
 
 pub use builders::{
     Builder, CRITICAL, CsiNodeBuilder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder,
-    RuleBuilder, at, csi_node, daemon_set, node, pod, rule,
+    RuleBuilder, at, csi_node, daemon_set, moment, node, pod, rule,
 };
 pub use world::{ConditionAnswer, World, configured_world, world};

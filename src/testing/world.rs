@@ -10,13 +10,16 @@ use super::builders::{
     CsiNodeBuilder, DaemonSetBuilder, NodeBuilder, PodBuilder, RuleBuilder, at, rule, yaml,
 };
 use crate::api::ConditionStatus;
-use crate::condition::{ByCohort, Cohort, CriticalComponentClass, NamedDaemonSet, Sightings};
+use crate::condition::{
+    ByGroup, ComponentGroup, CriticalComponentClass, NamedDaemonSet, Observations,
+};
 use crate::config::Config;
 use crate::object::{
-    CsiNode, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey, Pod, PodObject,
+    CsiNode, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey, Pod,
+    PodObject, Taint,
 };
 use crate::plan::{
-    ClusterState, Doubts, Memory, NodeHistory, NodePlan, NodeState, Part, parts, plan,
+    ClusterState, Memory, NodeHistory, NodePlan, NodeState, StaleKinds, TaintPlan, plan,
 };
 use crate::repair::{Census, Karpenter, Situation, pool_name};
 use crate::rule::{Rule, RuleSet};
@@ -31,16 +34,16 @@ pub struct World {
     pub node: Node,
     csi_node: Option<CsiNode>,
     named: Vec<NamedDaemonSet>,
-    daemon_sets: ByCohort<BTreeMap<ObjectKey, DaemonSet>>,
-    pods: ByCohort<Vec<Pod>>,
+    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    pods: ByGroup<Vec<Pod>>,
     rules: RuleSet,
     selecting: Vec<usize>,
     publish_conditions: bool,
-    sightings: Sightings,
+    observations: Observations,
     joined: Option<Timestamp>,
     is_known: bool,
-    doubts: Doubts,
-    looked: Doubts,
+    doubts: StaleKinds,
+    looked: StaleKinds,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
     neighbours: Vec<Node>,
@@ -73,17 +76,17 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
         node: node.build(),
         csi_node: None,
         named: Vec::new(),
-        daemon_sets: ByCohort::default(),
-        pods: ByCohort::default(),
+        daemon_sets: ByGroup::default(),
+        pods: ByGroup::default(),
         classes,
         rules: RuleSet::default(),
         selecting: Vec::new(),
         publish_conditions: true,
-        sightings: Sightings::default(),
+        observations: Observations::default(),
         joined: None,
         is_known: false,
-        doubts: Doubts::default(),
-        looked: Doubts::default(),
+        doubts: StaleKinds::default(),
+        looked: StaleKinds::default(),
         memories: Vec::new(),
         may_close: Vec::new(),
         neighbours: Vec::new(),
@@ -104,9 +107,9 @@ impl World {
         let of_classes = self.classes.iter().enumerate();
         let of_classes = of_classes.filter(|(_, class)| class.selector.matches(&labels));
         let named = self.named.iter().filter(|it| it.key == daemon_set.key);
-        let cohorts = of_classes.map(|(index, _)| index);
-        for cohort in cohorts.chain(named.map(|named| named.cohort)) {
-            let known = self.daemon_sets.entry(cohort);
+        let groups = of_classes.map(|(index, _)| ComponentGroup::Class(index));
+        for group in groups.chain(named.map(|named| named.group)) {
+            let known = self.daemon_sets.entry(group);
             known.insert(daemon_set.key.clone(), daemon_set.clone());
         }
         self
@@ -120,18 +123,18 @@ impl World {
             let pod = object.clone().read(prefix).unwrap();
             let is_covered = class.namespaces.contains(&pod.key.namespace);
             if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
-                self.pods.entry(index).push(pod);
+                self.pods.entry(ComponentGroup::Class(index)).push(pod);
             }
         }
         let pod = object.read(None).unwrap();
         for named in &self.named {
-            let there = self.daemon_sets.get(named.cohort).into_iter();
+            let there = self.daemon_sets.get(named.group).into_iter();
             let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
             if pod.key.namespace == named.key.namespace
                 && pod.node == self.node.name
                 && selectors.any(|selector| selector.matches(&labels))
             {
-                self.pods.entry(named.cohort).push(pod.clone());
+                self.pods.entry(named.group).push(pod.clone());
             }
         }
         self
@@ -140,10 +143,10 @@ impl World {
     /// This `DaemonSet`, by namespace and name, is waited for by name. What there is of it comes after this.
     pub fn naming(mut self, key: &str) -> Self {
         let (namespace, name) = key.split_once('/').unwrap();
-        let cohort: Cohort = self.classes.len() + 10 + self.named.len();
+        let group = ComponentGroup::Named(self.named.len());
         self.named.push(NamedDaemonSet {
             key: ObjectKey::new(namespace, name),
-            cohort,
+            group,
             is_seen: true,
         });
         self
@@ -159,7 +162,7 @@ impl World {
 
     pub fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
         let csi_node = csi_node.build();
-        self.sightings
+        self.observations
             .see_csi_node(self.csi_node.as_ref(), Some(&csi_node));
         self.csi_node = Some(csi_node);
         self
@@ -198,7 +201,10 @@ impl World {
     fn with_compiled_rules(mut self, rules: Vec<Arc<Rule>>) -> Self {
         self.rules = RuleSet::new(rules, self.passing_taints.clone());
         self.selecting = self.rules.selecting(&self.node.labels);
-        self.sightings.follow(self.rules.followed(), at(0));
+        self.observations
+            .follow(self.rules.followed(), &self.node, at(0));
+        self.observations
+            .see_deadlines(&self.node, self.rules.repairing());
         self.counted()
     }
 
@@ -210,12 +216,13 @@ impl World {
     /// The watch shows this state of the node. The first one is shown [`at`]`(0)`.
     pub fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         let object: NodeObject = node.object();
-        let written = object.written(self.rules.followed());
-        let wrote = object.kubelet_wrote();
-        self.node = object.read().unwrap();
-        self.sightings
-            .see(&self.node, &written, self.rules.followed(), now);
-        self.sightings.see_kubelet(wrote);
+        let node = object.read().unwrap();
+        let known = std::mem::replace(&mut self.node, node);
+        let followed = self.rules.followed();
+        self.observations
+            .see(Some(&known), &self.node, followed, now);
+        self.observations
+            .see_deadlines(&self.node, self.rules.repairing());
         self.counted()
     }
 
@@ -226,13 +233,13 @@ impl World {
     }
 
     /// What was seen of these may not be so any more.
-    pub fn doubting(mut self, doubts: Doubts) -> Self {
+    pub fn doubting(mut self, doubts: StaleKinds) -> Self {
         self.doubts = doubts;
         self
     }
 
     /// These have been read for the node only just now.
-    pub fn having_looked(mut self, looked: Doubts) -> Self {
+    pub fn having_looked(mut self, looked: StaleKinds) -> Self {
         self.looked = looked;
         self
     }
@@ -280,7 +287,7 @@ impl World {
 
     /// Another process takes over: nothing is remembered, and the node is seen for the first time.
     pub fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
-        self.sightings = Sightings::default();
+        self.observations = Observations::default();
         self.memories = Vec::new();
         self.joined = None;
         self.is_known = false;
@@ -310,7 +317,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
-            doubts: self.doubts,
+            doubts: &self.doubts,
             repair: Situation {
                 in_doubt: self.in_doubt,
                 settles_at: self.settles_at,
@@ -324,18 +331,13 @@ impl World {
         plan(self.cluster(), self.state(), self.history(), self.now)
     }
 
-    /// The plan for the node, taint by taint.
-    pub fn parts(&self) -> Vec<Part<'_>> {
-        parts(self.cluster(), self.state(), self.history(), self.now)
-    }
-
     fn state(&self) -> NodeState<'_> {
         NodeState {
             node: &self.node,
             csi_node: self.csi_node.as_ref(),
             pods: &self.pods,
             selecting: &self.selecting,
-            sightings: &self.sightings,
+            observations: &self.observations,
             joined: self.joined,
             karpenter: Karpenter::Disabled,
         }
@@ -344,7 +346,7 @@ impl World {
     fn history(&self) -> NodeHistory<'_> {
         NodeHistory {
             is_known: self.is_known,
-            looked: self.looked,
+            looked: &self.looked,
             memories: &self.memories,
             may_close: &self.may_close,
             watching_since: at(0),
@@ -353,22 +355,9 @@ impl World {
 
     /// The world once the node's plan is carried out.
     pub fn carried_out(&self) -> Self {
-        self.with_carried_out(self.plan())
-    }
-
-    /// The world once this plan for the node, or a part of it, is carried out.
-    pub fn with_carried_out(&self, plan: NodePlan<'_>) -> Self {
-        let mut node = self.node.clone();
-        if let Some(taints) = plan.taints {
-            node.taints = taints;
-        }
-        for (key, value) in plan.annotations {
-            let annotations = node.annotations.get_or_insert_default();
-            match value {
-                Some(value) => annotations.insert(key, value),
-                None => annotations.remove(&key),
-            };
-        }
+        let mut plan = self.plan();
+        let write = TaintPlan::merged(std::mem::take(&mut plan.taints));
+        let mut node = self.with_written(write).node;
         for condition in plan.conditions.set {
             node.conditions.retain(|old| old.kind != condition.kind);
             node.conditions.push(NodeCondition {
@@ -377,6 +366,7 @@ impl World {
                 reason: condition.reason.into(),
                 message: condition.message,
                 transition: Some(self.now),
+                written: None,
             });
         }
         let withdrawn = plan.conditions.withdraw;
@@ -387,6 +377,36 @@ impl World {
             ..self.clone()
         };
         carried_out.counted()
+    }
+
+    /// All that there is to write of the node, at once.
+    pub fn write(&self) -> TaintPlan {
+        TaintPlan::merged(self.plan().taints)
+    }
+
+    /// The node's taints once its plan is carried out, where they change.
+    pub fn new_taints(&self) -> Option<Vec<Taint>> {
+        self.write().taints(&self.node)
+    }
+
+    /// The world once this is written of the node.
+    pub fn with_written(&self, write: TaintPlan) -> Self {
+        let mut node = self.node.clone();
+        if let Some(taints) = write.taints(&node) {
+            node.taints = taints;
+        }
+        for (key, value) in write.annotations {
+            let annotations = node.annotations.get_or_insert_default();
+            match value {
+                Some(value) => annotations.insert(key, value),
+                None => annotations.remove(&key),
+            };
+        }
+        let written = Self {
+            node,
+            ..self.clone()
+        };
+        written.counted()
     }
 
     /// The node's condition of this type, as a dry run that asks for it sees it; `None` where the node has none.

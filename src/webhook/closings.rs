@@ -1,4 +1,4 @@
-//! Which nodes a rule would close as soon as it is taken, as far as their own conditions tell.
+//! Which nodes a rule would close as soon as it is accepted, as far as their own conditions tell.
 
 use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
 use crate::condition::Source;
@@ -6,10 +6,13 @@ use crate::object::Node;
 use crate::repair::has_been_open;
 use crate::rule::{Closings, CompiledSpec, RequiredCondition, Rule};
 
-/// Counts the nodes, all of which the rule selects, that it would close at once; `None` where it would not, whatever they
-/// report, or nobody can say.
-#[must_use]
-pub fn closings<'a>(rule: &Rule, spec: &'a CompiledSpec, nodes: &[Node]) -> Option<Closings<'a>> {
+/// Counts the nodes that the rule would close at once, of these, all of which it selects. `None` where it would close none,
+/// whatever they report, or where that is unknown.
+pub(super) fn closings<'a>(
+    rule: &Rule,
+    spec: &'a CompiledSpec,
+    nodes: &[Node],
+) -> Option<Closings<'a>> {
     let (from_nodes, others): (Vec<_>, Vec<_>) = spec
         .conditions
         .iter()

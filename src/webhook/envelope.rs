@@ -1,5 +1,5 @@
-//! A review request as it comes over the wire, from whoever can reach the webhook: only what a review looks at is decoded,
-//! and of the spec no more than a rule can need. A few MiB of brackets would become hundreds of MiB of values otherwise.
+//! A review request as it comes over the wire, from whoever can reach the webhook. Only what a review looks at is decoded, and
+//! a spec only if it is not longer than a rule needs: a few MiB of brackets would become hundreds of MiB of values.
 
 use std::borrow::Cow;
 
@@ -11,26 +11,18 @@ use serde_json::value::RawValue;
 /// The longest spec that is reviewed, in bytes: a selector that names 5,000 nodes fits.
 const MAX_SPEC: usize = 256 << 10;
 
-/// Why a request cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum EnvelopeError {
-    /// It is something else.
+pub(super) enum EnvelopeError {
     #[error("not an AdmissionReview: {0}")]
     Form(#[from] serde_json::Error),
-    /// It asks nothing.
     #[error("the review has no request")]
     Empty,
-    /// A spec is too long.
     #[error("spec: has {0} bytes; at most {MAX_SPEC} are reviewed")]
     TooLong(usize),
 }
 
-/// Reads a request.
-///
-/// # Errors
-/// When it is no review of an object, or of one that is too large.
-pub fn open(body: &[u8]) -> Result<AdmissionRequest<DynamicObject>, EnvelopeError> {
-    let outline: Outline = serde_json::from_slice(body)?;
+pub(super) fn open(body: &[u8]) -> Result<AdmissionRequest<DynamicObject>, EnvelopeError> {
+    let outline: ReviewOutline = serde_json::from_slice(body)?;
     let request = outline.request.as_ref().ok_or(EnvelopeError::Empty)?;
     let objects = request.object.iter().chain(&request.old_object);
     let longest = objects
@@ -45,21 +37,21 @@ pub fn open(body: &[u8]) -> Result<AdmissionRequest<DynamicObject>, EnvelopeErro
     review.try_into().map_err(|_| EnvelopeError::Empty)
 }
 
-/// What is read of a review. What it is written as again is a review too.
+/// What is read of a review. Serialized again, it is a review too.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outline<'a> {
+struct ReviewOutline<'a> {
     #[serde(borrow)]
     api_version: Cow<'a, str>,
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    request: Option<Request<'a>>,
+    request: Option<RequestOutline<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct RequestOutline<'a> {
     #[serde(borrow)]
     uid: Cow<'a, str>,
     kind: GroupVersionKind,
@@ -70,28 +62,28 @@ struct Request<'a> {
     name: Cow<'a, str>,
     operation: Operation,
     #[serde(skip_deserializing)]
-    user_info: Nobody,
+    user_info: AnyUser,
     #[serde(borrow)]
-    object: Option<Object<'a>>,
+    object: Option<ObjectOutline<'a>>,
     #[serde(borrow)]
-    old_object: Option<Object<'a>>,
+    old_object: Option<ObjectOutline<'a>>,
     #[serde(default)]
     dry_run: bool,
 }
 
 /// It does not matter who asks.
 #[derive(Serialize, Default)]
-struct Nobody {}
+struct AnyUser {}
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Object<'a> {
+struct ObjectOutline<'a> {
     #[serde(borrow)]
     api_version: Cow<'a, str>,
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    metadata: Metadata<'a>,
+    metadata: MetadataOutline<'a>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     spec: Option<&'a RawValue>,
 }
@@ -99,7 +91,7 @@ struct Object<'a> {
 /// A name, and what tells one object from another of that name.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
+struct MetadataOutline<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     name: Option<Cow<'a, str>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]

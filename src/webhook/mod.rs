@@ -1,19 +1,7 @@
-//! The validation webhook: what the API server asks before it takes a rule. It turns down rules that would get in each
-//! other's way, and warns of what is risky.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `review` | whether a rule is taken, and what there is to warn of (pure) |
-//! | `warnings` | the warnings (pure) |
-//! | `advice` | their words (pure) |
-//! | `closings` | which nodes a rule would close as soon as it is taken (pure) |
-//! | `surroundings` | what a review looks at beside the rule: other rules, `DaemonSet`s, nodes |
-//! | `envelope` | a request read, without trust (pure) |
-//! | `server` | the request and its answer |
-//!
-//! It writes nothing. Where its certificate comes from, and how the API server comes to trust it, is in `serve::tls`.
+//! The validation webhook: what the API server asks before it accepts a rule. It rejects rules that would get in each other's
+//! way, and warns of what is risky; it writes nothing. Where its certificate comes from, and how the API server comes to trust
+//! it, is in `serve::tls`.
 
-mod advice;
 mod closings;
 mod envelope;
 mod review;
@@ -21,8 +9,7 @@ mod server;
 mod surroundings;
 mod warnings;
 
-pub use advice::Advice;
-pub use warnings::SHORTEST_HEARTBEAT;
+pub(crate) use warnings::{Advice, SHORTEST_HEARTBEAT};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +20,8 @@ use tracing::info;
 use crate::condition::CriticalComponentClass;
 use crate::instance::own_namespace;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
-use crate::serve::tls::{CertificateFiles, FilesError, ManagedCertificate};
-use crate::serve::{RoomLimits, Server};
+use crate::serve::tls::{CertificateFiles, FilesError, ManagedCertificate, client_authorities};
+use crate::serve::{ConnectionLimits, Server};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,30 +44,31 @@ pub struct Args {
     /// Namespace of the Secret with the certificate that Nodegate makes; without it the pod's own, or nrr-system
     #[arg(long, value_name = "NAMESPACE")]
     pub webhook_cert_namespace: Option<String>,
+
+    /// PEM file with the certificate authorities of those who may call the webhook, read at the start; without it anybody may.
+    /// The API server has to be told to show a certificate
+    #[arg(long, value_name = "FILE")]
+    pub webhook_client_ca_file: Option<PathBuf>,
 }
 
 /// Why the webhook cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// It is to listen nowhere.
     #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
     NoAddress,
-    /// Its certificate cannot be used.
     #[error("--webhook-cert-dir: {0}")]
     Files(#[from] FilesError),
+    #[error("--webhook-client-ca-file: {0}")]
+    Clients(FilesError),
 }
 
 /// Serves the webhook for as long as the process lives.
 ///
-/// `report` is told why the webhook cannot be called yet, and `None` once it can.
-///
-/// # Errors
-/// When the address cannot be listened on, or the files with the certificate cannot be used. What waiting can mend is
-/// reported instead.
-pub async fn start(
+/// `report` is called with why the webhook cannot be called yet, and with `None` once it can. What waiting can mend is reported
+/// in this way; the rest is an error.
+pub(crate) fn start(
     args: &Args,
     client: &Client,
     classes: &[CriticalComponentClass],
@@ -94,25 +82,26 @@ pub async fn start(
         let namespace = namespace.unwrap_or_else(own_namespace);
         ManagedCertificate::new(client, &namespace).follow()
     };
-    let listener = listen(address, "the webhook", "--webhook-bind-address").await?;
+    let clients = args.webhook_client_ca_file.as_deref();
+    let clients = clients.map(client_authorities).transpose();
+    let clients = clients.map_err(Error::Clients)?;
+    let listener = listen(address, "the webhook", "--webhook-bind-address")?;
     info!(%address, "serving the webhook");
 
     let mut state = certificates.subscribe();
     tokio::spawn(async move {
         loop {
-            let problem = state.borrow_and_update().as_ref().err().cloned();
-            let is_ready = problem.is_none();
-            report(problem);
-            // A certificate that is there is never taken away.
-            if is_ready || state.changed().await.is_err() {
+            report(state.borrow_and_update().as_ref().err().cloned());
+            if state.changed().await.is_err() {
                 return;
             }
         }
     });
     let server = Server {
         name: "the webhook",
-        limits: RoomLimits::WEBHOOK,
+        limits: ConnectionLimits::WEBHOOK,
         certificates: Some(certificates),
+        clients,
         router: server::router(client.clone(), Arc::from(classes)),
     };
     tokio::spawn(server.serve(listener));

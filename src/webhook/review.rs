@@ -1,4 +1,4 @@
-//! Whether a rule is taken. A function of the request and of what is in the cluster.
+//! Whether a rule is accepted: a function of the request and of what is in the cluster.
 
 #[cfg(test)]
 mod tests;
@@ -19,36 +19,32 @@ const NAMED_CONFLICTS: usize = 3;
 
 /// A rule under review.
 #[derive(Debug)]
-pub struct Subject {
+pub(super) struct Subject {
     /// The rule as it is to be.
-    pub rule: Rule,
-    /// Its spec as it was sent, where it can be read.
-    pub spec: Option<NodeReadinessRuleSpec>,
+    pub(super) rule: Rule,
+    /// Its spec as it was sent, where that can be read.
+    pub(super) spec: Option<NodeReadinessRuleSpec>,
     /// What makes the rule unusable and did not before this request.
-    pub faults: Vec<Rejection>,
+    pub(super) faults: Vec<Rejection>,
     /// The rule as it was, where it is updated.
-    pub before: Option<Rule>,
+    pub(super) before: Option<Rule>,
 }
 
-/// What comes of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReviewResult {
-    /// The rule is taken.
+pub(super) enum ReviewResult {
     Accepted {
-        /// What its author should know.
         warnings: Vec<String>,
     },
-    /// The rule is turned down, and why.
+    /// And why.
     Rejected(String),
 }
 
 impl Subject {
-    /// What there is to review in a request; `None` for a request that cannot do harm.
+    /// What a request asks to have reviewed; `None` for a request that cannot do harm.
     ///
-    /// Nothing may stand in the way of a deletion, of the removal of a finalizer or of anything else that leaves the
-    /// spec alone. The webhook's `matchConditions` say the same, so that the API server need not even ask.
-    #[must_use]
-    pub fn of(
+    /// The webhook never stands in the way of a deletion, of the removal of a finalizer or of anything else that leaves the
+    /// spec alone. Its `matchConditions` say the same, so that the API server need not even ask.
+    pub(super) fn of(
         request: &AdmissionRequest<DynamicObject>,
         classes: &[CriticalComponentClass],
     ) -> Option<Self> {
@@ -100,7 +96,7 @@ fn spec(object: &DynamicObject) -> Option<&Value> {
 /// The object as a rule; a spec that cannot be read becomes a complaint.
 fn read(object: &DynamicObject) -> RuleObject {
     let rule = serde_json::json!({"metadata": object.metadata, "spec": spec(object)});
-    // Whatever it is, it can be decoded.
+    // A `RuleObject` can be decoded from any object.
     serde_json::from_value(rule).unwrap_or_default()
 }
 
@@ -108,8 +104,7 @@ fn read(object: &DynamicObject) -> RuleObject {
 ///
 /// A rule that was unusable before, as one made under the upstream project's CRD can be, may be changed as long as
 /// nothing more is wrong with it afterwards.
-#[must_use]
-pub fn review(
+pub(super) fn review(
     subject: &Subject,
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
@@ -149,13 +144,13 @@ pub fn review(
     ReviewResult::Accepted { warnings }
 }
 
-/// Why a rule is turned down, as the upstream project's webhook puts it around its list of errors.
+/// Why a rule is rejected, in the form in which the upstream project's webhook lists its errors.
 fn failed(errors: &str) -> String {
     format!("validation failed: [{errors}]")
 }
 
 impl Subject {
-    /// Whether the rule comes to act by this request: it is new, or was a dry run, suspended, could not be used, or left nodes alone.
+    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left nodes alone.
     fn begins(&self) -> bool {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
@@ -167,7 +162,7 @@ impl Subject {
     }
 
     /// Whether a conflict can be this request's doing: the rule is new, names another taint or other nodes than before,
-    /// or is a dry run no more. Otherwise the conflict is there already, and the update may be what mitigates it.
+    /// or is no dry run any more. Otherwise the conflict is there already, and the update may be what mitigates it.
     fn may_add_conflict(&self, spec: &CompiledSpec) -> bool {
         let before = self
             .before
@@ -185,8 +180,8 @@ impl Subject {
 fn conflicts(subject: &Subject, spec: &CompiledSpec, rules: &[Rule]) -> Vec<Conflict> {
     rules
         .iter()
-        // An update is about a rule that is listed too. So is a creation under a name that exists, which the API
-        // server turns down in better words.
+        // The list has the rule itself where it is updated, and where it is created under a name that exists; that, the
+        // API server rejects in better words.
         .filter(|other| other.name != subject.rule.name)
         .filter_map(|other| spec.conflict_with(other))
         .collect()

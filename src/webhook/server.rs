@@ -1,4 +1,4 @@
-//! The webhook's one path: a review request comes in, is held against the cluster, and is answered.
+//! The webhook's one path: it reads a review request, compares the rule with the cluster, and answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::envelope;
 use super::review::{ReviewResult, Subject, review};
-use super::surroundings::{self, Surroundings};
+use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
 
 /// Where the API server sends its requests.
@@ -31,19 +31,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 struct Webhook {
     turns: Arc<Semaphore>,
-    client: Client,
+    surveyor: Arc<Surveyor>,
     classes: Arc<[CriticalComponentClass]>,
 }
 
-/// What the webhook serves.
-pub fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
+pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
     Router::new()
         .route(PATH, post(answer))
-        // The server knows how much there is room for.
+        // The server has a limit of its own.
         .layer(DefaultBodyLimit::disable())
         .with_state(Webhook {
             turns: Arc::new(Semaphore::new(REVIEWS)),
-            client,
+            surveyor: Arc::new(Surveyor::new(client, classes.clone())),
             classes,
         })
 }
@@ -74,7 +73,8 @@ impl Webhook {
         };
         let rule = request.name.as_str();
         let surroundings = match &subject.rule.spec {
-            Ok(spec) => match surroundings::find(&self.client, &self.classes, spec).await {
+            // Nothing is read for a rule that is rejected as it stands.
+            Ok(spec) if subject.faults.is_empty() => match self.surveyor.survey(spec).await {
                 Ok(surroundings) => surroundings,
                 Err(why) => {
                     warn!(rule, "rule turned down unseen: {why}");
@@ -83,7 +83,7 @@ impl Webhook {
                     return response;
                 }
             },
-            Err(_) => Surroundings::default(),
+            _ => Surroundings::default(),
         };
         match review(&subject, &self.classes, &surroundings) {
             ReviewResult::Accepted { warnings } => {
@@ -100,12 +100,12 @@ impl Webhook {
     }
 }
 
-/// The answer to a rule that is turned down: what the upstream project's webhook answers, too.
+/// The answer that rejects a rule, as the upstream project's webhook gives it.
 fn forbidden(why: &str) -> Status {
     Status::failure(why, "Forbidden").with_code(StatusCode::FORBIDDEN.as_u16())
 }
 
-/// The answer to a request that cannot be judged now: nobody may think that the rule is wrong.
+/// The answer to a request that cannot be judged now. It must not read as if the rule were wrong.
 fn unavailable(why: &str) -> Status {
     Status::failure(
         &format!("cannot tell whether the rule conflicts with another: {why}"),

@@ -1,27 +1,88 @@
-//! What a rule's author should know, though the rule is taken. Each warning fits the 256 characters that the API server
-//! passes on, and says what to do.
+//! What a rule's author should know, though the rule is accepted. Each warning says what to do, and fits the 256 characters
+//! that the API server passes on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::advice::Advice;
 use super::closings::closings;
 use super::surroundings::{NodeSample, Surroundings};
-use crate::api::{EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
+use crate::api::{self, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
 use crate::condition::{CriticalComponentClass, Source, can_share_a_node, tolerates};
 use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rule};
 use crate::wording::cut;
 
-/// The longest warning that is surely passed on whole.
+/// The longest warning that the API server passes on whole, in bytes.
 const LONGEST: usize = 256;
-/// A heartbeat that comes every 5 minutes, and a minute for it to be late.
-pub const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
+/// A heartbeat comes every 5 minutes, and may be a minute late.
+pub(crate) const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
+
+/// What a rule's author should know, in the words of the warnings and of `kubectl nodegate lint`. `more` counts others of
+/// which the same is true.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Advice<'a> {
+    #[error(
+        "critical DaemonSet {daemon_set}{} does not tolerate the taint {key}:{effect}: it cannot start on a node that has \
+         it, and is not waited for; add the toleration to its pod template", and(*.more)
+    )]
+    ShutOut {
+        daemon_set: &'a ObjectKey,
+        more: usize,
+        key: &'a str,
+        effect: TaintEffect,
+    },
+    #[error(
+        "there is no DaemonSet {daemon_set}{} today: until there is one, no node meets the condition; check namespace and \
+         name", and(*.more)
+    )]
+    Missing {
+        daemon_set: &'a ObjectKey,
+        more: usize,
+    },
+    #[error(
+        "DaemonSet {daemon_set}{} is labelled as critical, but its namespace is none of class '{class}': it is not waited \
+         for; add the namespace to the class, or take the label off", and(*.more)
+    )]
+    OutsideNamespaces {
+        daemon_set: &'a ObjectKey,
+        more: usize,
+        class: &'a str,
+    },
+    #[error(
+        "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate \
+         tolerations. Nodes that are in use when the rule is created are closed too; NoSchedule only keeps new pods away"
+    )]
+    EvictsOnce,
+    #[error(
+        "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider \
+         NoSchedule or bootstrap-only{}", if *.is_limited { "" } else { ", or set spec.disruption to limit how fast" }
+    )]
+    EvictsAgain { is_limited: bool },
+    #[error(
+        "heartbeatTimeout {0} is shorter than kubelet and node problem detector need, which beat every 5m: their conditions \
+         would count as Unknown in between; use at least 6m for them"
+    )]
+    ShortHeartbeat(api::Duration),
+    #[error(
+        "nothing makes conditions of type '{kind}', though their prefix is Nodegate's: it counts as '{counts_as}' on every \
+         node; check the spelling"
+    )]
+    Nobody {
+        kind: &'a str,
+        counts_as: &'static str,
+    },
+}
+
+fn and(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        others => format!(" (+{others} more)"),
+    }
+}
 
 /// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it. `begins`: the rule comes to
 /// act by this request.
-#[must_use]
-pub fn warnings(
+pub(super) fn warnings(
     sent: Option<&NodeReadinessRuleSpec>,
     (rule, spec): (&Rule, &CompiledSpec),
     begins: bool,
@@ -97,7 +158,7 @@ fn shut_out(
 ) -> Option<String> {
     let shut_out: BTreeSet<&ObjectKey> = classes
         .iter()
-        .zip(&surroundings.daemon_sets)
+        .zip(&*surroundings.daemon_sets)
         .flat_map(|(class, daemon_sets)| {
             daemon_sets
                 .values()
@@ -133,7 +194,7 @@ fn outside_namespaces(
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
 ) -> Option<String> {
-    let classes = classes.iter().zip(&surroundings.daemon_sets).enumerate();
+    let classes = classes.iter().zip(&*surroundings.daemon_sets).enumerate();
     let outside: BTreeSet<(&ObjectKey, &str)> = classes
         .filter(|(index, _)| spec.waits_for_class(*index))
         .flat_map(|(_, (class, daemon_sets))| {
@@ -169,8 +230,8 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
     ))
 }
 
-/// A warning that is surely passed on whole.
-pub fn shortened(warning: String) -> String {
+/// A warning of at most [`LONGEST`] bytes.
+pub(super) fn shortened(warning: String) -> String {
     cut(warning, LONGEST)
 }
 
@@ -189,7 +250,7 @@ mod tests {
             (labelled.key.clone(), labelled)
         };
         let surroundings = Surroundings {
-            daemon_sets: vec![["tenant/agent", "kube-system/cni"].map(labelled).into()],
+            daemon_sets: [["tenant/agent", "kube-system/cni"].map(labelled).into()].into(),
             ..Surroundings::default()
         };
         for (condition, expected) in [

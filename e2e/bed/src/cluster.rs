@@ -1,6 +1,7 @@
 //! A Kubernetes cluster of real components on the loopback interface, up in seconds and gone when dropped.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +24,7 @@ use crate::process::{Lifetime, Process};
 use crate::{ports, tool};
 
 /// How long a component may take to come up. It takes seconds; a machine that builds something else takes longer.
-const STARTUP: Duration = Duration::from_secs(60);
+const STARTUP: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(25);
 
 /// The port of the API server's Service, and of the API server where nothing stands between the two.
@@ -148,7 +149,7 @@ impl Cluster {
     /// The path of the admin's kubeconfig.
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
-        self.launcher.folder.join("admin.kubeconfig")
+        self.launcher.kubeconfig()
     }
 
     /// Runs `kubectl` as admin and returns what it printed.
@@ -224,6 +225,74 @@ impl Cluster {
         self.start_api_server().await
     }
 
+    /// Starts one more API server, which has this folder and reaches the store at this port, and waits until it is ready. It
+    /// ends with the cluster. Answers its URL and the path of its admin's kubeconfig.
+    pub(crate) async fn start_another_api_server(
+        &self,
+        folder: PathBuf,
+        etcd_port: u16,
+    ) -> Result<(String, PathBuf)> {
+        fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let launcher = Launcher {
+            folder,
+            etcd_port,
+            api_port: ports::free()?,
+            ..self.launcher.clone()
+        };
+        let server = Server {
+            url: format!("https://127.0.0.1:{}", launcher.api_port),
+            ca: self.server.ca.clone(),
+        };
+        let kubeconfig = launcher.kubeconfig();
+        kubeconfig::write(&kubeconfig, &server, self.admin_token())?;
+        let process = launcher.api_server()?;
+        self.processes().clients.push(process);
+        let client = kubeconfig::client(&kubeconfig).await?;
+        self.wait("the other API server", async || is_ready(&client).await)
+            .await?;
+        Ok((server.url, kubeconfig))
+    }
+
+    /// Makes a backup of the store. The API server and the store are away for some seconds.
+    ///
+    /// # Errors
+    ///
+    /// When the files cannot be copied, or one of the two does not come up again.
+    pub async fn back_up_store(&self) -> Result<()> {
+        self.copy_store(&self.launcher.store(), &self.backup())
+            .await
+    }
+
+    /// Puts the backup in place of the store: what was written since is gone, and versions are given out a second time. The
+    /// API server and the store are away for some seconds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::back_up_store`].
+    pub async fn restore_store(&self) -> Result<()> {
+        self.copy_store(&self.backup(), &self.launcher.store())
+            .await
+    }
+
+    async fn copy_store(&self, from: &Path, to: &Path) -> Result<()> {
+        self.stop_api_server();
+        let stopped = self.processes().etcd.take();
+        drop(stopped);
+        if to.exists() {
+            fs::remove_dir_all(to).with_context(|| format!("removing {}", to.display()))?;
+        }
+        let mut copy = Command::new("cp");
+        copy.arg("-r").args([from, to]);
+        tool::run(copy, "").await?;
+        let etcd = self.launcher.etcd()?;
+        self.processes().etcd = Some(etcd);
+        self.start_api_server().await
+    }
+
+    fn backup(&self) -> PathBuf {
+        self.launcher.folder.join("etcd-backup")
+    }
+
     /// Where the API server is: `https://127.0.0.1:<port>`.
     #[must_use]
     pub fn url(&self) -> String {
@@ -263,7 +332,7 @@ impl Cluster {
     /// The audit log so far: one JSON object a line, requests at metadata level. Empty unless asked for in the options.
     #[must_use]
     pub fn audit_log(&self) -> String {
-        std::fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
+        fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
     }
 
     /// Where that log is, for whoever reads it as it grows.

@@ -14,7 +14,7 @@ use crate::process::Process;
 use crate::{kwok, ports};
 
 /// What is needed to start a cluster's components, again and again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Launcher {
     /// What the cluster consists of.
     pub options: Options,
@@ -41,7 +41,7 @@ impl Launcher {
             // Bytes: thousands of nodes and all their changes of some minutes outgrow the default of 2 GiB.
             .arg("--quota-backend-bytes=8589934592")
             .arg("--data-dir")
-            .arg(self.folder.join("etcd"))
+            .arg(self.store())
             .args(["--listen-client-urls", &client])
             .args(["--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer]);
@@ -150,7 +150,7 @@ impl Launcher {
         std::fs::write(&stages, kwok::stages(heartbeat)).context("writing kwok's stages")?;
         let mut command = self.command(Component::Kwok)?;
         command
-            .arg(flag("--kubeconfig", &self.folder.join("admin.kubeconfig")))
+            .arg(flag("--kubeconfig", &self.kubeconfig()))
             .arg(flag("--config", &stages))
             .arg(format!("--server-address=127.0.0.1:{port}"))
             .arg("--manage-all-nodes=false")
@@ -164,7 +164,7 @@ impl Launcher {
 
     /// The flags that the controller manager and the scheduler have in common.
     fn as_admin(&self, command: &mut Command, port: u16, certificates: &str) {
-        let kubeconfig = self.folder.join("admin.kubeconfig");
+        let kubeconfig = self.kubeconfig();
         command
             .arg(flag("--kubeconfig", &kubeconfig))
             .arg(flag("--authentication-kubeconfig", &kubeconfig))
@@ -198,6 +198,16 @@ impl Launcher {
             "rules": [rule],
         });
         policy.to_string()
+    }
+
+    /// Where the store keeps its data.
+    pub fn store(&self) -> PathBuf {
+        self.folder.join("etcd")
+    }
+
+    /// The path of the admin's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("admin.kubeconfig")
     }
 
     /// Where the API server writes its audit log.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
 /// The credentials of one cluster, as files in its folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Credentials {
     /// The CA's certificate, as PEM.
     pub ca: String,

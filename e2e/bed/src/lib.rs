@@ -61,6 +61,7 @@
 //! witness      every state of the nodes, for what must not happen in between
 //! audit        who wrote what, by the API server's audit log
 //! relay        what is between a client and the API server, and loses things
+//! lagging      a second API server that lags behind the store
 //! ```
 //!
 //! What a test has beside a cluster:
@@ -94,6 +95,7 @@ pub mod helm;
 pub mod karpenter;
 mod kubeconfig;
 pub mod kwok;
+pub mod lagging;
 pub mod options;
 pub mod ports;
 pub mod process;
@@ -106,6 +108,7 @@ pub mod witness;
 
 pub use cluster::Cluster;
 pub use folder::{has_failed, note_failure};
+pub use lagging::LaggingServer;
 pub use options::{ControllerManager, Options};
 pub use relay::Relay;
 pub use wait::{eventually, eventually_eq, never};

@@ -50,11 +50,36 @@ impl Kind {
     }
 }
 
+/// The kinds of which no watch shows anything.
+#[derive(Debug, Default)]
+pub(crate) struct Frozen(watch::Sender<BTreeSet<&'static str>>);
+
+impl Frozen {
+    pub(crate) fn freeze(&self, kind: Kind) {
+        self.0.send_modify(|frozen| {
+            frozen.insert(kind.0);
+        });
+    }
+
+    pub(crate) fn thaw_all(&self) {
+        self.0.send_modify(BTreeSet::clear);
+    }
+
+    /// Waits until watches of this kind are let through.
+    pub(crate) async fn thawed(&self, kind: &str) {
+        let mut frozen = self.0.subscribe();
+        // The sender lives as long as this does.
+        let _ = frozen.wait_for(|frozen| !frozen.contains(kind)).await;
+    }
+}
+
 /// A request that something may happen to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// A page of a list.
     List(Kind),
+    /// A list of one object at most, made for its version.
+    Version(Kind),
     /// The start of a watch.
     Watch(Kind),
     /// The renewal of a lease.
@@ -82,8 +107,7 @@ pub struct Relay {
 struct Shared {
     /// Goes straight to the API server, and leaves it to the request to say who asks.
     client: Client,
-    /// The kinds of which no watch shows anything.
-    frozen: watch::Sender<BTreeSet<String>>,
+    frozen: Frozen,
     book: Mutex<Book>,
 }
 
@@ -109,7 +133,7 @@ impl Relay {
         let address = listener.local_addr().context("asking for the port")?;
         let shared = Arc::new(Shared {
             client: client_of_nobody(cluster).await?,
-            frozen: watch::Sender::default(),
+            frozen: Frozen::default(),
             book: Mutex::default(),
         });
         let serving = shared.clone();
@@ -132,14 +156,12 @@ impl Relay {
     /// From now on no watch of this kind shows anything or is closed, and new ones are not begun. Lists and reads go
     /// through.
     pub fn freeze(&self, kind: Kind) {
-        self.shared.frozen.send_modify(|frozen| {
-            frozen.insert(kind.0.to_owned());
-        });
+        self.shared.frozen.freeze(kind);
     }
 
     /// Lets everything through again that has been frozen: also what has been held back so far.
     pub fn thaw_all(&self) {
-        self.shared.frozen.send_modify(BTreeSet::clear);
+        self.shared.frozen.thaw_all();
     }
 
     /// The watches of this kind that are open now show nothing more and are not closed. New ones are as usual.
@@ -197,13 +219,6 @@ impl Shared {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until watches of this kind are let through.
-    async fn thawed(&self, kind: &str) {
-        let mut frozen = self.frozen.subscribe();
-        // The sender lives as long as this does.
-        let _ = frozen.wait_for(|frozen| !frozen.contains(kind)).await;
-    }
-
     fn losses(&self, kind: &str) -> u64 {
         self.book().losses.get(kind).copied().unwrap_or(0)
     }
@@ -213,6 +228,7 @@ impl Shared {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
     List(String),
+    Version(String),
     Watch(String),
     Renewal,
 }
@@ -221,6 +237,7 @@ impl From<Asked> for Sort {
     fn from(asked: Asked) -> Self {
         match asked {
             Asked::List(Kind(plural)) => Self::List(plural.to_owned()),
+            Asked::Version(Kind(plural)) => Self::Version(plural.to_owned()),
             Asked::Watch(Kind(plural)) => Self::Watch(plural.to_owned()),
             Asked::Renewal => Self::Renewal,
         }
@@ -234,10 +251,12 @@ impl Sort {
             return Some(Self::Renewal);
         }
         let last = uri.path().rsplit('/').next()?.to_owned();
-        let mut parameters = uri.query().unwrap_or_default().split('&');
+        let parameters: Vec<_> = uri.query().unwrap_or_default().split('&').collect();
         (method == Method::GET).then(|| {
-            if parameters.any(|parameter| parameter == "watch=true") {
+            if parameters.contains(&"watch=true") {
                 Self::Watch(last)
+            } else if parameters.contains(&"limit=1") {
+                Self::Version(last)
             } else {
                 Self::List(last)
             }
@@ -284,7 +303,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
             |answer| answer.map(BodyExt::boxed_unsync),
         ));
     };
-    shared.thawed(&kind).await;
+    shared.frozen.thawed(&kind).await;
     let losses = shared.losses(&kind);
     let answer = match pass_on(&shared.client, request).await {
         Ok(answer) => answer,
@@ -295,7 +314,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
             (body, shared, kind),
             move |(mut body, shared, kind)| async move {
                 let frame = body.frame().await;
-                shared.thawed(&kind).await;
+                shared.frozen.thawed(&kind).await;
                 if shared.losses(&kind) > losses {
                     pending::<()>().await;
                 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{WatchEvent, WatchParams};
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::task::JoinHandle;
 
@@ -16,7 +16,7 @@ use crate::sights;
 #[derive(Debug)]
 pub struct Witness {
     seen: Arc<Mutex<Vec<Node>>>,
-    watching: JoinHandle<Result<()>>,
+    watching: JoinHandle<()>,
 }
 
 impl Witness {
@@ -27,21 +27,25 @@ impl Witness {
     /// When they cannot be listed and watched.
     pub async fn of_nodes(client: &Client) -> Result<Self> {
         let nodes: Api<Node> = Api::all(client.clone());
-        let list = nodes.list(&kube::api::ListParams::default()).await;
-        let list = list.context("listing the nodes")?;
-        let version = list.metadata.resource_version.unwrap_or_default();
-        let events = nodes.watch(&WatchParams::default(), &version).await;
-        let mut events = events.context("watching the nodes")?.boxed();
-        let seen = Arc::new(Mutex::new(list.items));
+        let mut events = watcher(nodes, watcher::Config::default()).boxed();
+        let mut listed = Vec::new();
+        while let Some(event) = events.next().await {
+            match event.context("listing and watching the nodes")? {
+                Event::InitApply(node) => listed.push(node),
+                Event::InitDone => break,
+                Event::Init | Event::Apply(_) | Event::Delete(_) => {}
+            }
+        }
+        let seen = Arc::new(Mutex::new(listed));
         let watching = tokio::spawn({
             let seen = seen.clone();
             async move {
-                while let Some(event) = events.try_next().await? {
-                    if let WatchEvent::Added(node) | WatchEvent::Modified(node) = event {
+                // A watch that breaks off goes on from what it has shown.
+                while let Some(event) = events.next().await {
+                    if let Ok(Event::Apply(node) | Event::InitApply(node)) = event {
                         lock(&seen).push(node);
                     }
                 }
-                Ok(())
             }
         });
         Ok(Self { seen, watching })
@@ -51,14 +55,13 @@ impl Witness {
     ///
     /// # Errors
     ///
-    /// When the watch has ended early, or the node is gone.
+    /// When the watch does not come so far, or the node is gone.
     pub async fn up_to(&self, client: &Client, node: &str) -> Result<BTreeMap<String, Vec<Node>>> {
         let now = sights::node(client, node).await?.resource_version();
         crate::eventually(
             "the watch is up to date",
             crate::wait::CATCH_UP,
             async || {
-                anyhow::ensure!(!self.watching.is_finished(), "the watch has ended");
                 let seen = lock(&self.seen);
                 Ok(seen.iter().any(|seen| seen.resource_version() == now))
             },

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use kube_testbed::LaggingServer;
 use kube_testbed::fetch::get;
 use kube_testbed::has_failed;
 use kube_testbed::ports;
@@ -69,12 +70,25 @@ impl Controller {
         arguments: &[&str],
     ) -> Result<Self> {
         cluster.install().await?;
-        let kubeconfig = relay
-            .kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT)
-            .await?;
-        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
-        let launched = Self::launch(cluster, &kubeconfig, &arguments, &[])?;
+        let kubeconfig = relay.kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT);
+        let launched = Self::launch_controller(cluster, &kubeconfig.await?, arguments, &[])?;
         Ok(launched.unasked("the relay may be what keeps it from doing what is said"))
+    }
+
+    /// As [`Self::spawn_behind`], with an API server that may lag.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn spawn_on(
+        server: &LaggingServer,
+        cluster: &Cluster,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        cluster.install().await?;
+        let kubeconfig = server.kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT);
+        let launched = Self::launch_controller(cluster, &kubeconfig.await?, arguments, &[])?;
+        Ok(launched.unasked("what is said is read from another server"))
     }
 
     /// Has nobody ask `kubectl nodegate` at its end, for this reason.
@@ -123,8 +137,17 @@ impl Controller {
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
+        Self::launch_controller(cluster, &kubeconfig, arguments, environment)
+    }
+
+    fn launch_controller(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
-        Self::launch(cluster, &kubeconfig, &arguments, environment)
+        Self::launch(cluster, kubeconfig, &arguments, environment)
     }
 
     /// Starts the binary with these arguments, and then those for kubeconfig and probes.
@@ -157,6 +180,12 @@ impl Controller {
             probes,
             question: Some(question),
         })
+    }
+
+    /// Where its probes are.
+    #[must_use]
+    pub fn probes(&self) -> SocketAddr {
+        self.probes
     }
 
     /// Whether `/readyz` says so.

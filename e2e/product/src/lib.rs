@@ -33,9 +33,9 @@ pub mod shared;
 pub mod sights;
 
 pub use kube_testbed::{
-    ControllerManager, Options, Relay, Witness, audit, binaries, cert_manager, certificate,
-    definitions, eventually, eventually_eq, fetch, go_module, helm, karpenter, kwok, never,
-    note_failure, ports, process, prometheus, tool,
+    ControllerManager, LaggingServer, Options, Relay, Witness, audit, binaries, cert_manager,
+    certificate, definitions, eventually, eventually_eq, fetch, go_module, helm, karpenter, kwok,
+    never, note_failure, ports, process, prometheus, tool,
 };
 
 pub use cluster::Cluster;

@@ -14,9 +14,9 @@ use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
 use serde_json::json;
 
 /// Longer than a lease that nobody releases lives.
-const TAKEOVER: Duration = Duration::from_secs(40);
-/// Much shorter than a lease that nobody releases lives.
-const AT_ONCE: Duration = Duration::from_secs(8);
+const TAKEOVER: Duration = Duration::from_secs(120);
+/// Shorter than a lease that nobody releases lives, which is 15 s.
+const AT_ONCE: Duration = Duration::from_secs(12);
 const COUNT: usize = 200;
 const ELECTED: [&str; 1] = ["--leader-elect"];
 
@@ -162,7 +162,7 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 }
 
 #[tokio::test]
-async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()> {
+async fn who_sees_nothing_for_minutes_gives_the_lead_up_and_ends() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
@@ -173,6 +173,8 @@ async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()
     })
     .await?;
     let second = Controller::start(&cluster, &ELECTED).await?;
+    let follower = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    let mut follower = follower.once_ready().await?;
     // One kind is enough to go on with.
     for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
         relay.freeze(kind);
@@ -196,6 +198,11 @@ async fn a_leader_that_sees_nothing_for_minutes_gives_the_lead_up() -> Result<()
     .await?;
     assert_eq!(first.exited()?.and_then(|status| status.code()), Some(1));
     ensure!(first.log().contains("released"), "{}", first.log());
+    eventually("so does a follower", AT_ONCE, async || {
+        Ok(follower.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(follower.exited()?.and_then(|status| status.code()), Some(1));
     Ok(())
 }
 

@@ -22,12 +22,16 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("list pods -A", true),
         ("delete pods -A", false),
         ("list csinodes.storage.k8s.io", true),
-        // The Lease is watched by its name.
+        // The Lease is read and renewed by its name, and never watched.
         (
-            "watch leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
+            "get leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
             true,
         ),
-        ("watch leases.coordination.k8s.io -n nrr-system", false),
+        (
+            "watch leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
+            false,
+        ),
+        ("get leases.coordination.k8s.io -n nrr-system", false),
         // Events about nodes and rules are posted in `default`.
         ("create events.events.k8s.io -n default", true),
         ("create events.events.k8s.io -n kube-system", false),
@@ -48,6 +52,10 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("patch validatingwebhookconfigurations/another", false),
         ("create validatingwebhookconfigurations", false),
         ("get mutatingadmissionpolicies/nrr-gate-at-birth", true),
+        (
+            "get customresourcedefinitions/nodereadinessrules.readiness.node.x-k8s.io",
+            true,
+        ),
         (
             "get mutatingadmissionpolicybindings/nrr-gate-at-birth",
             true,

@@ -141,16 +141,26 @@ async fn a_version_that_is_refused_as_too_old_is_listed_anew() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_happening_costs_four_requests_a_minute_and_kind() -> Result<()> {
+async fn nothing_happening_costs_four_watches_and_four_reads_a_minute_and_kind() -> Result<()> {
     let scene = Scene::set().await?;
     let controller = scene.start().await?;
     // The first confirmation is behind it.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let before = KINDS.map(|kind| scene.relay.count(Asked::Watch(kind)));
+    let counts = || {
+        let sorts = KINDS.map(|kind| [Asked::Watch(kind), Asked::Version(kind)]);
+        sorts.map(|sorts| sorts.map(|asked| scene.relay.count(asked)))
+    };
+    let before = counts();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    for (kind, before) in KINDS.into_iter().zip(before) {
-        let watches = scene.relay.count(Asked::Watch(kind)) - before;
-        ensure!((3..=5).contains(&watches), "{kind:?}: {watches} a minute");
+    for ((kind, before), after) in KINDS.into_iter().zip(before).zip(counts()) {
+        for (before, after) in before.into_iter().zip(after) {
+            let requests = after - before;
+            ensure!(
+                (3..=5).contains(&requests),
+                "{kind:?}: {requests} a minute: {:?}",
+                counts()
+            );
+        }
         assert_eq!(scene.relay.count(Asked::List(kind)), 1, "{kind:?}");
     }
     let log = controller.log();

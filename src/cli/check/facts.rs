@@ -1,9 +1,11 @@
-//! What was asked of the API server, and what it said.
+//! What was asked of the API server, and how each part is found to be.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
+use crate::cli::page::NextStep;
 use crate::cli::snapshot::Leader;
 
 /// The name of the policy that closes nodes at birth, and of its binding.
@@ -11,20 +13,12 @@ pub const BIRTH: &str = "nrr-gate-at-birth";
 /// The name of the webhook's configuration.
 pub const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
-/// Something that was looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<T> {
-    /// It is there.
-    There(T),
-    /// It is not there.
-    Missing,
-    /// It cannot be told, for this reason.
-    Unknown(String),
-}
+/// Something that was looked for: nothing where it is not there, and why where that cannot be told.
+pub type Lookup<T> = Result<Option<T>, String>;
 
 /// What was asked of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct ClusterFacts {
     /// When, by the clock of this machine.
     pub at: Timestamp,
     /// What time it was by the API server's clock, to the second.
@@ -34,17 +28,17 @@ pub struct Facts {
     /// The resources that may not be listed, with what cannot be said for that.
     pub denied: Result<Vec<(&'static str, &'static str)>, String>,
     /// The definition of rules.
-    pub definition: Found<Definition>,
+    pub definition: Lookup<Definition>,
     /// Whether the API server knows mutating admission policies.
-    pub policies: Found<()>,
+    pub policies: Lookup<()>,
     /// The policy that closes nodes at birth.
-    pub birth_policy: Found<()>,
+    pub birth_policy: Lookup<()>,
     /// Its binding.
-    pub birth_binding: Found<()>,
+    pub birth_binding: Lookup<()>,
     /// The webhook.
-    pub webhook: Found<WebhookFacts>,
+    pub webhook: Lookup<WebhookFacts>,
     /// Who leads.
-    pub leader: Found<Leader>,
+    pub leader: Lookup<Leader>,
     /// Rules that are being deleted, and since when; or why nobody may say.
     pub deleted: Result<Vec<(String, Timestamp)>, String>,
 }
@@ -58,6 +52,8 @@ pub struct Definition {
     pub served: BTreeSet<String>,
     /// The fields of this binary's spec that it does not know.
     pub lacks: Vec<String>,
+    /// Who else says that they run a controller for it.
+    pub owner: Option<String>,
 }
 
 /// The webhook.
@@ -74,4 +70,53 @@ pub struct WebhookFacts {
     pub service: Option<(String, String)>,
     /// How many of its endpoints are ready, where that may be known.
     pub ready: Option<usize>,
+}
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// What it is.
+    pub what: &'static str,
+    /// How it is.
+    pub health: ItemHealth,
+    /// Why.
+    pub message: String,
+    /// What to do next, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ItemHealth {
+    /// As it should be.
+    Ok,
+    /// It may not do.
+    Warning,
+    /// It does not do.
+    Failed,
+    /// Nobody may say.
+    Unknown,
+}
+
+impl Item {
+    /// Something that is like this.
+    pub fn new(what: &'static str, health: ItemHealth, message: impl Into<String>) -> Self {
+        Self {
+            what,
+            health,
+            message: message.into(),
+            next: None,
+        }
+    }
+
+    /// The same, with what to do next.
+    pub fn next(self, say: &str, command: impl Into<String>) -> Self {
+        Self {
+            next: Some(NextStep::new(say, command)),
+            ..self
+        }
+    }
 }

@@ -1,25 +1,16 @@
-//! `check`: whether what Nodegate needs is there, before it is installed and after.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `facts` | what was asked of the API server |
-//! | `item` | how something is, and what to do next |
-//! | `installed` | the definition of rules, the policy, the webhook |
-//! | `running` | who leads, clocks, rules that cannot go |
-//! | `text` | all of it for people |
+//! `check`: whether what Nodegate needs is there, before it is installed and after: what was asked of the API server, and what
+//! follows from that, part by part.
 
-pub mod facts;
-mod installed;
-mod item;
-mod running;
+mod facts;
+mod parts;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use serde::Serialize;
 
-use facts::Facts;
-pub use item::{Item, ItemHealth};
+use super::page::{Branch, Line, Look, Page, Render};
+pub use facts::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
+use facts::{Item, ItemHealth};
 
 /// How the cluster is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,17 +21,51 @@ pub struct Checkup {
 }
 
 /// Looks at what was asked.
-#[must_use]
-pub fn check(facts: &Facts) -> Checkup {
+pub fn check(facts: &ClusterFacts) -> Checkup {
     let items = vec![
-        running::api_server(facts),
-        running::clock(facts),
-        running::rights(facts),
-        installed::definition(facts),
-        installed::birth(facts),
-        installed::webhook(facts),
-        running::leader(facts),
-        running::deletions(facts),
+        parts::api_server(facts),
+        parts::clock(facts),
+        parts::rights(facts),
+        parts::definition(facts),
+        parts::birth(facts),
+        parts::webhook(facts),
+        parts::leader(facts),
+        parts::deletions(facts),
     ];
     Checkup { items }
+}
+
+impl Render for Checkup {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        for item in &self.items {
+            let (look, word) = match item.health {
+                ItemHealth::Ok => (Look::Good, "ok     "),
+                ItemHealth::Warning => (Look::Poor, "warning"),
+                ItemHealth::Failed => (Look::Bad, "failed "),
+                ItemHealth::Unknown => (Look::Poor, "unknown"),
+            };
+            let line = Line::new()
+                .with(look, word)
+                .plain("  ")
+                .strong(item.what)
+                .plain(format!(": {}", item.message));
+            let next = item.next.iter().map(|next| Branch::new(next.line()));
+            page.tree(&mut out, &Branch::new(line).over(next));
+        }
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        let items = self.items.iter();
+        let amiss = items.filter(|item| item.health != ItemHealth::Ok);
+        amiss
+            .map(|item| format!("check/{}", item.what.replace(' ', "-")))
+            .collect()
+    }
+
+    fn is_no(&self) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| item.health == ItemHealth::Failed)
+    }
 }

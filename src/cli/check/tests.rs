@@ -1,49 +1,47 @@
 //! What is said of a cluster that is well, one that has nothing yet, and each way to be amiss.
 
 use super::ItemHealth::{Failed, Ok as Fine, Unknown, Warning};
-use super::facts::{Definition, Found, WebhookFacts};
 use super::*;
-use crate::cli::answer::Answer;
-use crate::cli::page::Page;
 use crate::cli::snapshot::Leader;
 use crate::testing::at;
 
 /// A cluster that is as it should be.
-fn well() -> Facts {
-    Facts {
+fn well() -> ClusterFacts {
+    ClusterFacts {
         at: at(0),
         served_at: Some(at(-1)),
         version: Ok((1, 36, "v1.36.0".into())),
         denied: Ok(Vec::new()),
-        definition: Found::There(Definition {
+        definition: Ok(Some(Definition {
             is_established: true,
             served: ["v1alpha1".to_owned()].into(),
             lacks: Vec::new(),
-        }),
-        policies: Found::There(()),
-        birth_policy: Found::There(()),
-        birth_binding: Found::There(()),
-        webhook: Found::There(WebhookFacts {
+            owner: None,
+        })),
+        policies: Ok(Some(())),
+        birth_policy: Ok(Some(())),
+        birth_binding: Ok(Some(())),
+        webhook: Ok(Some(WebhookFacts {
             has_ca: true,
             ca_ends: Some((at(365 * 86_400), false)),
             fails_closed: true,
             service: Some(("nrr-system".into(), "nrr-webhook-service".into())),
             ready: Some(2),
-        }),
-        leader: Found::There(Leader {
+        })),
+        leader: Ok(Some(Leader {
             namespace: "nrr-system".into(),
-            holder: "nrr-controller-manager-1_x".into(),
+            holder: "nrr-controller-manager-1_1-18f".into(),
             renewed: Some(at(-3)),
             duration_seconds: 15,
             suspends_all: false,
-        }),
+        })),
         deleted: Ok(Vec::new()),
     }
 }
 
-fn webhook(change: impl Fn(&mut WebhookFacts)) -> Facts {
+fn webhook(change: impl Fn(&mut WebhookFacts)) -> ClusterFacts {
     let mut facts = well();
-    if let Found::There(webhook) = &mut facts.webhook {
+    if let Ok(Some(webhook)) = &mut facts.webhook {
         change(webhook);
     }
     facts
@@ -63,14 +61,14 @@ fn a_cluster_that_is_well_has_nothing_amiss() {
 }
 
 /// A cluster that is as it should be but for this.
-fn but(change: impl Fn(&mut Facts)) -> Facts {
+fn but(change: impl Fn(&mut ClusterFacts)) -> ClusterFacts {
     let mut facts = well();
     change(&mut facts);
     facts
 }
 
 /// Says this of it, and that all else is well.
-fn tells(what: &str, health: ItemHealth, facts: &Facts) {
+fn tells(what: &str, health: ItemHealth, facts: &ClusterFacts) {
     let answer = check(facts);
     let amiss = answer.items.iter().filter(|item| item.health != Fine);
     let amiss: Vec<_> = amiss.map(|item| (item.what, item.health)).collect();
@@ -93,7 +91,13 @@ fn what_runs_amiss_is_told() {
     tells("clock", Unknown, &but(|it| it.served_at = None));
     let denied = but(|it| it.denied = Ok(vec![("pods", "x")]));
     tells("permissions", Warning, &denied);
-    tells("controller", Warning, &but(|it| it.leader = Found::Missing));
+    tells("controller", Warning, &but(|it| it.leader = Ok(None)));
+    let other = but(|it| {
+        if let Ok(Some(leader)) = &mut it.leader {
+            leader.holder = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10".into();
+        }
+    });
+    tells("controller", Warning, &other);
     let later = but(|it| (it.at, it.served_at) = (at(600), Some(at(600))));
     tells("controller", Failed, &later);
     let deleted = |seconds| but(|it| it.deleted = Ok(vec![("r".into(), at(seconds))]));
@@ -105,19 +109,25 @@ fn what_runs_amiss_is_told() {
 
 #[test]
 fn what_is_not_installed_as_it_should_be_is_told() {
-    let missing = but(|it| it.definition = Found::Missing);
+    let missing = but(|it| it.definition = Ok(None));
     tells("definition of rules", Failed, &missing);
     let older = but(|it| {
-        if let Found::There(definition) = &mut it.definition {
+        if let Ok(Some(definition)) = &mut it.definition {
             definition.lacks = vec!["gracePeriod".into()];
         }
     });
     tells("definition of rules", Warning, &older);
-    let half = but(|it| it.birth_binding = Found::Missing);
+    let owned = but(|it| {
+        if let Ok(Some(definition)) = &mut it.definition {
+            definition.owner = Some("example-cloud".into());
+        }
+    });
+    tells("definition of rules", Warning, &owned);
+    let half = but(|it| it.birth_binding = Ok(None));
     tells("closed at birth", Warning, &half);
-    let none = but(|it| it.policies = Found::Missing);
+    let none = but(|it| it.policies = Ok(None));
     tells("closed at birth", Fine, &none);
-    tells("webhook", Fine, &but(|it| it.webhook = Found::Missing));
+    tells("webhook", Fine, &but(|it| it.webhook = Ok(None)));
     tells("webhook", Failed, &webhook(|it| it.has_ca = false));
     tells("webhook", Failed, &webhook(|it| it.ready = Some(0)));
     let ends = |end| webhook(move |it| it.ca_ends = Some((at(end), true)));
@@ -127,8 +137,8 @@ fn what_is_not_installed_as_it_should_be_is_told() {
 
 #[test]
 fn what_has_failed_is_told_with_what_to_do() {
-    let facts = Facts {
-        leader: Found::Missing,
+    let facts = ClusterFacts {
+        leader: Ok(None),
         ..webhook(|it| it.ready = Some(0))
     };
     let printed = check(&facts).text(&Page::plain(at(0)));

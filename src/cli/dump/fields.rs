@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::snapshot::Kind;
+use crate::cli::snapshot::ResourceKind;
 
 /// What is kept of anything's metadata, beside some annotations.
 const META: [&str; 9] = [
@@ -28,10 +28,10 @@ const ANNOTATIONS: [&str; 5] = [
 ];
 
 /// What is kept of each kind: the last part of a path with all below it, within each element of a list on the way.
-fn paths(kind: Kind) -> &'static [&'static str] {
+fn paths(kind: ResourceKind) -> &'static [&'static str] {
     match kind {
-        Kind::Rules => &["spec", "status"],
-        Kind::Nodes => &[
+        ResourceKind::Rules => &["spec", "status"],
+        ResourceKind::Nodes => &[
             "spec.taints",
             "spec.unschedulable",
             "spec.providerID",
@@ -40,8 +40,8 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "status.nodeInfo.bootID",
             "status.nodeInfo.kubeletVersion",
         ],
-        Kind::CsiNodes => &["spec.drivers"],
-        Kind::DaemonSets => &[
+        ResourceKind::CsiNodes => &["spec.drivers"],
+        ResourceKind::DaemonSets => &[
             "spec.selector",
             "spec.template.metadata.labels",
             "spec.template.spec.nodeName",
@@ -54,7 +54,7 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "spec.template.spec.containers.image",
             "spec.updateStrategy.type",
         ],
-        Kind::Pods => &[
+        ResourceKind::Pods => &[
             "spec.nodeName",
             "spec.nodeSelector",
             "spec.affinity",
@@ -72,8 +72,8 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "status.initContainerStatuses",
             "status.containerStatuses",
         ],
-        Kind::Leases => &["spec"],
-        Kind::Events => &[
+        ResourceKind::Leases => &["spec"],
+        ResourceKind::Events => &[
             "involvedObject",
             "reason",
             "message",
@@ -86,8 +86,8 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "reportingComponent",
             "source.component",
         ],
-        Kind::ConfigMaps => &["data"],
-        Kind::NodeClaims => &[
+        ResourceKind::ConfigMaps => &["data"],
+        ResourceKind::NodeClaims => &[
             "spec.nodeClassRef",
             "spec.requirements",
             "spec.startupTaints",
@@ -96,9 +96,9 @@ fn paths(kind: Kind) -> &'static [&'static str] {
             "status.nodeName",
             "status.providerID",
         ],
-        Kind::NodePools => &["spec.template", "spec.disruption", "status"],
+        ResourceKind::NodePools => &["spec.template", "spec.disruption", "status"],
         // The controller's alone, whose arguments tell no secrets.
-        Kind::Deployments => &[
+        ResourceKind::Deployments => &[
             "spec.template.spec.containers.name",
             "spec.template.spec.containers.image",
             "spec.template.spec.containers.command",
@@ -108,8 +108,7 @@ fn paths(kind: Kind) -> &'static [&'static str] {
 }
 
 /// What is kept of an object. `csi_prefixes` are what annotations begin with that name CSI drivers to wait for.
-#[must_use]
-pub fn kept(kind: Kind, object: &Value, csi_prefixes: &[String]) -> Value {
+pub fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Value {
     let mut kept = Map::new();
     for field in ["apiVersion", "kind"] {
         keep(&mut kept, object, field);
@@ -125,6 +124,28 @@ pub fn kept(kind: Kind, object: &Value, csi_prefixes: &[String]) -> Value {
         }
     }
     kept
+}
+
+/// An object with nothing in its messages, of which nobody knows what they tell.
+pub fn redacted(mut object: Value) -> Value {
+    redact(&mut object);
+    object
+}
+
+fn redact(value: &mut Value) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(redact),
+        Value::Object(fields) => {
+            // Labels may be called so.
+            for (name, value) in fields.iter_mut().filter(|(name, _)| *name != "metadata") {
+                match value {
+                    Value::String(text) if name == "message" => text.clear(),
+                    value => redact(value),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn metadata(meta: &Value, csi_prefixes: &[String]) -> Value {
@@ -194,6 +215,27 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn messages_are_emptied() {
+        let pod = json!({
+            "metadata": {"labels": {"message": "kept"}},
+            "status": {
+                "message": "secret",
+                "conditions": [{"type": "Ready", "message": "secret"}],
+                "containerStatuses": [{"lastState": {"terminated": {"exitCode": 1, "message": "secret"}}}],
+            },
+        });
+        let expected = json!({
+            "metadata": {"labels": {"message": "kept"}},
+            "status": {
+                "message": "",
+                "conditions": [{"type": "Ready", "message": ""}],
+                "containerStatuses": [{"lastState": {"terminated": {"exitCode": 1, "message": ""}}}],
+            },
+        });
+        assert_eq!(redacted(pod), expected);
+    }
+
+    #[test]
     fn a_pod_is_kept_without_its_environment() {
         let pod = json!({
             "apiVersion": "v1",
@@ -220,6 +262,9 @@ mod tests {
             "spec": {"nodeName": "n", "containers": [{"name": "a", "image": "i"}, {"name": "b"}]},
             "status": {"phase": "Running"},
         });
-        assert_eq!(kept(Kind::Pods, &pod, &["a.io/csi-".into()]), expected);
+        assert_eq!(
+            kept(ResourceKind::Pods, &pod, &["a.io/csi-".into()]),
+            expected
+        );
     }
 }

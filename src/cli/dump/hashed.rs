@@ -19,9 +19,6 @@ pub struct Hashed {
 
 impl Hashed {
     /// None yet, of a dump of its own.
-    ///
-    /// # Errors
-    /// Where the system has no random numbers.
     pub fn new() -> Result<Self, ring::error::Unspecified> {
         let mut salt = [0; 32];
         SystemRandom::new().fill(&mut salt)?;
@@ -44,7 +41,6 @@ impl Hashed {
         self.names.insert(name.into(), hash);
     }
 
-    /// Replaces all names in a value.
     pub fn replace(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::next::Next;
 use crate::api::ConditionStatus;
-use crate::cli::snapshot::{Gap, Snapshot, Story};
-use crate::cli::standing::gap;
+use crate::cli::fleet::gap;
+use crate::cli::page::NextStep;
+use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
 use crate::condition::{Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
@@ -45,30 +45,24 @@ pub struct ConditionOnNode {
 }
 
 /// Something that keeps a condition from being met.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// What it is, as `kind/name`.
     pub object: String,
-    /// Its namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// What is amiss.
     pub message: String,
-    /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What is behind that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// What to do about it.
     #[serde(skip)]
-    pub next: Option<Next>,
+    pub next: Option<NextStep>,
 }
 
 impl ConditionOnNode {
     /// What is to be said of a finding.
-    #[must_use]
     pub fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Self {
         let requirement = finding.requirement;
         let source = &requirement.source;
@@ -154,7 +148,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             .collect(),
         Detail::DaemonSetNotFound { daemon_set } => vec![Cause {
             message: "there is none of this name".into(),
-            next: Some(Next::new(
+            next: Some(NextStep::new(
                 "create the DaemonSet, or name another one in a new rule",
                 format!("kubectl -n {} get daemonsets", daemon_set.namespace),
             )),
@@ -167,7 +161,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         }
         Detail::ResourceNotAllocatable { resource } => vec![Cause {
             message: format!("the kubelet reports no {resource} to allocate: its device plugin has not registered it"),
-            next: Some(Next::new(
+            next: Some(NextStep::new(
                 "see what the device plugin on the node says",
                 pods_on(node),
             )),
@@ -176,7 +170,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
             message: "whatever reports it on this node is silent".into(),
             since: condition.transition,
-            next: Some(Next::new(
+            next: Some(NextStep::new(
                 "look for the reporter's pod on the node",
                 pods_on(node),
             )),
@@ -185,7 +179,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         Detail::Reported { .. } => vec![Cause {
             message: "its reporter on this node says so".into(),
             since: condition.transition,
-            next: Some(Next::new(
+            next: Some(NextStep::new(
                 "see what the reporter's pod on the node says",
                 pods_on(node),
             )),
@@ -195,7 +189,6 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
     }
 }
 
-/// Nobody reports the condition.
 fn unreported(finding: &Finding<'_>, node: &Node) -> Cause {
     let kind = &finding.requirement.kind;
     let (message, say) = if finding.requirement.source == Source::Nobody {
@@ -211,7 +204,7 @@ fn unreported(finding: &Finding<'_>, node: &Node) -> Cause {
     };
     Cause {
         message,
-        next: Some(Next::new(say, pods_on(node))),
+        next: Some(NextStep::new(say, pods_on(node))),
         ..Cause::of_node(node)
     }
 }
@@ -228,21 +221,14 @@ impl Cause {
         Self {
             object: format!("{kind}/{}", key.name),
             namespace: key.namespace.to_string(),
-            message: String::new(),
-            since: None,
-            causes: Vec::new(),
-            next: None,
+            ..Self::default()
         }
     }
 
     fn of_node(node: &Node) -> Self {
         Self {
             object: format!("node/{}", node.name),
-            namespace: String::new(),
-            message: String::new(),
-            since: None,
-            causes: Vec::new(),
-            next: None,
+            ..Self::default()
         }
     }
 }
@@ -251,17 +237,17 @@ impl Cause {
 fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
     // One that is on its way out still shows why.
-    let mut stories = snapshot.stories.values();
-    let of_it = stories.find(|story| {
-        let owner = story.owner.as_ref();
-        *story.node == *node.name
-            && story.key.namespace == *namespace
+    let mut pods = snapshot.unready.values();
+    let of_it = pods.find(|pod| {
+        let owner = pod.owner.as_ref();
+        *pod.node == *node.name
+            && pod.key.namespace == *namespace
             && owner.is_some_and(|(kind, owner)| kind == "DaemonSet" && *owner == **name)
     });
     Cause {
         message: "it is meant for this node and has no pod there".into(),
-        causes: of_it.map(of_story).into_iter().collect(),
-        next: Some(Next::new(
+        causes: of_it.map(of_diagnosis).into_iter().collect(),
+        next: Some(NextStep::new(
             "see why the DaemonSet has no pod on the node",
             format!("kubectl -n {namespace} describe daemonset {name}"),
         )),
@@ -271,15 +257,15 @@ fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
 
 /// A pod that is not Ready, below the `DaemonSet` that it is of.
 fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
-    let Some(story) = snapshot.stories.get(key) else {
+    let Some(unready) = snapshot.unready.get(key) else {
         return Cause {
             message: "it is not Ready".into(),
             next: Some(describe(key)),
             ..Cause::new("pod", key)
         };
     };
-    let pod = of_story(story);
-    match &story.owner {
+    let pod = of_diagnosis(unready);
+    match &unready.owner {
         Some((kind, name)) => {
             let owner = ObjectKey::new(key.namespace.clone(), name.as_str());
             Cause {
@@ -292,66 +278,64 @@ fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
     }
 }
 
-fn describe(key: &ObjectKey) -> Next {
-    Next::new(
+fn describe(key: &ObjectKey) -> NextStep {
+    NextStep::new(
         "see the pod's events",
         format!("kubectl -n {} describe pod {}", key.namespace, key.name),
     )
 }
 
-/// What a pod has to say for itself.
-pub(super) fn of_story(story: &Story) -> Cause {
-    let ObjectKey { namespace, name } = &story.key;
+pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
+    let ObjectKey { namespace, name } = &pod.key;
     let mut cause = Cause {
-        since: story.unready_since(),
-        next: Some(describe(&story.key)),
-        ..Cause::new("pod", &story.key)
+        since: pod.unready_since(),
+        next: Some(describe(&pod.key)),
+        ..Cause::new("pod", &pod.key)
     };
-    if let Some(since) = story.deleted {
+    if let Some(since) = pod.deleted {
         cause.message = "it is being deleted".into();
         cause.since = Some(since);
         return cause;
     }
-    if let Some((reason, message)) = &story.refused {
+    if let Some((reason, message)) = &pod.refused {
         cause.message = format!("the kubelet does not run it: {reason}: {message}");
         return cause;
     }
-    if let Some((reason, message)) = &story.unscheduled {
+    if let Some((reason, message)) = &pod.unscheduled {
         cause.message = format!("it is not bound to a node: {reason}: {message}");
         return cause;
     }
-    let Some(container) = story.culprit() else {
-        cause.message = format!("it is {}, and not Ready", story.phase);
+    let Some(container) = pod.culprit() else {
+        cause.message = format!("it is {}, and not Ready", pod.phase);
         return cause;
     };
     cause.message = container.why();
     let logs = format!("kubectl -n {namespace} logs {name} -c {}", container.name);
     match container.waits_for() {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
-            cause.next = Some(Next {
+            cause.next = Some(NextStep {
                 say: "check the image's name, and that the node may pull it".into(),
-                ..describe(&story.key)
+                ..describe(&pod.key)
             });
         }
         Some("CrashLoopBackOff") => {
-            cause.next = Some(Next::new(
+            cause.next = Some(NextStep::new(
                 "see what it said before it ended",
                 format!("{logs} --previous"),
             ));
         }
         Some(_) => {}
         None => {
-            cause.next = Some(Next::new("see what the container says", logs));
+            cause.next = Some(NextStep::new("see what the container says", logs));
         }
     }
-    if let Some(event) = story.probe() {
+    if let Some(event) = pod.probe() {
         cause.causes.push(Cause {
             object: format!("event/{}", event.reason),
             namespace: namespace.to_string(),
             message: event.message.trim().to_owned(),
             since: event.at,
-            causes: Vec::new(),
-            next: None,
+            ..Cause::default()
         });
     }
     cause
@@ -360,13 +344,11 @@ pub(super) fn of_story(story: &Story) -> Cause {
 fn of_driver(driver: &str, node: &Node) -> Cause {
     Cause {
         object: format!("csidriver/{driver}"),
-        namespace: String::new(),
         message: "the kubelet has not registered it on this node".into(),
-        since: None,
-        causes: Vec::new(),
-        next: Some(Next::new(
+        next: Some(NextStep::new(
             "see which drivers are registered, and what the driver's pod on the node says",
             format!("kubectl describe csinode {}", node.name),
         )),
+        ..Cause::default()
     }
 }

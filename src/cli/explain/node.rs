@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::finding::{Cause, ConditionOnNode};
-use super::next::Next;
-use super::obstacles::{Obstacle, obstacles};
-use crate::api::EnforcementMode;
-use crate::cli::snapshot::{Health, Leader, Snapshot};
-use crate::cli::standing::{State, clock, is_unknown, remark, since};
-use crate::object::Node;
+use crate::api::{ConditionStatus, EnforcementMode};
+use crate::cli::fleet::{State, clock, is_unknown, remark, since};
+use crate::cli::page::NextStep;
+use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
+use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
 use crate::repair::Deadline;
+use crate::rule::RuleSet;
 
 /// Why a node is as it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct NodeExplanation {
     pub obstacles: Vec<Obstacle>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextStep>,
     /// What this answer goes without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -46,7 +46,6 @@ pub struct NodeExplanation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeVerdict {
-    /// A rule keeps it closed.
     Held,
     /// Its conditions are met, and its last taint is about to go.
     Opening,
@@ -54,11 +53,9 @@ pub enum NodeVerdict {
     Open,
     /// It is open, as far as rules are concerned, and something else keeps pods away.
     Obstructed,
-    /// No rule selects it.
     NotSelected,
     /// The controller leaves it as it is, since something about it cannot be understood.
     LeftAlone,
-    /// It is being deleted.
     Deleting,
 }
 
@@ -197,9 +194,9 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
 fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     let leader = snapshot.leader.as_ref()?;
     match leader.health(snapshot.at) {
-        Health::Alive => None,
-        Health::Nobody => Some("no controller leads: nothing is put on or lifted".into()),
-        Health::Silent => Some(format!(
+        LeaderHealth::Alive => None,
+        LeaderHealth::Nobody => Some("no controller leads: nothing is put on or lifted".into()),
+        LeaderHealth::Silent => Some(format!(
             "the controller {} has not renewed its lease{}: nothing may be put on or lifted",
             leader.pod(),
             leader
@@ -215,19 +212,19 @@ fn next(
     verdict: NodeVerdict,
     rules: &[RuleOnNode],
     obstacles: &[Obstacle],
-) -> Option<Next> {
+) -> Option<NextStep> {
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
     let controllers = |leader: &Leader| {
-        Next::new(
+        NextStep::new(
             "see how the controller does",
             format!("kubectl -n {} get pods", leader.namespace),
         )
     };
     let leader = snapshot.leader.as_ref();
-    let ailing = leader.filter(|leader| leader.health(snapshot.at) != Health::Alive);
+    let ailing = leader.filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive);
     match verdict {
         NodeVerdict::Deleting | NodeVerdict::NotSelected | NodeVerdict::Open => None,
-        NodeVerdict::LeftAlone => Some(Next::new(
+        NodeVerdict::LeftAlone => Some(NextStep::new(
             "mend the object that cannot be understood",
             format!(
                 "kubectl nodegate explain node/{} -o yaml",
@@ -254,10 +251,9 @@ fn next(
     }
 }
 
-/// How a suspended rule goes on.
-pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
+pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
     match leader.filter(|leader| leader.suspends_all) {
-        Some(leader) => Next::new(
+        Some(leader) => NextStep::new(
             "let all rules go on",
             format!(
                 "kubectl -n {} annotate lease {} {}-",
@@ -266,7 +262,7 @@ pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
                 crate::api::names::SUSPEND_ALL
             ),
         ),
-        None => Next::new(
+        None => NextStep::new(
             "let the rule go on",
             format!(
                 "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
@@ -275,7 +271,99 @@ pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> Next {
     }
 }
 
-fn deepest(cause: &Cause) -> Option<Next> {
+fn deepest(cause: &Cause) -> Option<NextStep> {
     let below = cause.causes.iter().find_map(deepest);
     below.or_else(|| cause.next.clone())
+}
+
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+
+/// Something else that keeps pods off a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Obstacle {
+    /// The taint, as `key:effect`; empty where it is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub taint: String,
+    pub message: String,
+    /// What to do about it, where that is known.
+    #[serde(skip)]
+    pub next: Option<NextStep>,
+}
+
+/// Everything that keeps pods off a node and is none of the rules' doing.
+pub fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
+    let is_managed = |taint: &Taint| {
+        let mut managed = rules.rules().iter();
+        managed.any(|rule| {
+            let is_live = rule.live().is_some() || rule.deleting;
+            let effect = taint.effect.parse();
+            is_live && effect.is_ok_and(|effect| rule.is_about(&taint.key, effect))
+        })
+    };
+    let taints = node.taints.iter().filter(|taint| !is_managed(taint));
+    let mut all: Vec<Obstacle> = taints
+        .filter(|taint| taint.effect != "PreferNoSchedule")
+        .map(|taint| of_taint(taint, node))
+        .collect();
+    if node.deleting {
+        all.push(Obstacle {
+            taint: String::new(),
+            message: "the node is being deleted: no rule is about it any more".into(),
+            next: None,
+        });
+    }
+    if let Some(ready) = node.condition(KUBELETS_CONDITIONS[0])
+        && ready.status != ConditionStatus::True
+    {
+        let why = match (ready.reason.as_str(), ready.message.as_str()) {
+            ("", "") => String::new(),
+            (text, "") | ("", text) => format!(": {text}"),
+            (reason, message) => format!(": {reason}: {message}"),
+        };
+        all.push(Obstacle {
+            taint: String::new(),
+            message: format!("the node's kubelet is not Ready{why}"),
+            next: Some(NextStep::new(
+                "see what the kubelet reports",
+                format!("kubectl describe node {}", node.name),
+            )),
+        });
+    }
+    all
+}
+
+fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
+    let Taint { key, effect, .. } = taint;
+    let (message, next) = match key.as_str() {
+        CORDONED => (
+            "the node is cordoned".to_owned(),
+            Some(NextStep::new(
+                "let pods come again",
+                format!("kubectl uncordon {}", node.name),
+            )),
+        ),
+        "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable" => (
+            "Kubernetes keeps pods away while the kubelet is not Ready".to_owned(),
+            None,
+        ),
+        "node.cloudprovider.kubernetes.io/uninitialized" => (
+            "the cloud provider has not said yet what the node is".to_owned(),
+            None,
+        ),
+        "karpenter.sh/unregistered" => ("Karpenter has not taken the node on yet".to_owned(), None),
+        key if key.starts_with("node.kubernetes.io/") => (
+            "Kubernetes keeps pods away while the node is short of something".to_owned(),
+            None,
+        ),
+        _ => (
+            "somebody else's taint, which no rule lifts".to_owned(),
+            None,
+        ),
+    };
+    Obstacle {
+        taint: format!("{key}:{effect}"),
+        message,
+        next,
+    }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::finding::{Cause, of_story};
-use super::next::Next;
+use super::finding::{Cause, of_diagnosis};
 use crate::cli::fleet::{OnNode, fleet};
+use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Snapshot, Specimen};
 use crate::object::Taint;
 
@@ -15,11 +15,8 @@ use crate::object::Taint;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodExplanation {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub pod: String,
-    /// Its phase.
     pub phase: String,
     /// The node that it is bound to, if it is.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -32,7 +29,7 @@ pub struct PodExplanation {
     pub candidates: Option<Candidates>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextStep>,
     /// What this answer goes without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -42,11 +39,8 @@ pub struct PodExplanation {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidates {
-    /// All nodes there are.
     pub nodes: usize,
-    /// Those that it could run on.
     pub asked_for: usize,
-    /// Those of them whose taints it tolerates.
     pub open: usize,
     /// Those of them that rules keep closed, by rule.
     pub closed: Vec<ClosedNodes>,
@@ -58,38 +52,33 @@ pub struct Candidates {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClosedNodes {
-    /// The rule.
     pub rule: Arc<str>,
-    /// How many.
     pub nodes: usize,
     /// One of them: the one that has been closed longest.
     pub example: Arc<str>,
-    /// Why that one is.
     pub why: String,
 }
 
-/// Explains a pod.
-#[must_use]
 pub fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation {
-    let story = &pod.story;
-    let is_bound = !story.node.is_empty();
-    let has_ended = ["Succeeded", "Failed"].contains(&&*story.phase);
+    let diagnosis = &pod.diagnosis;
+    let is_bound = !diagnosis.node.is_empty();
+    let has_ended = ["Succeeded", "Failed"].contains(&&*diagnosis.phase);
     let candidates = (!is_bound && !has_ended).then(|| candidates(snapshot, pod));
-    let cause = (!story.ready.0 && !has_ended).then(|| of_story(story));
+    let cause = (!diagnosis.ready.0 && !has_ended).then(|| of_diagnosis(diagnosis));
     let closed = candidates.as_ref().and_then(|it| it.closed.first());
     let is_open = candidates.as_ref().is_some_and(|it| it.open > 0);
     let next = match closed.filter(|_| !is_open) {
-        Some(closed) => Some(Next::new(
+        Some(closed) => Some(NextStep::new(
             "see why the first of these nodes is closed, and what to do about it",
             format!("kubectl nodegate explain node/{}", closed.example),
         )),
         None => cause.as_ref().and_then(|it| it.next.clone()),
     };
     PodExplanation {
-        namespace: story.key.namespace.to_string(),
-        pod: story.key.name.to_string(),
-        phase: story.phase.clone(),
-        node: story.node.clone(),
+        namespace: diagnosis.key.namespace.to_string(),
+        pod: diagnosis.key.name.to_string(),
+        phase: diagnosis.phase.clone(),
+        node: diagnosis.node.clone(),
         cause,
         candidates,
         next,

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::next::Next;
 use super::node::go_on;
 use crate::api::ConditionStatus;
+use crate::cli::fleet::State;
 use crate::cli::fleet::fleet;
+use crate::cli::page::NextStep;
 use crate::cli::snapshot::Snapshot;
-use crate::cli::standing::State;
 use crate::cli::status::{RuleState, RuleStatus};
 use crate::rule::CompiledSpec;
 
@@ -17,7 +17,6 @@ use crate::rule::CompiledSpec;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleExplanation {
-    /// How it does.
     #[serde(flatten)]
     pub status: RuleStatus,
     /// Why it cannot be used, if it cannot.
@@ -25,8 +24,7 @@ pub struct RuleExplanation {
     pub rejection: Option<String>,
     /// Which nodes it selects, as a label selector.
     pub selector: String,
-    /// What it asks of them.
-    pub conditions: Vec<Requirement>,
+    pub conditions: Vec<ConditionOfRule>,
     /// Names of the rules that come before it on nodes that both select.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub governors: Vec<Arc<str>>,
@@ -37,7 +35,7 @@ pub struct RuleExplanation {
     pub failures: Vec<FailedNode>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextStep>,
     /// What this answer goes without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -46,13 +44,10 @@ pub struct RuleExplanation {
 /// A condition that a rule asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Requirement {
-    /// The condition's type.
+pub struct ConditionOfRule {
     #[serde(rename = "type")]
     pub kind: Arc<str>,
-    /// The status that it asks for.
     pub required: ConditionStatus,
-    /// On how many nodes that is not so.
     pub unmet: usize,
 }
 
@@ -60,11 +55,8 @@ pub struct Requirement {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOfRule {
-    /// The node.
     pub node: Arc<str>,
-    /// What the rule does to it.
     pub state: State,
-    /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Why, as the controller says it.
@@ -74,14 +66,11 @@ pub struct NodeOfRule {
 /// A node on which a rule could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedNode {
-    /// The node.
     pub node: String,
-    /// What failed.
     pub message: String,
 }
 
 /// Explains a rule; `None` where there is none of this name.
-#[must_use]
 pub fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> {
     let view = &snapshot.view;
     let cached = view.cached_rules().get(name)?;
@@ -117,7 +106,7 @@ pub fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> 
         selector: spec.map_or_else(String::new, |spec: &CompiledSpec| spec.selector.to_string()),
         conditions: requirements
             .iter()
-            .map(|it| Requirement {
+            .map(|it| ConditionOfRule {
                 kind: it.kind.clone(),
                 required: it.required,
                 unmet: unmet(&it.kind),
@@ -131,21 +120,21 @@ pub fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> 
     })
 }
 
-fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Option<Next> {
+fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Option<NextStep> {
     let rule = &status.rule;
     match status.state {
-        RuleState::Invalid => Some(Next::new(
+        RuleState::Invalid => Some(NextStep::new(
             "mend the rule",
             format!("kubectl edit nodereadinessrule {rule}"),
         )),
         RuleState::Suspended => Some(go_on(snapshot.leader.as_ref(), rule)),
-        RuleState::NotTakenOn => Some(Next::new(
+        RuleState::NotTakenOn => Some(NextStep::new(
             "see whether a controller runs",
             "kubectl nodegate status".to_owned(),
         )),
         RuleState::InForce | RuleState::DryRun | RuleState::Deleting => {
             let first = nodes.first()?;
-            Some(Next::new(
+            Some(NextStep::new(
                 "see why the first of them is as it is",
                 format!("kubectl nodegate explain node/{}", first.node),
             ))

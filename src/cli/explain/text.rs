@@ -1,20 +1,16 @@
 //! Explanations for people.
 
 use super::finding::{Cause, ConditionOnNode};
-use super::next::Next;
-use super::node::{NodeExplanation, NodeVerdict, RuleOnNode};
-use super::obstacles::Obstacle;
+use super::node::{NodeExplanation, NodeVerdict, Obstacle, RuleOnNode};
 use super::pod::PodExplanation;
 use super::rule::RuleExplanation;
-use crate::cli::answer::Answer;
-use crate::cli::page::{Branch, Line, Look, Page};
-use crate::cli::standing::State;
-use crate::cli::status::RuleState;
+use crate::cli::fleet::State;
+use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render, counted};
 
 /// How many nodes of a rule are shown.
 const SHOWN: usize = 10;
 
-impl Answer for NodeExplanation {
+impl Render for NodeExplanation {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &tree(self, page));
@@ -29,7 +25,7 @@ impl Answer for NodeExplanation {
 
 fn tree(node: &NodeExplanation, page: &Page) -> Branch {
     let head = Line::new()
-        .with(Look::Strong, format!("node/{}", node.node))
+        .strong(format!("node/{}", node.node))
         .plain("  ");
     let held = || node.rules.iter().filter(|rule| rule.state.holds());
     let age = node
@@ -42,23 +38,23 @@ fn tree(node: &NodeExplanation, page: &Page) -> Branch {
                 (1, 1) => " by its rule".into(),
                 (holding, all) => format!(" by {holding} of {all} rules"),
             };
-            head.with(Look::Bad, "held").plain(format!("{age}{count}"))
+            head.bad("held").plain(format!("{age}{count}"))
         }
-        NodeVerdict::Opening => head.with(Look::Good, "opening"),
-        NodeVerdict::Open => head.with(Look::Good, "open"),
+        NodeVerdict::Opening => head.good("opening"),
+        NodeVerdict::Open => head.good("open"),
         NodeVerdict::Obstructed => head
-            .with(Look::Poor, "not held")
+            .poor("not held")
             .plain(" by any rule; something else keeps pods away"),
-        NodeVerdict::NotSelected => head.with(Look::Good, "open").plain("; no rule selects it"),
-        NodeVerdict::LeftAlone => head.with(Look::Bad, "left as it is"),
-        NodeVerdict::Deleting => head.with(Look::Poor, "being deleted"),
+        NodeVerdict::NotSelected => head.good("open").plain("; no rule selects it"),
+        NodeVerdict::LeftAlone => head.bad("left as it is"),
+        NodeVerdict::Deleting => head.poor("being deleted"),
     };
     let rules = node.rules.iter().map(|rule| of_rule(rule, page));
     let obstacles = node.obstacles.iter().map(of_obstacle);
     Branch::new(head).over(rules).over(obstacles)
 }
 
-impl Answer for RuleExplanation {
+impl Render for RuleExplanation {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &whole_rule(self, page));
@@ -71,7 +67,7 @@ impl Answer for RuleExplanation {
     }
 }
 
-impl Answer for PodExplanation {
+impl Render for PodExplanation {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &whole_pod(self, page));
@@ -86,20 +82,15 @@ impl Answer for PodExplanation {
 
 fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
     let status = &rule.status;
-    let look = match status.state {
-        RuleState::InForce => Look::Good,
-        RuleState::Invalid => Look::Bad,
-        _ => Look::Poor,
-    };
     let mode = status.mode.map_or("", |mode| mode.as_str());
     let head = Line::new()
-        .with(Look::Strong, format!("rule/{}", status.rule))
+        .strong(format!("rule/{}", status.rule))
         .plain("  ")
-        .with(look, status.state.word())
-        .with(Look::Faint, format!("  {} {mode}", status.taint));
+        .with(status.state.look(), status.state.word())
+        .faint(format!("  {} {mode}", status.taint));
     let mut tree = Branch::new(head);
     if let Some(why) = &rule.rejection {
-        tree.push(Branch::new(Line::new().with(Look::Bad, "✗ ").plain(why)));
+        tree.push(Branch::new(Line::mark(false).plain(why)));
         return tree;
     }
     tree.push(Branch::new(format!(
@@ -111,13 +102,7 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         status.spared,
     )));
     for condition in &rule.conditions {
-        let (mark, look) = if condition.unmet == 0 {
-            ("✓ ", Look::Good)
-        } else {
-            ("✗ ", Look::Bad)
-        };
-        let line = Line::new()
-            .with(look, mark)
+        let line = Line::mark(condition.unmet == 0)
             .plain(format!("{} must be {}", condition.kind, condition.required));
         let of_it = status.lacks.iter();
         let of_it = of_it.filter(|lack| lack.condition == condition.kind);
@@ -132,20 +117,20 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
     }
     for published in &status.published {
         let line = Line::new()
-            .with(Look::Poor, format!("{}: ", published.kind))
+            .poor(format!("{}: ", published.kind))
             .plain(&published.message);
         tree.push(Branch::new(line));
     }
     for failure in &rule.failures {
         let line = Line::new()
-            .with(Look::Bad, "failed ")
+            .bad("failed ")
             .plain(format!("on node/{}: {}", failure.node, failure.message));
         tree.push(Branch::new(line));
     }
     let shown = if page.wide { usize::MAX } else { SHOWN };
     for node in rule.nodes.iter().take(shown) {
         let mut line = Line::new()
-            .with(Look::Strong, format!("node/{}", node.node))
+            .strong(format!("node/{}", node.node))
             .plain("  ")
             .with(look_of(node.state), node.state.word());
         if let Some(since) = node.since {
@@ -157,7 +142,7 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         tree.push(Branch::new(line));
     }
     if let more @ 1.. = rule.nodes.len().saturating_sub(shown) {
-        let line = Line::new().with(Look::Faint, format!("and {more} more (-o wide shows all)"));
+        let line = Line::new().faint(format!("and {more} more (-o wide shows all)"));
         tree.push(Branch::new(line));
     }
     tree
@@ -165,8 +150,8 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
 
 fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     let mut head = Line::new()
-        .with(Look::Strong, format!("pod/{}", pod.pod))
-        .with(Look::Faint, format!(" -n {}", pod.namespace))
+        .strong(format!("pod/{}", pod.pod))
+        .faint(format!(" -n {}", pod.namespace))
         .plain(format!("  {}", pod.phase));
     if !pod.node.is_empty() {
         head = head.plain(format!(" on node/{}", pod.node));
@@ -178,7 +163,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
         Some(_) if says_more && !page.wide => {}
         Some(cause) => tree.push(of_cause(cause, page)),
         None => {
-            let line = Line::new().with(Look::Good, "✓ ");
+            let line = Line::mark(true);
             tree.push(Branch::new(line.plain("nothing is amiss with it")));
         }
     }
@@ -193,31 +178,20 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     ));
     for closed in &candidates.closed {
         let line = Line::new()
-            .with(Look::Bad, counted(closed.nodes, "node"))
+            .bad(counted(closed.nodes, "node"))
             .plain(" closed by ")
-            .with(Look::Strong, format!("rule/{}", closed.rule))
+            .strong(format!("rule/{}", closed.rule))
             .plain(format!(", node/{} for one: {}", closed.example, closed.why));
         nodes.push(Branch::new(line));
     }
     for (taint, count) in &candidates.repelled {
-        let line = Line::new()
-            .with(Look::Poor, counted(*count, "node"))
-            .plain(format!(
-                " with taint {taint}, which it does not tolerate and no rule holds"
-            ));
+        let line = Line::new().poor(counted(*count, "node")).plain(format!(
+            " with taint {taint}, which it does not tolerate and no rule holds"
+        ));
         nodes.push(Branch::new(line));
     }
     tree.push(nodes);
     tree
-}
-
-/// So many of them.
-fn counted(count: usize, word: &str) -> String {
-    if count == 1 {
-        format!("1 {word}")
-    } else {
-        format!("{count} {word}s")
-    }
 }
 
 fn look_of(state: State) -> Look {
@@ -231,18 +205,18 @@ fn look_of(state: State) -> Look {
 fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
     let look = look_of(rule.state);
     let mut line = Line::new()
-        .with(Look::Strong, format!("rule/{}", rule.rule))
+        .strong(format!("rule/{}", rule.rule))
         .plain("  ")
         .with(look, rule.state.word());
     if let Some(since) = rule.since.filter(|_| rule.state != State::Open) {
         line = line.plain(format!(" for {}", page.age(since)));
     }
-    line = line.with(Look::Faint, format!("  {} {}", rule.taint, rule.mode));
+    line = line.faint(format!("  {} {}", rule.taint, rule.mode));
     let is_good = matches!(rule.state, State::Open | State::WouldOpen);
     let remarks = rule
         .remarks
         .iter()
-        .map(|remark| Branch::new(Line::new().with(Look::Faint, remark)));
+        .map(|remark| Branch::new(Line::new().faint(remark)));
     let conditions = rule
         .conditions
         .iter()
@@ -252,48 +226,43 @@ fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
 }
 
 fn of_condition(condition: &ConditionOnNode, page: &Page) -> Branch {
-    let (mark, look) = if condition.met {
-        ("✓ ", Look::Good)
+    let ConditionOnNode { kind, message, .. } = condition;
+    let line = Line::mark(condition.met);
+    let mut line = if message.starts_with(&**kind) {
+        line.plain(message)
     } else {
-        ("✗ ", Look::Bad)
+        let line = line.plain(format!("{kind} is {}", condition.status.as_str()));
+        match message.as_str() {
+            "" => line,
+            message => line.plain(format!(": {message}")),
+        }
     };
-    let mut line = Line::new().with(look, mark).plain(format!(
-        "{} is {}",
-        condition.kind,
-        condition.status.as_str()
-    ));
-    let says_all = condition.message.starts_with(&*condition.kind);
-    if says_all {
-        line = Line::new().with(look, mark).plain(&condition.message);
-    } else if !condition.message.is_empty() {
-        line = line.plain(format!(": {}", condition.message));
-    }
     if let Some(since) = condition.since {
-        line = line.with(Look::Faint, format!(" ({})", page.age(since)));
+        line = line.faint(format!(" ({})", page.age(since)));
     }
     let unknown = condition
         .unknown
         .iter()
-        .map(|gap| Branch::new(Line::new().with(Look::Poor, gap)));
+        .map(|gap| Branch::new(Line::new().poor(gap)));
     Branch::new(line)
         .over(unknown)
         .over(condition.causes.iter().map(|cause| of_cause(cause, page)))
 }
 
 fn of_cause(cause: &Cause, page: &Page) -> Branch {
-    let mut line = Line::new().with(Look::Strong, &cause.object);
+    let mut line = Line::new().strong(&cause.object);
     if !cause.namespace.is_empty() && !cause.object.starts_with("event/") {
-        line = line.with(Look::Faint, format!(" -n {}", cause.namespace));
+        line = line.faint(format!(" -n {}", cause.namespace));
     }
     line = line.plain(format!("  {}", cause.message));
     if let Some(since) = cause.since {
-        line = line.with(Look::Faint, format!(" ({})", page.age(since)));
+        line = line.faint(format!(" ({})", page.age(since)));
     }
     Branch::new(line).over(cause.causes.iter().map(|cause| of_cause(cause, page)))
 }
 
 fn of_obstacle(obstacle: &Obstacle) -> Branch {
-    let line = Line::new().with(Look::Poor, "also: ");
+    let line = Line::new().poor("also: ");
     let line = if obstacle.taint.is_empty() {
         line.plain(&obstacle.message)
     } else {
@@ -303,16 +272,9 @@ fn of_obstacle(obstacle: &Obstacle) -> Branch {
 }
 
 /// What comes last: what the answer goes without, and what to do next.
-pub(super) fn end(out: &mut String, page: &Page, next: Option<&Next>, notes: &[String]) {
-    for note in notes {
-        let line = Line::new().with(Look::Poor, "note: ").plain(note);
-        page.line(out, line);
-    }
+fn end(out: &mut String, page: &Page, next: Option<&NextStep>, notes: &[String]) {
+    page.notes(out, notes);
     if let Some(next) = next {
-        let line = Line::new()
-            .with(Look::Strong, "next: ")
-            .plain(format!("{}: ", next.say))
-            .with(Look::Strong, &next.command);
-        page.line(out, line);
+        page.line(out, next.line());
     }
 }

@@ -1,7 +1,7 @@
 //! What waits for itself.
 
-use super::fault::{Check, Fault};
-use super::field::{Field, name, rule_name};
+use super::fault::{Fault, FaultKind};
+use super::input::{LintInput, name, rule_name};
 use super::of_daemon_sets::late_label;
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
@@ -15,7 +15,7 @@ const LABELLERS: [(&str, &str); 4] = [
     ("node-labeller", "amd.com/"),
 ];
 
-pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let rules: Vec<(&Rule, &CompiledSpec)> = field.usable().collect();
     let mut faults = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
@@ -28,7 +28,7 @@ pub fn faults(field: &Field<'_>) -> Vec<Fault> {
 }
 
 /// Those that label a node so that critical `DaemonSet`s come, and cannot start there themselves.
-fn labellers(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let mut faults = Vec::new();
     for critical in field.waited_for(spec) {
         let Some((label, _)) = late_label(critical) else {
@@ -62,7 +62,7 @@ fn labellers(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> 
                 "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
                 spec.taint.key
             );
-            faults.push(Fault::new(Check::Deadlock, name(agent), what, way_out));
+            faults.push(Fault::new(FaultKind::DEADLOCK, name(agent), what, way_out));
         }
     }
     faults
@@ -70,7 +70,7 @@ fn labellers(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> 
 
 /// Two rules of which each keeps away what the other waits for.
 fn each_other(
-    field: &Field<'_>,
+    field: &LintInput<'_>,
     (rule, spec): (&Rule, &CompiledSpec),
     (other, others): (&Rule, &CompiledSpec),
 ) -> Option<Fault> {
@@ -100,5 +100,10 @@ fn each_other(
         spec.effect
     );
     let way_out = "let both DaemonSets tolerate both taints";
-    Some(Fault::new(Check::Deadlock, rule_name(rule), what, way_out))
+    Some(Fault::new(
+        FaultKind::DEADLOCK,
+        rule_name(rule),
+        what,
+        way_out,
+    ))
 }

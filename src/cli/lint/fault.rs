@@ -13,146 +13,80 @@ pub enum Severity {
 }
 
 /// What there is to find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Check {
-    /// A class's label is on a `DaemonSet` or on its pod template, and not on both.
-    LabelOnOnePlace,
-    /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
-    ShutOut,
-    /// A rule waits for a class of which there is no `DaemonSet`.
-    EmptyClass,
-    /// A labelled `DaemonSet` is in a namespace that its class does not cover.
-    OutsideNamespaces,
-    /// Something waits for itself.
-    Deadlock,
-    /// A critical `DaemonSet` selects nodes by a label that comes after birth.
-    LateLabel,
-    /// A taint of new nodes evicts.
-    Evicts,
-    /// A heartbeat timeout is shorter than the reporter beats.
-    ShortHeartbeat,
-    /// A `NodePool` lacks the startup taint.
-    NodePool,
-    /// Cluster Autoscaler does not know the taint.
-    Autoscaler,
-    /// A `DaemonSet` that a rule names does not exist.
-    NoSuchDaemonSet,
-    /// Rules want the same taint on the same nodes.
-    Conflict,
-    /// A rule cannot be used.
-    Rejected,
-    /// Nothing makes a condition.
-    Nobody,
-    /// An object cannot be read.
-    Unreadable,
+#[derive(Debug, Clone, Copy)]
+pub struct FaultKind {
+    pub id: &'static str,
+    pub severity: Severity,
+    /// The heading under which the documentation has it.
+    pub title: &'static str,
 }
 
-impl Check {
-    /// All of them, with their ids, how bad they are, and the headings under which the documentation has them.
-    pub const ALL: [(Self, &'static str, Severity, &'static str); 15] = [
-        (
-            Self::LabelOnOnePlace,
-            "NG001",
-            Severity::Error,
-            "Label on one place only",
-        ),
-        (
-            Self::ShutOut,
-            "NG002",
-            Severity::Error,
-            "Missing toleration",
-        ),
-        (
-            Self::EmptyClass,
-            "NG003",
-            Severity::Warning,
-            "A class with no DaemonSet",
-        ),
-        (
-            Self::OutsideNamespaces,
-            "NG004",
-            Severity::Warning,
-            "Label outside the class's namespaces",
-        ),
-        (Self::Deadlock, "NG005", Severity::Error, "Deadlock"),
-        (
-            Self::LateLabel,
-            "NG006",
-            Severity::Warning,
-            "Label that comes after birth",
-        ),
-        (Self::Evicts, "NG007", Severity::Warning, "NoExecute"),
-        (
-            Self::ShortHeartbeat,
-            "NG008",
-            Severity::Warning,
-            "Heartbeat timeout below the beat",
-        ),
-        (
-            Self::NodePool,
-            "NG009",
-            Severity::Warning,
-            "NodePool without the startup taint",
-        ),
-        (
-            Self::Autoscaler,
-            "NG010",
-            Severity::Warning,
-            "Cluster Autoscaler without the startup taint",
-        ),
-        (
-            Self::NoSuchDaemonSet,
-            "NG011",
-            Severity::Error,
-            "No such DaemonSet",
-        ),
-        (
-            Self::Conflict,
-            "NG012",
-            Severity::Error,
-            "Rules that conflict",
-        ),
-        (
-            Self::Rejected,
-            "NG013",
-            Severity::Error,
-            "A rule that cannot be used",
-        ),
-        (
-            Self::Nobody,
-            "NG014",
-            Severity::Error,
-            "A condition that nothing makes",
-        ),
-        (
-            Self::Unreadable,
-            "NG015",
-            Severity::Error,
-            "An object that cannot be read",
-        ),
+impl FaultKind {
+    /// A class's label is on a `DaemonSet` or on its pod template, and not on both.
+    pub const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label on one place only");
+    /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
+    pub const SHUT_OUT: Self = Self::error("NG002", "Missing toleration");
+    /// A rule waits for a class of which there is no `DaemonSet`.
+    pub const EMPTY_CLASS: Self = Self::warning("NG003", "A class with no DaemonSet");
+    /// A labelled `DaemonSet` is in a namespace that its class does not cover.
+    pub const OUTSIDE_NAMESPACES: Self =
+        Self::warning("NG004", "Label outside the class's namespaces");
+    /// Something waits for itself.
+    pub const DEADLOCK: Self = Self::error("NG005", "Deadlock");
+    /// A critical `DaemonSet` selects nodes by a label that comes after birth.
+    pub const LATE_LABEL: Self = Self::warning("NG006", "Label that comes after birth");
+    /// A taint of new nodes evicts.
+    pub const EVICTS: Self = Self::warning("NG007", "NoExecute");
+    /// A heartbeat timeout is shorter than the reporter beats.
+    pub const SHORT_HEARTBEAT: Self = Self::warning("NG008", "Heartbeat timeout below the beat");
+    /// A `NodePool` lacks the startup taint.
+    pub const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
+    /// Cluster Autoscaler does not know the taint.
+    pub const AUTOSCALER: Self =
+        Self::warning("NG010", "Cluster Autoscaler without the startup taint");
+    /// A `DaemonSet` that a rule names does not exist.
+    pub const NO_SUCH_DAEMON_SET: Self = Self::error("NG011", "No such DaemonSet");
+    /// Rules want the same taint on the same nodes.
+    pub const CONFLICT: Self = Self::error("NG012", "Rules that conflict");
+    /// A rule cannot be used.
+    pub const REJECTED: Self = Self::error("NG013", "A rule that cannot be used");
+    /// Nothing makes a condition.
+    pub const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
+    /// An object cannot be read.
+    pub const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
+
+    #[cfg(test)]
+    pub const ALL: [Self; 15] = [
+        Self::LABEL_ON_ONE_PLACE,
+        Self::SHUT_OUT,
+        Self::EMPTY_CLASS,
+        Self::OUTSIDE_NAMESPACES,
+        Self::DEADLOCK,
+        Self::LATE_LABEL,
+        Self::EVICTS,
+        Self::SHORT_HEARTBEAT,
+        Self::NODE_POOL,
+        Self::AUTOSCALER,
+        Self::NO_SUCH_DAEMON_SET,
+        Self::CONFLICT,
+        Self::REJECTED,
+        Self::NOBODY,
+        Self::UNREADABLE,
     ];
 
-    fn row(self) -> &'static (Self, &'static str, Severity, &'static str) {
-        let mut rows = Self::ALL.iter();
-        rows.find(|row| row.0 == self).unwrap_or(&Self::ALL[0])
+    const fn error(id: &'static str, title: &'static str) -> Self {
+        Self {
+            id,
+            severity: Severity::Error,
+            title,
+        }
     }
 
-    /// Its id.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        self.row().1
-    }
-
-    /// How bad it is.
-    #[must_use]
-    pub fn severity(self) -> Severity {
-        self.row().2
-    }
-
-    /// Its heading in the documentation.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        self.row().3
+    const fn warning(id: &'static str, title: &'static str) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(id, title)
+        }
     }
 }
 
@@ -164,6 +98,9 @@ pub struct Fault {
     pub id: &'static str,
     /// How bad it is.
     pub severity: Severity,
+    /// The heading under which the documentation has it.
+    #[serde(skip)]
+    pub title: &'static str,
     /// What it is about, as `kind/name` or `kind/namespace/name`, or the place in a file.
     pub object: String,
     /// What is wrong.
@@ -176,25 +113,24 @@ pub struct Fault {
 
 impl Fault {
     /// A finding about an object.
-    #[must_use]
     pub fn new(
-        check: Check,
+        check: FaultKind,
         object: impl Into<String>,
         what: impl Into<String>,
         way_out: impl Into<String>,
     ) -> Self {
         Self {
-            id: check.id(),
-            severity: check.severity(),
+            id: check.id,
+            severity: check.severity,
+            title: check.title,
             object: object.into(),
             what: what.into(),
             way_out: way_out.into(),
-            page: format!("docs/lint.md#{}", check.id().to_lowercase()),
+            page: format!("docs/lint.md#{}", check.id.to_lowercase()),
         }
     }
 
     /// The same finding, only a warning.
-    #[must_use]
     pub fn only_a_warning(self) -> Self {
         Self {
             severity: Severity::Warning,

@@ -1,31 +1,21 @@
 //! `lint`: faults across rules, `DaemonSet`s and what makes nodes, each with an id, a way out and a place in the
 //! documentation.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `fault` | what there is to find, and what is found |
-//! | `field` | what is looked over, made ready |
-//! | `of_rules` | faults of rules, and between them |
-//! | `of_daemon_sets` | faults of what nodes wait for |
-//! | `deadlocks` | what waits for itself |
-//! | `of_nodes` | faults of what makes nodes: Karpenter, Cluster Autoscaler |
-//! | `text` | all of it for people |
 
 mod deadlocks;
 mod fault;
-mod field;
+mod input;
 mod of_daemon_sets;
 mod of_nodes;
 mod of_rules;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use serde::Serialize;
 
+use super::page::{Branch, Line, Look, Page, Render, counted};
 use crate::cli::snapshot::Inventory;
-pub use fault::{Check, Fault, Severity};
-use field::Field;
+pub use fault::{Fault, FaultKind, Severity};
+use input::LintInput;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,7 +34,6 @@ pub struct Lint {
 
 impl Lint {
     /// How many findings are of this severity.
-    #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
         findings.filter(|fault| fault.severity == severity).count()
@@ -52,12 +41,12 @@ impl Lint {
 }
 
 /// Looks over what there is.
-#[must_use]
 pub fn lint(inventory: &Inventory) -> Lint {
-    let field = Field::new(inventory);
+    let field = LintInput::new(inventory);
     let unreadable = inventory.unreadable.iter();
-    let unreadable = unreadable
-        .map(|(place, why)| Fault::new(Check::Unreadable, place, why, "mend it, and look again"));
+    let unreadable = unreadable.map(|(place, why)| {
+        Fault::new(FaultKind::UNREADABLE, place, why, "mend it, and look again")
+    });
     let mut findings: Vec<Fault> = unreadable
         .chain(of_rules::faults(&field))
         .chain(of_daemon_sets::faults(&field))
@@ -75,4 +64,61 @@ pub fn lint(inventory: &Inventory) -> Lint {
         findings,
         notes: inventory.notes.clone(),
     }
+}
+
+impl Render for Lint {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        for fault in &self.findings {
+            page.tree(&mut out, &of_fault(fault));
+        }
+        page.notes(&mut out, &self.notes);
+        let seen = format!(
+            "{} and {} looked over: ",
+            counted(self.rules, "rule"),
+            counted(self.daemon_sets, "DaemonSet")
+        );
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        let line = match (errors, warnings) {
+            (0, 0) => Line::new().plain(seen).good("nothing found"),
+            (errors, warnings) => {
+                let look = if errors > 0 { Look::Bad } else { Look::Poor };
+                let found = format!(
+                    "{}, {}",
+                    counted(errors, "error"),
+                    counted(warnings, "warning")
+                );
+                Line::new().plain(seen).with(look, found)
+            }
+        };
+        page.line(&mut out, line);
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.findings.iter().map(|it| it.object.clone()).collect();
+        names.dedup();
+        names
+    }
+
+    fn is_no(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+}
+
+fn of_fault(fault: &Fault) -> Branch {
+    let (look, word) = match fault.severity {
+        Severity::Error => (Look::Bad, "error"),
+        Severity::Warning => (Look::Poor, "warning"),
+    };
+    let head = Line::new()
+        .with(look, format!("{word} {}", fault.id))
+        .plain("  ")
+        .strong(&fault.object)
+        .faint(format!("  {}", fault.title));
+    Branch::new(head).over([
+        Branch::new(fault.what.as_str()),
+        Branch::new(Line::new().strong("way out: ").plain(&fault.way_out)),
+        Branch::new(Line::new().faint(&fault.page)),
+    ])
 }

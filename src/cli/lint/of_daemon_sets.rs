@@ -1,7 +1,7 @@
 //! Faults of what nodes wait for.
 
-use super::fault::{Check, Fault};
-use super::field::{Field, name};
+use super::fault::{Fault, FaultKind};
+use super::input::{LintInput, name};
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
 use crate::object::NodeAffinityTerm;
@@ -19,7 +19,7 @@ const LATE: [(&str, &str); 4] = [
     ),
 ];
 
-pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for agent in &field.inventory.daemon_sets {
         faults.extend(labels(field, agent));
@@ -39,7 +39,7 @@ pub fn faults(field: &Field<'_>) -> Vec<Fault> {
                     spec.taint.key
                 );
                 let what = advice.to_string();
-                faults.push(Fault::new(Check::ShutOut, name(agent), what, way_out));
+                faults.push(Fault::new(FaultKind::SHUT_OUT, name(agent), what, way_out));
             }
             faults.extend(late(agent));
         }
@@ -48,7 +48,7 @@ pub fn faults(field: &Field<'_>) -> Vec<Fault> {
 }
 
 /// Labels that do not say what they were meant to.
-fn labels(field: &Field<'_>, agent: &Agent) -> Vec<Fault> {
+fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (index, class) in field.inventory.classes.iter().enumerate() {
         let daemon_set = &agent.daemon_set;
@@ -69,7 +69,7 @@ fn labels(field: &Field<'_>, agent: &Agent) -> Vec<Fault> {
             );
             let way_out = format!("put it on {missing}, too, or take it off");
             faults.push(Fault::new(
-                Check::LabelOnOnePlace,
+                FaultKind::LABEL_ON_ONE_PLACE,
                 name(agent),
                 what,
                 way_out,
@@ -88,7 +88,7 @@ fn labels(field: &Field<'_>, agent: &Agent) -> Vec<Fault> {
             let way_out = "docs/conditions.md#configuration-file says how a class names namespaces";
             let what = advice.to_string();
             faults.push(Fault::new(
-                Check::OutsideNamespaces,
+                FaultKind::OUTSIDE_NAMESPACES,
                 name(agent),
                 what,
                 way_out,
@@ -130,5 +130,10 @@ fn late(agent: &Agent) -> Option<Fault> {
     );
     let way_out = "select nodes by a label that they are born with (of the node group or NodePool), or wait for what it \
                    brings, such as resource.nodegate.dev/<resource>";
-    Some(Fault::new(Check::LateLabel, name(agent), what, way_out))
+    Some(Fault::new(
+        FaultKind::LATE_LABEL,
+        name(agent),
+        what,
+        way_out,
+    ))
 }

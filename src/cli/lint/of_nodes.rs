@@ -1,7 +1,7 @@
 //! Faults of what makes nodes: Karpenter's `NodePool`s and Cluster Autoscaler.
 
-use super::fault::{Check, Fault};
-use super::field::Field;
+use super::fault::{Fault, FaultKind};
+use super::input::LintInput;
 use crate::api::TaintEffect;
 use crate::cli::snapshot::{Pool, Program};
 use crate::object::karpenter::NODE_POOL_LABEL;
@@ -13,7 +13,7 @@ const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.i
 /// The domains of labels that nodes have whether or not a `NodePool` says so.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
-pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (rule, spec) in field.usable() {
         for pool in &field.inventory.node_pools {
@@ -43,7 +43,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
                  DaemonSets without a toleration included"
             );
             let way_out = "use effect NoSchedule, in the rule and in the NodePool";
-            Fault::new(Check::Evicts, object, what, way_out)
+            Fault::new(FaultKind::EVICTS, object, what, way_out)
         });
     }
     let (what, way_out) = if has(&pool.taints) {
@@ -64,7 +64,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
             ),
         )
     };
-    Some(Fault::new(Check::NodePool, object, what, way_out))
+    Some(Fault::new(FaultKind::NODE_POOL, object, what, way_out))
 }
 
 /// Whether a rule is about nodes of a pool, as far as the pool says what labels they have.
@@ -120,6 +120,6 @@ fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<F
         let way_out = format!(
             "add --startup-taint={key} (1.29 and newer), or --startup-taint-prefix=readiness.k8s.io/ (1.36 and newer)"
         );
-        Fault::new(Check::Autoscaler, format!("deployment/{}", program.name), what, way_out)
+        Fault::new(FaultKind::AUTOSCALER, format!("deployment/{}", program.name), what, way_out)
     })
 }

@@ -1,7 +1,7 @@
 //! Faults of rules, and between them.
 
-use super::fault::{Check, Fault};
-use super::field::{Field, rule_name};
+use super::fault::{Fault, FaultKind};
+use super::input::{LintInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::cli::snapshot::Program;
 use crate::condition::Source;
@@ -12,7 +12,7 @@ use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 /// How often Nodegate's reporter beats unless it is told.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
-pub fn faults(field: &Field<'_>) -> Vec<Fault> {
+pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for rule in field.rules.rules() {
         faults.extend(rejected(rule));
@@ -26,21 +26,19 @@ pub fn faults(field: &Field<'_>) -> Vec<Fault> {
     faults
 }
 
-/// What makes a rule unusable.
 fn rejected(rule: &Rule) -> Option<Fault> {
     let why: &Rejection = rule.spec.as_ref().err()?;
     let way_out = "correct the field; until then the rule has no effect";
     Some(Fault::new(
-        Check::Rejected,
+        FaultKind::REJECTED,
         rule_name(rule),
         why.to_string(),
         way_out,
     ))
 }
 
-/// Earlier rules about the same taint.
 fn conflicts<'a>(
-    field: &'a Field<'_>,
+    field: &'a LintInput<'_>,
     rule: &'a Rule,
     spec: &'a CompiledSpec,
 ) -> impl Iterator<Item = Fault> {
@@ -53,7 +51,7 @@ fn conflicts<'a>(
             let way_out =
                 "give one of them another taint key, or selectors that no node fulfils both of";
             Fault::new(
-                Check::Conflict,
+                FaultKind::CONFLICT,
                 rule_name(rule),
                 conflict.to_string(),
                 way_out,
@@ -62,7 +60,7 @@ fn conflicts<'a>(
 }
 
 /// Conditions that cannot be met as they are.
-fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let mut faults = Vec::new();
     for condition in &spec.conditions {
         if condition.source == Source::Nobody {
@@ -72,7 +70,12 @@ fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault>
             };
             let way_out = "docs/conditions.md has all types that there are";
             let what = advice.to_string();
-            faults.push(Fault::new(Check::Nobody, rule_name(rule), what, way_out));
+            faults.push(Fault::new(
+                FaultKind::NOBODY,
+                rule_name(rule),
+                what,
+                way_out,
+            ));
         }
     }
     let is_missing = |key: &&ObjectKey| field.inventory.daemon_set(key).is_none();
@@ -83,7 +86,12 @@ fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault>
         }
         .to_string();
         let way_out = "kubectl get daemonsets --all-namespaces lists those that there are";
-        let fault = Fault::new(Check::NoSuchDaemonSet, rule_name(rule), what, way_out);
+        let fault = Fault::new(
+            FaultKind::NO_SUCH_DAEMON_SET,
+            rule_name(rule),
+            what,
+            way_out,
+        );
         // What is not among the files may be elsewhere.
         faults.push(if field.inventory.is_of_files {
             fault.only_a_warning()
@@ -107,7 +115,7 @@ fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault>
                 class.selector
             );
             faults.push(Fault::new(
-                Check::EmptyClass,
+                FaultKind::EMPTY_CLASS,
                 rule_name(rule),
                 what,
                 way_out,
@@ -117,7 +125,6 @@ fn conditions(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault>
     faults
 }
 
-/// A rule that evicts.
 fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
     if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
@@ -130,7 +137,7 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
     };
     let way_out = "use effect NoSchedule, unless what runs has to go";
     Some(Fault::new(
-        Check::Evicts,
+        FaultKind::EVICTS,
         rule_name(rule),
         advice.to_string(),
         way_out,
@@ -138,7 +145,7 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
 }
 
 /// A rule that gives its reporters less time than they take.
-fn heartbeat(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let Some(timeout) = field.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
         return Vec::new();
     };
@@ -161,7 +168,7 @@ fn heartbeat(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> 
                 let way_out =
                     "let the reporter beat more often (HEARTBEAT_PERIOD), or give it more time";
                 faults.push(Fault::new(
-                    Check::ShortHeartbeat,
+                    FaultKind::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
                     way_out,
@@ -171,7 +178,7 @@ fn heartbeat(field: &Field<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> 
                 let what = Advice::ShortHeartbeat(timeout).to_string();
                 let way_out = "leave it as it is where the reporter beats often enough";
                 faults.push(Fault::new(
-                    Check::ShortHeartbeat,
+                    FaultKind::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
                     way_out,

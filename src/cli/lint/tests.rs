@@ -1,7 +1,7 @@
 //! Each fault is found where it is, and nothing where there is none.
 
 use super::*;
-use crate::cli::answer::Answer;
+use crate::cli::page::Render;
 use crate::config::Config;
 use serde_json::{Value, json};
 
@@ -222,7 +222,12 @@ fn a_pool_that_the_rule_is_not_about_needs_no_taint() {
 #[test]
 fn the_page_about_it_has_a_heading_for_each_id() {
     let book = include_str!("../../../docs/lint.md");
-    for (check, id, severity, title) in Check::ALL {
+    for FaultKind {
+        id,
+        severity,
+        title,
+    } in FaultKind::ALL
+    {
         let word = if severity == Severity::Error {
             "error"
         } else {
@@ -230,7 +235,6 @@ fn the_page_about_it_has_a_heading_for_each_id() {
         };
         let heading = format!("\n## {id}\n\n**{title}** ({word}");
         assert!(book.contains(&heading), "docs/lint.md lacks {heading}");
-        assert_eq!((check.id(), check.title()), (id, title));
     }
-    assert_eq!(book.matches("\n## NG").count(), Check::ALL.len());
+    assert_eq!(book.matches("\n## NG").count(), FaultKind::ALL.len());
 }

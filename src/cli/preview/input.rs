@@ -8,25 +8,18 @@ use crate::object::RuleObject;
 /// A file, or what stands for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// What it is called in complaints.
     pub name: String,
-    /// What it holds.
     pub text: String,
 }
 
 /// A rule as it is written down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// Its name.
     pub name: String,
-    /// Its object.
     pub object: Value,
 }
 
 /// The rules in these files, in their order.
-///
-/// # Errors
-/// What in them is no rule, with the file and the place.
 pub fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
     for file in files {
@@ -104,9 +97,6 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
 
 impl Written {
     /// The rule as it would be in the cluster from this time on, in place of the one that is there under its name.
-    ///
-    /// # Errors
-    /// When it has not even the form of an object.
     pub fn applied(
         &self,
         there: Option<&RuleObject>,

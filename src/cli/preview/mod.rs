@@ -1,13 +1,6 @@
 //! `preview`: what rules would do here before they are created or edited. They are shown to the engine's own view of the cluster,
 //! and what it then makes of every node is held against what it made before.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `input` | reads rules from files |
-//! | `diff` | what an edit changes |
-//! | `text` | the answer for people |
 
-mod diff;
 mod input;
 mod text;
 
@@ -18,13 +11,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fleet::{OnNode, fleet};
+use super::fleet::{OnNode, State, fleet};
 use super::snapshot::Snapshot;
-use super::standing::State;
 use crate::engine::{PASSED_OVER, passed_over_message};
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
-pub use diff::{Difference, differences};
 pub use input::{File, Written, rules};
 
 /// The fields of a rule that the API server lets nobody change.
@@ -35,11 +26,9 @@ const IMMUTABLE: [&str; 4] = [
     "conditionPolicy",
 ];
 
-/// What rules would do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// Each rule.
     pub rules: Vec<RulePreview>,
     /// Nodes that are open now and would be closed, at once or later, by name.
     pub closes: Vec<Change>,
@@ -57,17 +46,14 @@ pub struct Preview {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RulePreview {
-    /// Its name.
     pub rule: String,
     /// Whether it is there already.
     pub is_edit: bool,
-    /// What an edit changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
     /// Why it would be refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
-    /// How many nodes it selects.
     pub selected: usize,
     /// What it does to them: how many are in which state.
     pub states: BTreeMap<&'static str, usize>,
@@ -77,7 +63,6 @@ pub struct RulePreview {
     /// When the nodes would be closed that are within its grace period, at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ends: Option<Timestamp>,
-    /// What its disruption guard says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
     /// What somebody should know: `DaemonSet`s that could not start, conflicts, nobody selected.
@@ -89,13 +74,9 @@ pub struct RulePreview {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The node.
     pub node: Arc<str>,
-    /// The rule that does it.
     pub rule: Arc<str>,
-    /// When.
     pub when: When,
-    /// Why.
     pub why: String,
 }
 
@@ -103,7 +84,6 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum When {
-    /// As soon as the rule is there.
     AtOnce,
     /// When its grace period ends, or its disruption guard lets it.
     Later,
@@ -118,7 +98,6 @@ pub struct Before {
 
 impl Before {
     /// What there is in this cluster before these rules are.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, written: &[Written]) -> Self {
         let there = |name: &str| {
             let mut rules = snapshot.rules.iter();
@@ -134,14 +113,12 @@ impl Before {
     }
 
     /// The rule of this name that is there.
-    #[must_use]
     pub fn rule(&self, name: &str) -> Option<&RuleObject> {
         self.rules.get(name)?.as_ref()
     }
 }
 
 /// What these rules would do in a cluster in which they are, other than before.
-#[must_use]
 pub fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
     let nodes = fleet(after);
     let previews: Vec<RulePreview> = written
@@ -192,7 +169,6 @@ pub fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Previe
     }
 }
 
-/// The nodes that any rule keeps closed.
 fn closed(nodes: &[OnNode]) -> BTreeSet<Arc<str>> {
     let closed = nodes
         .iter()
@@ -213,7 +189,7 @@ fn of_rule(
     let spec = rule.and_then(|rule| rule.spec.as_ref().ok());
     let differences = there
         .and_then(|there| serde_json::to_value(there.spec.as_ref().ok()?).ok())
-        .map_or_else(Vec::new, |old| diff::differences(&old, &canonical(new)));
+        .map_or_else(Vec::new, |old| differences(&old, &canonical(new)));
     let own: Vec<&OnNode> = nodes
         .iter()
         .filter(|it| *it.rule == *written.name)
@@ -330,4 +306,64 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
         warnings.push("it is suspended: nothing is changed for it".into());
     }
     warnings
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub field: String,
+    /// What it was, as JSON; none where it was not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    /// What it will be; none where it will not be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
+}
+
+/// What differs, by field.
+fn differences(from: &Value, to: &Value) -> Vec<Difference> {
+    let mut all = Vec::new();
+    compare("spec", Some(from), Some(to), &mut all);
+    all
+}
+
+fn compare(field: &str, from: Option<&Value>, to: Option<&Value>, all: &mut Vec<Difference>) {
+    if from == to {
+        return;
+    }
+    if let (Some(Value::Object(from)), Some(Value::Object(to))) = (from, to) {
+        let added = to.keys().filter(|key| !from.contains_key(*key));
+        for key in from.keys().chain(added) {
+            compare(&format!("{field}.{key}"), from.get(key), to.get(key), all);
+        }
+        return;
+    }
+    all.push(Difference {
+        field: field.to_owned(),
+        from: from.cloned(),
+        to: to.cloned(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_are_named_that_differ() {
+        let from = json!({"a": 1, "b": {"c": [1], "d": 2}});
+        let to = json!({"a": 1, "b": {"c": [2], "e": 3}});
+        let fields: Vec<_> = differences(&from, &to)
+            .into_iter()
+            .map(|it| (it.field, it.from, it.to))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                ("spec.b.c".to_owned(), Some(json!([1])), Some(json!([2]))),
+                ("spec.b.d".to_owned(), Some(json!(2)), None),
+                ("spec.b.e".to_owned(), None, Some(json!(3))),
+            ]
+        );
+    }
 }

@@ -1,15 +1,13 @@
 //! A preview for people.
 
-use super::diff::Difference;
-use super::{Change, Preview, RulePreview, When};
-use crate::cli::answer::Answer;
-use crate::cli::page::{Branch, Line, Look, Page};
-use crate::cli::standing::clock;
+use super::{Change, Difference, Preview, RulePreview, When};
+use crate::cli::fleet::clock;
+use crate::cli::page::{Branch, Line, Look, Page, Render, counted};
 
 /// How many nodes are shown.
 const SHOWN: usize = 10;
 
-impl Answer for Preview {
+impl Render for Preview {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         for rule in &self.rules {
@@ -22,20 +20,17 @@ impl Answer for Preview {
         ] {
             let head = match changes.len() {
                 0 => Line::new().plain(format!("no node would be {word}")),
-                1 => Line::new().with(look, format!("1 node would be {word}")),
-                count => Line::new().with(look, format!("{count} nodes would be {word}")),
+                count => Line::new().with(look, counted(count, "node") + " would be " + word),
             };
             let below = changes.iter().take(shown).map(of_change);
             let mut tree = Branch::new(head).over(below);
             if let more @ 1.. = changes.len().saturating_sub(shown) {
                 let line = format!("and {more} more (-o wide shows all)");
-                tree.push(Branch::new(Line::new().with(Look::Faint, line)));
+                tree.push(Branch::new(Line::new().faint(line)));
             }
             page.tree(&mut out, &tree);
         }
-        for note in &self.notes {
-            page.line(&mut out, Line::new().with(Look::Poor, "note: ").plain(note));
-        }
+        page.notes(&mut out, &self.notes);
         out
     }
 
@@ -51,7 +46,7 @@ impl Answer for Preview {
 
 fn of_rule(rule: &RulePreview) -> Branch {
     let head = Line::new()
-        .with(Look::Strong, format!("rule/{}", rule.rule))
+        .strong(format!("rule/{}", rule.rule))
         .plain(if rule.is_edit {
             "  edited"
         } else {
@@ -59,9 +54,7 @@ fn of_rule(rule: &RulePreview) -> Branch {
         });
     let mut tree = Branch::new(head);
     for refusal in &rule.refusals {
-        tree.push(Branch::new(
-            Line::new().with(Look::Bad, "refused: ").plain(refusal),
-        ));
+        tree.push(Branch::new(Line::new().bad("refused: ").plain(refusal)));
     }
     for difference in &rule.differences {
         tree.push(Branch::new(of_difference(difference)));
@@ -72,13 +65,10 @@ fn of_rule(rule: &RulePreview) -> Branch {
         .collect();
     let mut selects = Branch::new(match rule.selected {
         0 => "selects no node".to_owned(),
-        1 => format!("selects 1 node: {}", states.join(", ")),
-        count => format!("selects {count} nodes: {}", states.join(", ")),
+        count => format!("selects {}: {}", counted(count, "node"), states.join(", ")),
     });
     for (lacking, count) in &rule.lacking {
-        let line = Line::new()
-            .with(Look::Bad, "✗ ")
-            .plain(format!("{lacking} on {count}"));
+        let line = Line::mark(false).plain(format!("{lacking} on {count}"));
         selects.push(Branch::new(line));
     }
     tree.push(selects);
@@ -93,9 +83,7 @@ fn of_rule(rule: &RulePreview) -> Branch {
         tree.push(Branch::new(guard.as_str()));
     }
     for warning in &rule.warnings {
-        tree.push(Branch::new(
-            Line::new().with(Look::Poor, "warning: ").plain(warning),
-        ));
+        tree.push(Branch::new(Line::new().poor("warning: ").plain(warning)));
     }
     tree
 }
@@ -104,13 +92,11 @@ fn of_difference(difference: &Difference) -> Line {
     let line = Line::new().plain(format!("{}: ", difference.field));
     match (&difference.from, &difference.to) {
         (Some(from), Some(to)) => line
-            .with(Look::Bad, from.to_string())
+            .bad(from.to_string())
             .plain(" -> ")
-            .with(Look::Good, to.to_string()),
-        (Some(from), None) => line
-            .with(Look::Bad, from.to_string())
-            .plain(" is taken out"),
-        (None, Some(to)) => line.plain("set to ").with(Look::Good, to.to_string()),
+            .good(to.to_string()),
+        (Some(from), None) => line.bad(from.to_string()).plain(" is taken out"),
+        (None, Some(to)) => line.plain("set to ").good(to.to_string()),
         (None, None) => line,
     }
 }
@@ -121,7 +107,7 @@ fn of_change(change: &Change) -> Branch {
         When::Later => " later, by grace period and guard",
     };
     let line = Line::new()
-        .with(Look::Strong, format!("node/{}", change.node))
+        .strong(format!("node/{}", change.node))
         .plain(format!(" by rule/{}{when}: {}", change.rule, change.why));
     Branch::new(line)
 }

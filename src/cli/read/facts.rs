@@ -9,17 +9,22 @@ use serde_json::{Value, json};
 
 use super::certificate::last_end;
 use super::cluster::Cluster;
-use super::page::Refusal;
+use super::controller;
+use super::list::ListError;
+use super::source::ObjectSource;
 use crate::api;
 use crate::api::names::{CONFIG_MAP, GROUP, LEASE, PLURAL, VERSION};
-use crate::cli::check::facts::{BIRTH, Definition, Facts, Found, WEBHOOK, WebhookFacts};
-use crate::cli::snapshot::{Filter, Kind, Leader};
+use crate::cli::check::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
+use crate::cli::snapshot::{Filter, ResourceKind};
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// What the API server says.
-pub async fn facts(cluster: &Cluster) -> Facts {
+/// What the API server says; nothing where there is none to ask.
+pub async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
+    let ObjectSource::Cluster(cluster) = source else {
+        return None;
+    };
     let definition =
         format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{GROUP}");
     let policy = format!("{ADMISSION}/mutatingadmissionpolicies/{BIRTH}");
@@ -27,76 +32,65 @@ pub async fn facts(cluster: &Cluster) -> Facts {
     let (version, denied, definition, policies, policy, binding, webhook, leader, deleted) = tokio::join!(
         cluster.get("/version"),
         denied(cluster),
-        cluster.get(&definition),
-        cluster.get(ADMISSION),
-        cluster.get(&policy),
-        cluster.get(&binding),
+        found(cluster, &definition),
+        found(cluster, ADMISSION),
+        found(cluster, &policy),
+        found(cluster, &binding),
         webhook(cluster),
-        leader(cluster),
-        deleted(cluster),
+        controller::leader(source),
+        deleted(source),
     );
-    let at = Timestamp::now();
     let (version, served_at) = match version {
-        Ok((version, date)) => (Ok(version), date),
+        Ok((version, date)) => (version_of(&version), date),
         Err(refusal) => (Err(refusal.to_string()), None),
     };
-    let knows = |resources: Value| {
-        let resources = resources["resources"].as_array().cloned();
+    let knows = |resources: &Value| {
+        let resources = resources["resources"].as_array();
         let mut resources = resources.into_iter().flatten();
         resources.any(|it| it["name"] == "mutatingadmissionpolicies")
     };
-    let policies = match found(policies) {
-        Found::There(resources) if knows(resources.clone()) => Found::There(()),
-        Found::There(_) | Found::Missing => Found::Missing,
-        Found::Unknown(why) => Found::Unknown(why),
-    };
-    Facts {
-        at,
+    Some(ClusterFacts {
+        at: Timestamp::now(),
         served_at,
-        version: version.and_then(|version| {
-            let number = |field: &str| {
-                let text = version[field].as_str().unwrap_or_default();
-                let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-                digits
-                    .parse()
-                    .map_err(|_| "its version cannot be understood".to_owned())
-            };
-            let name = version["gitVersion"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            Ok((number("major")?, number("minor")?, name))
-        }),
+        version,
         denied,
-        definition: map(found(definition), |it| definition_of(&it)),
-        policies,
-        birth_policy: map(found(policy), drop),
-        birth_binding: map(found(binding), drop),
+        definition: definition.map(|it| it.as_ref().map(definition_of)),
+        policies: policies.map(|it| it.filter(knows).map(drop)),
+        birth_policy: policy.map(|it| it.map(drop)),
+        birth_binding: binding.map(|it| it.map(drop)),
         webhook,
-        leader,
+        leader: leader.map_err(|refusal| refusal.to_string()),
         deleted,
+    })
+}
+
+async fn found(cluster: &Cluster, path: &str) -> Lookup<Value> {
+    match cluster.get(path).await {
+        Ok((value, _)) => Ok(Some(value)),
+        Err(ListError::NotInstalled) => Ok(None),
+        Err(refusal) => Err(refusal.to_string()),
     }
 }
 
-fn found(answer: Result<(Value, Option<Timestamp>), Refusal>) -> Found<Value> {
-    match answer {
-        Ok((value, _)) => Found::There(value),
-        Err(Refusal::NotInstalled) => Found::Missing,
-        Err(refusal) => Found::Unknown(refusal.to_string()),
-    }
-}
-
-fn map<T, U>(found: Found<T>, change: impl FnOnce(T) -> U) -> Found<U> {
-    match found {
-        Found::There(value) => Found::There(change(value)),
-        Found::Missing => Found::Missing,
-        Found::Unknown(why) => Found::Unknown(why),
-    }
+/// Major and minor version, and how the API server calls itself.
+fn version_of(version: &Value) -> Result<(u32, u32, String), String> {
+    let text = |field: &str| version[field].as_str().unwrap_or_default();
+    let number = |field: &str| {
+        let digits = text(field).trim_end_matches(|c: char| !c.is_ascii_digit());
+        digits
+            .parse()
+            .map_err(|_| "its version cannot be understood".to_owned())
+    };
+    Ok((
+        number("major")?,
+        number("minor")?,
+        text("gitVersion").into(),
+    ))
 }
 
 /// What may not be listed of all that commands ask for.
 async fn denied(cluster: &Cluster) -> Result<Vec<(&'static str, &'static str)>, String> {
-    let reviews = Kind::ALL.iter().map(async |kind| {
+    let reviews = ResourceKind::ALL.iter().map(async |kind| {
         let path = kind.path(None);
         let mut parts = path.trim_start_matches('/').split('/');
         let group = match parts.next() {
@@ -105,8 +99,8 @@ async fn denied(cluster: &Cluster) -> Result<Vec<(&'static str, &'static str)>, 
         };
         // Of these only one object matters, which a role may name.
         let name = match kind {
-            Kind::Leases => LEASE,
-            Kind::ConfigMaps => CONFIG_MAP.0,
+            ResourceKind::Leases => LEASE,
+            ResourceKind::ConfigMaps => CONFIG_MAP.0,
             _ => "",
         };
         let resource = json!({"group": group, "resource": kind.name(), "verb": "list", "name": name});
@@ -125,7 +119,6 @@ async fn denied(cluster: &Cluster) -> Result<Vec<(&'static str, &'static str)>, 
     Ok(denied)
 }
 
-/// What matters of a definition.
 fn definition_of(object: &Value) -> Definition {
     const SPEC: &str = "/schema/openAPIV3Schema/properties/spec/properties";
     let versions = |object: &Value| {
@@ -155,15 +148,16 @@ fn definition_of(object: &Value) -> Definition {
             .filter_map(|version| version["name"].as_str().map(str::to_owned))
             .collect(),
         lacks: fields(&own).difference(&fields(object)).cloned().collect(),
+        owner: serde_json::from_value(object["metadata"]["labels"].clone())
+            .ok()
+            .and_then(|labels| api::other_owner(&labels).map(str::to_owned)),
     }
 }
 
-async fn webhook(cluster: &Cluster) -> Found<WebhookFacts> {
+async fn webhook(cluster: &Cluster) -> Lookup<WebhookFacts> {
     let path = format!("{ADMISSION}/validatingwebhookconfigurations/{WEBHOOK}");
-    let object = match found(cluster.get(&path).await) {
-        Found::There(object) => object,
-        Found::Missing => return Found::Missing,
-        Found::Unknown(why) => return Found::Unknown(why),
+    let Some(object) = found(cluster, &path).await? else {
+        return Ok(None);
     };
     let webhook = &object["webhooks"][0];
     let config = &webhook["clientConfig"];
@@ -174,13 +168,13 @@ async fn webhook(cluster: &Cluster) -> Found<WebhookFacts> {
         Some((namespace, name)) => ready(cluster, namespace, name).await,
         None => None,
     };
-    Found::There(WebhookFacts {
+    Ok(Some(WebhookFacts {
         has_ca: bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty()),
         ca_ends: bundle.and_then(|bundle| last_end(&bundle.0)),
         fails_closed: webhook["failurePolicy"] != "Ignore",
         service,
         ready,
-    })
+    }))
 }
 
 /// How many endpoints of a service are ready, where that may be known.
@@ -199,31 +193,19 @@ async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usiz
     Some(ready.count())
 }
 
-async fn leader(cluster: &Cluster) -> Found<Leader> {
-    let mut leases = Vec::new();
-    let lease = Filter::named(LEASE);
-    let take = |json: &str| leases.extend(serde_json::from_str(json).ok());
-    match cluster.each(Kind::Leases, &lease, take).await {
-        Ok(_) => leases
-            .pop()
-            .map_or(Found::Missing, |lease| Found::There(Leader::of(lease))),
-        Err(refusal) => Found::Unknown(refusal.to_string()),
-    }
-}
-
-async fn deleted(cluster: &Cluster) -> Result<Vec<(String, Timestamp)>, String> {
-    let mut deleted = Vec::new();
-    let take = |json: &str| {
-        let rule: Value = serde_json::from_str(json).unwrap_or_default();
-        let meta = &rule["metadata"];
-        let since = meta["deletionTimestamp"]
-            .as_str()
-            .and_then(|at| at.parse().ok());
-        let name = meta["name"].as_str().map(str::to_owned);
-        deleted.extend(name.zip(since));
+async fn deleted(source: &ObjectSource) -> Result<Vec<(String, Timestamp)>, String> {
+    let rules = match source
+        .all::<Value>(ResourceKind::Rules, &Filter::default())
+        .await
+    {
+        Ok(rules) => rules,
+        Err(ListError::NotInstalled) => Vec::new(),
+        Err(refusal) => return Err(refusal.to_string()),
     };
-    match cluster.each(Kind::Rules, &Filter::default(), take).await {
-        Ok(_) | Err(Refusal::NotInstalled) => Ok(deleted),
-        Err(refusal) => Err(refusal.to_string()),
-    }
+    let deleted = rules.iter().filter_map(|rule| {
+        let text = |field: &str| rule["metadata"][field].as_str();
+        let since = text("deletionTimestamp")?.parse().ok()?;
+        Some((text("name")?.to_owned(), since))
+    });
+    Ok(deleted.collect())
 }

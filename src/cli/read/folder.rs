@@ -1,13 +1,15 @@
 //! Lists from a dump: a folder with a file for each kind, and one that says when it was written, and by which version.
 
+use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::page::{Page, Refusal, Version, is_meant};
-use crate::cli::failure::Failure;
-use crate::cli::snapshot::{Filter, Kind};
+use super::list::{ListError, ListPage};
+use crate::cli::failure::CliError;
+use crate::cli::snapshot::{Filter, ResourceKind};
 
 /// The file that says what the others are.
 pub const ABOUT: &str = "dump.json";
@@ -18,11 +20,9 @@ pub const FORM: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AboutDump {
-    /// The version of its form.
     pub form: u32,
     /// The version of the binary that has written it.
     pub nodegate: String,
-    /// When.
     pub at: Timestamp,
     /// The kinds that were not read, with why.
     #[serde(default)]
@@ -35,29 +35,19 @@ pub struct AboutDump {
 pub struct Missing {
     /// The resource, as the API calls it.
     pub kind: String,
-    /// Whether it was forbidden.
     pub forbidden: bool,
-    /// Why.
     pub why: String,
 }
 
-/// A dump.
 pub struct Folder {
     path: PathBuf,
     about: AboutDump,
 }
 
 impl Folder {
-    /// The dump in this folder.
-    ///
-    /// # Errors
-    /// When it is none, or one that this binary does not understand.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, CliError> {
         let file = path.join(ABOUT);
-        let unreadable = |why: String| Failure::Dump {
-            path: file.clone(),
-            why,
-        };
+        let unreadable = |why: String| CliError::dump(&file, why);
         let text = std::fs::read_to_string(&file).map_err(|error| {
             unreadable(format!(
                 "{error} (`kubectl nodegate dump DIR` writes a dump)"
@@ -79,42 +69,30 @@ impl Folder {
         })
     }
 
-    /// When it was written.
     pub fn at(&self) -> Timestamp {
         self.about.at
     }
 
-    /// Shows each object of a kind that the filter lets through.
-    pub fn each(
-        &self,
-        kind: Kind,
-        filter: &Filter,
-        mut take: impl FnMut(&str),
-    ) -> Result<Version, Refusal> {
+    /// The objects of a kind that the filter lets through.
+    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Result<Vec<String>, ListError> {
         let mut missing = self.about.missing.iter();
         if let Some(missing) = missing.find(|it| it.kind == kind.name()) {
             let why = missing.why.clone();
             return Err(if missing.forbidden {
-                Refusal::Forbidden(why)
+                ListError::Forbidden(why)
             } else {
-                Refusal::Failed(why)
+                ListError::Failed(why)
             });
         }
         let file = self.path.join(kind.file());
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Refusal::NotInstalled);
-            }
-            Err(error) => return Err(Refusal::Failed(format!("{}: {error}", file.display()))),
-        };
-        let page: Page = serde_json::from_str(&text)
-            .map_err(|error| Refusal::Failed(format!("{}: {error}", file.display())))?;
-        for item in page.items.iter().map(|item| item.get()) {
-            if is_meant(item, |facts| filter.lets_through(facts)) {
-                take(item);
-            }
-        }
-        Ok(None)
+        let failed =
+            |error: &dyn fmt::Display| ListError::Failed(format!("{}: {error}", file.display()));
+        let text = std::fs::read_to_string(&file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => ListError::NotInstalled,
+            _ => failed(&error),
+        })?;
+        let page: ListPage = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+        let objects = page.objects().filter(|it| filter.lets_through(it));
+        Ok(objects.map(str::to_owned).collect())
     }
 }

@@ -1,98 +1,92 @@
 //! Reads objects as they were written: from the API server or a dump, and from a folder of YAML.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::coordination::v1::Lease;
+use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::page::Refusal;
-use super::reader::Reader;
-use super::source::Source;
-use crate::api::names::{CONFIG_MAP, LEASE};
-use crate::cli::failure::Failure;
-use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Inventory, Kind, Leader, Snapshot};
+use super::controller::{self, leader};
+use super::list::ListError;
+use super::source::{ObjectSource, or_note};
+use crate::api::names::CONFIG_MAP;
+use crate::cli::failure::CliError;
+use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Gap, Inventory, ResourceKind, Snapshot};
+use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 
 /// The kinds that matter, with their names in files.
-pub const KINDS: [(Kind, &str); 4] = [
-    (Kind::Rules, "NodeReadinessRule"),
-    (Kind::DaemonSets, "DaemonSet"),
-    (Kind::NodePools, "NodePool"),
-    (Kind::Deployments, "Deployment"),
+pub const KINDS: [(ResourceKind, &str); 4] = [
+    (ResourceKind::Rules, "NodeReadinessRule"),
+    (ResourceKind::DaemonSets, "DaemonSet"),
+    (ResourceKind::NodePools, "NodePool"),
+    (ResourceKind::Deployments, "Deployment"),
 ];
 
 /// What is in the cluster, or in a dump.
-///
-/// # Errors
-/// Where the configuration cannot be used.
-pub async fn inventory(source: &Source, config: Option<&Path>) -> Result<Inventory, Failure> {
-    let gaps = RefCell::new(Vec::new());
-    let reader = Reader {
-        source,
-        gaps: &gaps,
-    };
-    let mut inventory = objects(&reader).await;
-    let config = if let Some(path) = config {
-        Config::read(path)?
+pub async fn inventory(
+    source: &ObjectSource,
+    config: Option<&Path>,
+) -> Result<Inventory, CliError> {
+    let mut gaps = Vec::new();
+    let inventory = objects(source, &mut gaps).await;
+    let (config, from) = if let Some(path) = config {
+        (Config::read(path)?, ClassesFrom::Named)
     } else {
-        let lease = Filter::named(LEASE);
-        let leases = reader.all::<Lease>(Kind::Leases, &lease).await;
-        let leader = leases.into_iter().next().map(Leader::of);
-        let (config, from) = reader.config(leader.as_ref()).await?;
-        if from == ClassesFrom::Assumed {
-            inventory.notes.push(ASSUMED.into());
-        }
-        config
+        let leader = or_note(&mut gaps, ResourceKind::Leases, leader(source).await);
+        controller::config(source, leader.as_ref()).await?
     };
-    inventory.classes = config.classes()?;
-    let gaps = gaps.into_inner();
-    inventory.notes.extend(gaps.iter().map(ToString::to_string));
-    Ok(inventory)
+    Ok(with_classes(inventory, config.classes()?, from, &gaps))
 }
 
 /// The same where a snapshot has been read that tells how the controller is configured.
-pub async fn inventory_beside(source: &Source, snapshot: &Snapshot) -> Inventory {
-    let gaps = RefCell::new(Vec::new());
-    let reader = Reader {
-        source,
-        gaps: &gaps,
-    };
-    let mut inventory = objects(&reader).await;
-    inventory.classes = snapshot.classes().to_vec();
-    if snapshot.classes_from == ClassesFrom::Assumed {
+pub async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
+    let mut gaps = Vec::new();
+    let inventory = objects(source, &mut gaps).await;
+    let classes = snapshot.classes().to_vec();
+    with_classes(inventory, classes, snapshot.classes_from, &gaps)
+}
+
+fn with_classes(
+    mut inventory: Inventory,
+    classes: Vec<CriticalComponentClass>,
+    from: ClassesFrom,
+    gaps: &[Gap],
+) -> Inventory {
+    inventory.classes = classes;
+    if from == ClassesFrom::Assumed {
         inventory.notes.push(ASSUMED.into());
     }
-    let gaps = gaps.into_inner();
     inventory.notes.extend(gaps.iter().map(ToString::to_string));
     inventory
 }
 
-/// The objects that matter.
-async fn objects(reader: &Reader<'_>) -> Inventory {
+async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
     let mut inventory = Inventory::default();
     for (kind, name) in KINDS {
-        let take = |json: &str| {
-            if let Ok(object) = serde_json::from_str(json) {
-                inventory.take(name, object, name);
+        let mut objects = source.list(kind, &Filter::default());
+        let listed = loop {
+            match objects.try_next().await {
+                Ok(Some(json)) => {
+                    if let Ok(object) = serde_json::from_str(&json) {
+                        inventory.take(name, object, name);
+                    }
+                }
+                end => break end.map(drop),
             }
         };
-        let listed = reader.each(kind, &Filter::default(), take).await;
-        if let (Err(Refusal::NotInstalled), Kind::Rules) = (listed, kind) {
+        if let (Err(ListError::NotInstalled), ResourceKind::Rules) = (&listed, kind) {
             inventory.notes.push(
                 "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
             );
         }
+        or_note(gaps, kind, listed);
     }
     inventory
 }
 
 /// What is in a folder of YAML and JSON files, and in the folders below it, or in one file.
-///
-/// # Errors
-/// Where it cannot be read, or the configuration cannot be used.
-pub fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, Failure> {
+pub fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, CliError> {
     let mut inventory = Inventory {
         is_of_files: true,
         ..Inventory::default()
@@ -162,7 +156,7 @@ fn documents(text: &str) -> Vec<(usize, String)> {
 }
 
 /// The files that may have objects in them, in order.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !path.is_dir() {
         return Ok(vec![path.into()]);
     }
@@ -183,6 +177,6 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Input(format!("cannot read {}: {error}", path.display()))
+fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::Input(format!("cannot read {}: {error}", path.display()))
 }

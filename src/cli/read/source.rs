@@ -1,32 +1,40 @@
-//! Where objects are read from.
+//! Where objects are read from, and the one way in which they are listed: as JSON, one after the other, from the API server, from
+//! a dump, or from what is at hand.
 
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 
 use super::cluster::Cluster;
 use super::folder::Folder;
-use super::lists::{Lists, show};
-use super::page::{Refusal, Version};
-use crate::cli::snapshot::{Filter, Kind};
+use super::list::{ListError, Objects};
+use crate::cli::snapshot::{Filter, Gap, ResourceKind};
 
-/// Where objects are read from.
-pub enum Source {
-    /// The API server.
+pub enum ObjectSource {
     Cluster(Cluster),
     /// What `dump` has written.
     Folder(Folder),
-    /// What is at hand.
     Lists(Lists),
     /// Another one, of which some kinds have been read already.
-    Kept(Box<Source>, Kept),
+    Kept(Box<ObjectSource>, Kept),
+}
+
+/// Objects that are at hand, as JSON.
+#[derive(Debug, Clone)]
+pub struct Lists {
+    /// The time at which they are as they are.
+    pub at: Timestamp,
+    /// The objects of each kind.
+    pub objects: BTreeMap<ResourceKind, Vec<String>>,
 }
 
 /// Kinds that have been read as a whole, or why they could not be.
-pub type Kept = BTreeMap<Kind, Result<Vec<String>, Refusal>>;
+type Kept = BTreeMap<ResourceKind, Result<Vec<String>, ListError>>;
 
-impl Source {
+impl ObjectSource {
     /// The namespace that is meant where none is named.
     pub fn namespace(&self) -> &str {
         match self {
@@ -36,7 +44,6 @@ impl Source {
         }
     }
 
-    /// The time for which it tells.
     pub fn at(&self) -> Timestamp {
         match self {
             Self::Cluster(_) => Timestamp::now(),
@@ -47,43 +54,68 @@ impl Source {
     }
 
     /// The same, with all objects of these kinds read once and kept: for an answer that needs them more than once.
-    pub async fn keeping(self, kinds: &[Kind]) -> Self {
-        let read = kinds.iter().map(async |kind| {
-            let mut objects = Vec::new();
-            let take = |json: &str| objects.push(json.to_owned());
-            let listed = self.each(*kind, &Filter::default(), take).await;
-            (*kind, listed.map(|_| objects))
-        });
+    pub async fn keeping(self, kinds: impl Iterator<Item = ResourceKind>) -> Self {
+        let all = Filter::default();
+        let read = kinds.map(async |kind| (kind, self.list(kind, &all).try_collect().await));
         let kept = join_all(read).await.into_iter().collect();
         Self::Kept(Box::new(self), kept)
     }
 
-    /// Shows each object of a kind that the filter lets through, as JSON.
-    ///
-    /// # Errors
-    /// Why the list cannot be had, or not to its end.
-    pub async fn each(
-        &self,
-        kind: Kind,
-        filter: &Filter,
-        take: impl FnMut(&str),
-    ) -> Result<Version, Refusal> {
+    /// The objects of a kind that the filter lets through.
+    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
+        let at_hand = |objects: Option<&'_ Vec<String>>| {
+            let objects = objects.into_iter().flatten();
+            let objects = objects.filter(|it| filter.lets_through(it)).cloned();
+            stream::iter(objects.map(Ok).collect::<Vec<_>>()).boxed_local()
+        };
         match self {
-            Self::Cluster(cluster) => cluster.each(kind, filter, take).await,
-            Self::Folder(folder) => folder.each(kind, filter, take),
-            Self::Lists(lists) => {
-                lists.each(kind, filter, take);
-                Ok(None)
-            }
+            Self::Cluster(cluster) => cluster.list(kind, filter),
+            Self::Folder(folder) => match folder.list(kind, filter) {
+                Ok(objects) => stream::iter(objects.into_iter().map(Ok)).boxed_local(),
+                Err(refusal) => refused(refusal),
+            },
+            Self::Lists(lists) => at_hand(lists.objects.get(&kind)),
             Self::Kept(source, kept) => match kept.get(&kind) {
-                Some(objects) => {
-                    let objects = objects.as_ref().map_err(Clone::clone)?;
-                    show(objects, filter, take);
-                    Ok(None)
-                }
-                // No kind is kept within what is kept.
-                None => Box::pin(source.each(kind, filter, take)).await,
+                Some(Ok(objects)) => at_hand(Some(objects)),
+                Some(Err(refusal)) => refused(refusal.clone()),
+                None => source.list(kind, filter),
             },
         }
     }
+
+    pub async fn all<T: DeserializeOwned>(
+        &self,
+        kind: ResourceKind,
+        filter: &Filter,
+    ) -> Result<Vec<T>, ListError> {
+        let mut all = Vec::new();
+        let mut objects = self.list(kind, filter);
+        while let Some(object) = objects.try_next().await? {
+            all.extend(serde_json::from_str(&object).ok());
+        }
+        Ok(all)
+    }
+}
+
+fn refused<'a>(refusal: ListError) -> Objects<'a> {
+    stream::iter([Err(refusal)]).boxed_local()
+}
+
+/// What was listed; where it was refused, that is noted, and it counts as nothing.
+pub fn or_note<T: Default>(
+    gaps: &mut Vec<Gap>,
+    kind: ResourceKind,
+    listed: Result<T, ListError>,
+) -> T {
+    listed.unwrap_or_else(|refusal| {
+        let is_missing = matches!(refusal, ListError::NotInstalled);
+        if !is_missing && gaps.iter().all(|gap| gap.kind != kind) {
+            gaps.push(Gap {
+                kind,
+                forbidden: matches!(refusal, ListError::Forbidden(_)),
+                why: refusal.to_string(),
+            });
+        }
+        T::default()
+    })
 }

@@ -21,7 +21,6 @@ struct Bar {
     time: String,
 }
 
-/// A node's start.
 pub fn of_start(start: &Start) -> Html {
     let times = start.stages.iter().filter_map(|stage| stage.seconds);
     let begun = times.fold(0.0, f64::min);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::printable::printable;
+
 /// A piece of a page.
 #[derive(Debug, Clone, Default)]
 pub struct Html(String);
@@ -12,12 +14,10 @@ impl Html {
         Self(markup.into())
     }
 
-    /// A text.
     pub fn text(text: &str) -> Self {
         Self(escaped(text))
     }
 
-    /// This with another piece after it.
     pub fn with(self, other: Self) -> Self {
         Self([self.0, other.0].concat())
     }
@@ -31,7 +31,6 @@ impl Html {
         Self(format!("{out}>{}</{kind}>\n", self.0))
     }
 
-    /// As it is written into a file.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -43,7 +42,6 @@ impl FromIterator<Html> for Html {
     }
 }
 
-/// A section with a heading.
 pub fn section(title: &str, content: Html) -> Html {
     let heading = Html::text(title).within("h2", &[]);
     heading.with(content).within("section", &[])
@@ -66,18 +64,16 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'stati
     head.with(rows.within("tbody", &[])).within("table", &[])
 }
 
-/// A text as it stands in an element or an attribute. Whatever is no character of XML is left out.
+/// A text as it stands in an element or an attribute.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in printable(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(' '),
-            character if character.is_control() => {}
             character => out.push(character),
         }
     }

@@ -1,27 +1,17 @@
 //! `report`: one page for a post-mortem or a pull request, which needs nothing beside itself: no script, nothing from elsewhere,
 //! dark and light, readable on paper.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `content` | what it is made of |
-//! | `html` | elements, with everything escaped |
-//! | `bars` | drawings of how long what took |
-//! | `sections` | what the page says |
-//! | `style.css` | how it looks |
 
 mod bars;
-mod content;
 mod html;
 mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use content::Report;
 use html::Html;
+pub use sections::ReportPage;
 
-impl Report {
+impl ReportPage {
     /// The page.
-    #[must_use]
     pub fn page(&self) -> String {
         let body = Html::raw("")
             .with(sections::head(self))

@@ -1,16 +1,31 @@
 //! What the page says, section by section.
 
-use super::bars;
-use super::content::Report;
 use super::html::{Html, section, table};
-use crate::cli::lint::Severity;
+use jiff::Timestamp;
+
+use super::bars;
+use crate::cli::lint::{Lint, Severity};
 use crate::cli::page::age;
-use crate::cli::timeline::length;
+use crate::cli::status::ClusterStatus;
+use crate::cli::timeline::{Timeline, length};
+
+/// What the page is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportPage {
+    /// When it was read.
+    pub at: Timestamp,
+    /// The cluster on one screen.
+    pub status: ClusterStatus,
+    /// How nodes have started.
+    pub timeline: Timeline,
+    /// What is wrong with what was written.
+    pub lint: Lint,
+}
 
 /// How many starts are drawn.
 const DRAWN: usize = 10;
 
-pub fn head(report: &Report) -> Html {
+pub fn head(report: &ReportPage) -> Html {
     let title = Html::text("Nodegate report").within("h1", &[]);
     let leader = report.status.leader.as_ref();
     let leader = leader.map_or_else(
@@ -29,7 +44,7 @@ pub fn head(report: &Report) -> Html {
         .within("header", &[])
 }
 
-pub fn fleet(report: &Report) -> Html {
+pub fn fleet(report: &ReportPage) -> Html {
     let nodes = &report.status.nodes;
     let tiles = [
         ("nodes", nodes.total, ""),
@@ -58,7 +73,7 @@ pub fn fleet(report: &Report) -> Html {
     section("Fleet", tiles.within("div", &[("class", "tiles")]))
 }
 
-pub fn rules(report: &Report) -> Html {
+pub fn rules(report: &ReportPage) -> Html {
     let rows = report.status.rules.iter().map(|rule| {
         let lacks: Vec<_> = rule
             .lacks
@@ -111,7 +126,7 @@ fn words(name: &str) -> String {
     out
 }
 
-pub fn held(report: &Report) -> Html {
+pub fn held(report: &ReportPage) -> Html {
     if report.status.held.is_empty() {
         return Html::default();
     }
@@ -132,7 +147,7 @@ pub fn held(report: &Report) -> Html {
     )
 }
 
-pub fn starts(report: &Report) -> Html {
+pub fn starts(report: &ReportPage) -> Html {
     let drawn = report.timeline.starts.iter().take(DRAWN).map(|start| {
         let how = match start.opened {
             Some(_) => format!("opened after {}", length(start.seconds)),
@@ -151,7 +166,7 @@ pub fn starts(report: &Report) -> Html {
     section("Slowest starts", counts.with(drawn))
 }
 
-pub fn conditions(report: &Report) -> Html {
+pub fn conditions(report: &ReportPage) -> Html {
     let spreads: Vec<_> = report
         .timeline
         .conditions
@@ -196,7 +211,7 @@ pub fn conditions(report: &Report) -> Html {
     section("What takes how long", table(&heads, rows).with(figure))
 }
 
-pub fn findings(report: &Report) -> Html {
+pub fn findings(report: &ReportPage) -> Html {
     let rows = report.lint.findings.iter().map(|fault| {
         let (word, class) = match fault.severity {
             Severity::Error => ("error", "bad"),
@@ -218,7 +233,7 @@ pub fn findings(report: &Report) -> Html {
     section("Findings", content)
 }
 
-pub fn notes(report: &Report) -> Html {
+pub fn notes(report: &ReportPage) -> Html {
     let mut notes: Vec<&String> = report
         .status
         .notes

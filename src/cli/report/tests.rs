@@ -1,16 +1,16 @@
 //! The page has all that it is about, in elements that end where they should, and takes no orders from names.
 
 use super::*;
-use crate::cli::lint::{Check, Fault, Lint};
+use crate::cli::lint::{Fault, FaultKind, Lint};
 use crate::cli::status::status;
 use crate::cli::testing::Scene;
 use crate::cli::timeline::timelines;
 use crate::rule::StartupRecord;
 use crate::testing::{Builder, GATE, at, node, rule};
 
-const HOSTILE: &str = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>\u{7}";
+const HOSTILE: &str = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>\u{7}\u{202e}";
 
-fn report(word: &str) -> Report {
+fn report(word: &str) -> ReportPage {
     let record = StartupRecord {
         rule_name: word.into(),
         created: at(0),
@@ -37,14 +37,14 @@ fn report(word: &str) -> Report {
         .read(at(60));
     let mut status = status(&read);
     status.notes.push(word.into());
-    Report {
+    ReportPage {
         at: at(60),
         timeline: timelines(&read, None, 10),
         status,
         lint: Lint {
             rules: 1,
             daemon_sets: 0,
-            findings: vec![Fault::new(Check::Conflict, word, word, word)],
+            findings: vec![Fault::new(FaultKind::CONFLICT, word, word, word)],
             notes: Vec::new(),
         },
     }
@@ -99,7 +99,7 @@ fn names_give_no_orders() {
         hostile.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"),
         "{hostile}"
     );
-    assert!(
-        !hostile.contains("<script") && !hostile.contains("<img") && !hostile.contains('\u{7}')
-    );
+    for order in ["<script", "<img", "\u{7}", "\u{202e}"] {
+        assert!(!hostile.contains(order), "{order:?}");
+    }
 }

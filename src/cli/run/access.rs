@@ -1,53 +1,40 @@
 //! What is asked: where that is read, and what the answer is written on.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use jiff::Timestamp;
 use rustix::termios::tcgetwinsize;
 
-use crate::cli::command::{Access, Colour, Common, Output};
-use crate::cli::failure::Failure;
+use crate::cli::command::{AccessArgs, Colour, CommonArgs, Output};
+use crate::cli::failure::CliError;
 use crate::cli::page::Page;
-use crate::cli::read::{Cluster, Configured, Folder, Source, snapshot};
+use crate::cli::read::{Cluster, Configured, Folder, ObjectSource, snapshot};
 use crate::cli::snapshot::{Snapshot, Wanted};
 
-/// Reads what is wanted.
-pub async fn read(source: &Source, common: &Common, wanted: &Wanted) -> Result<Snapshot, Failure> {
-    read_of(source, &common.access, wanted).await
-}
-
-/// Reads what is wanted.
-pub async fn read_of(
-    source: &Source,
-    access: &Access,
+pub async fn read(
+    source: &ObjectSource,
+    access: &AccessArgs,
     wanted: &Wanted,
-) -> Result<Snapshot, Failure> {
+) -> Result<Snapshot, CliError> {
     snapshot(source, configured(access), wanted).await
 }
 
 /// How the controller is configured, as far as that is asked for.
-pub fn configured(access: &Access) -> Configured<'_> {
+pub fn configured(access: &AccessArgs) -> Configured<'_> {
     let file = access.config.as_deref();
     file.map_or(Configured::InTheCluster, Configured::File)
 }
 
-/// Where the command is to read.
-pub async fn source(common: &Common) -> Result<Source, Failure> {
-    source_of(&common.access).await
-}
-
-/// Where a command is to read.
-pub async fn source_of(access: &Access) -> Result<Source, Failure> {
+pub async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {
     if let Some(folder) = &access.from {
-        return Ok(Source::Folder(Folder::open(folder)?));
+        return Ok(ObjectSource::Folder(Folder::open(folder)?));
     }
     let kubeconfig = access.kubeconfig.as_deref();
     let cluster = Cluster::connect(kubeconfig, access.context.as_deref()).await?;
-    Ok(Source::Cluster(cluster))
+    Ok(ObjectSource::Cluster(cluster))
 }
 
-/// What standard output is to people.
-pub fn page(common: &Common, now: Timestamp) -> Page {
+pub fn page(common: &CommonArgs, now: Timestamp) -> Page {
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     let width = is_terminal.then(|| tcgetwinsize(&out).ok()).flatten();
@@ -64,5 +51,19 @@ pub fn page(common: &Common, now: Timestamp) -> Page {
         },
         wide: common.output == Output::Wide,
         now,
+    }
+}
+
+/// Writes to standard output. Whoever has closed it has seen enough.
+pub fn write(text: &str) -> io::Result<()> {
+    write_on(text).map(drop)
+}
+
+/// Writes to standard output; answers whether anybody wants more.
+pub fn write_on(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::time::{sleep_until, timeout_at};
 
-use crate::cli::output::write_on;
-use crate::cli::read::live::Live;
-use crate::cli::top::{Fleet, Told};
+use super::access::write_on;
+use crate::cli::printable::printable;
+use crate::cli::read::Live;
+use crate::cli::top::{Fleet, ToldChanges};
 use crate::shutdown::told_to_stop;
 
 /// What changes within this time is told together.
@@ -19,7 +20,7 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 /// Writes a line for each change until nobody reads them any more, or the process is told to stop.
 pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
-    let mut told = Told::default();
+    let mut told = ToldChanges::default();
     let mut problem = None;
     loop {
         let now_problem = live.problem();
@@ -27,13 +28,15 @@ pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
         let fleet = Fleet::of(snapshot, now_problem.clone());
         let is_there = |name: &str| snapshot.view.node(name).is_some();
         for line in told.lines(&fleet, is_there) {
-            if !write_on(&(line + "\n"))? {
+            if !write_on(&(printable(line) + "\n"))? {
                 return Ok(ExitCode::SUCCESS);
             }
         }
         if problem != now_problem {
             match &now_problem {
-                Some(problem) => eprintln!("note: not up to date: {problem}"),
+                Some(problem) => {
+                    eprintln!("note: not up to date: {}", printable(problem));
+                }
                 None => eprintln!("note: up to date again"),
             }
             problem = now_problem;
@@ -59,7 +62,6 @@ pub async fn changed_by(live: &mut Live<'_>, end: Instant) {
     let _ = timeout_at(end.into(), live.changed()).await;
 }
 
-/// Takes in all that changes until then.
 pub async fn changes_until(live: &mut Live<'_>, end: Instant) {
     let mut over = std::pin::pin!(sleep_until(end.into()));
     loop {

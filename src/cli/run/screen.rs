@@ -9,19 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::Timestamp;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::access::{page, read_of};
-use crate::cli::answer::Answer;
-use crate::cli::command::{Access, Common};
+use super::access::{page, read};
+use crate::cli::command::{AccessArgs, CommonArgs};
 use crate::cli::explain::explain_node;
-use crate::cli::page::{Line, Page};
-use crate::cli::read::Source;
-use crate::cli::read::live::Live;
+use crate::cli::page::{Line, Page, Render};
+use crate::cli::read::{Live, ObjectSource};
 use crate::cli::snapshot::Wanted;
-use crate::cli::top::{Act, Fleet, Key, State, draw, page_length};
+use crate::cli::top::{Act, Fleet, TopState, draw, page_length};
 use crate::shutdown::told_to_stop;
 
 /// How often ages are drawn anew.
@@ -54,20 +52,24 @@ impl Drop for Screen {
 }
 
 /// An explanation that is being read.
-type Reading<'a> = Pin<Box<dyn Future<Output = (Arc<str>, Vec<Line>)> + 'a>>;
+type Explaining<'a> = Pin<Box<dyn Future<Output = (Arc<str>, Vec<Line>)> + 'a>>;
 
 /// Shows the fleet until somebody leaves.
-pub async fn run(mut live: Live<'_>, source: &Source, common: &Common) -> anyhow::Result<ExitCode> {
+pub async fn run(
+    mut live: Live<'_>,
+    source: &ObjectSource,
+    common: &CommonArgs,
+) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
     let paper = page(common, Timestamp::now());
     let mut screen = Screen::new()?;
     let mut events = events();
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut state = State::default();
+    let mut state = TopState::default();
     let mut fleet = seen(&mut live);
     let (mut looked, mut has_changed) = (Instant::now(), false);
-    let mut reading: Option<Reading<'_>> = None;
+    let mut reading: Option<Explaining<'_>> = None;
     loop {
         screen
             .0
@@ -79,7 +81,7 @@ pub async fn run(mut live: Live<'_>, source: &Source, common: &Common) -> anyhow
                 () = &mut stop => return Ok(ExitCode::SUCCESS),
                 event = events.recv() => {
                     let event = event.context("the terminal's keys cannot be read any more")??;
-                    let Some(key) = key(&event) else {
+                    let Some(key) = event.as_key_event().filter(|key| !key.is_release()) else {
                         // Whatever else happens to a terminal, such as another size, is drawn.
                         break;
                     };
@@ -122,7 +124,7 @@ fn seen(live: &mut Live<'_>) -> Fleet {
     Fleet::of(live.at(Timestamp::now()), problem)
 }
 
-async fn read_on(reading: &mut Option<Reading<'_>>) -> (Arc<str>, Vec<Line>) {
+async fn read_on(reading: &mut Option<Explaining<'_>>) -> (Arc<str>, Vec<Line>) {
     match reading {
         Some(reading) => reading.await,
         None => pending().await,
@@ -131,23 +133,23 @@ async fn read_on(reading: &mut Option<Reading<'_>>) -> (Arc<str>, Vec<Line>) {
 
 /// What there is to say about a node, or why that cannot be said.
 async fn explanation(
-    source: &Source,
-    access: &Access,
+    source: &ObjectSource,
+    access: &AccessArgs,
     node: Arc<str>,
     paper: Page,
 ) -> (Arc<str>, Vec<Line>) {
-    let text = match read_of(source, access, &Wanted::of_node(&node)).await {
+    let lines = match read(source, access, &Wanted::of_node(&node)).await {
         Ok(read) => {
             let paper = Page {
                 now: read.at,
                 ..paper
             };
             let answer = explain_node(&read, &node);
-            answer.map_or_else(|| "it is gone".into(), |answer| answer.text(&paper))
+            let text = answer.map_or_else(|| "it is gone".into(), |answer| answer.text(&paper));
+            Line::read(&text)
         }
-        Err(failure) => failure.to_string(),
+        Err(failure) => vec![failure.to_string().into()],
     };
-    let lines = Line::read(&text);
     (node, lines)
 }
 
@@ -164,31 +166,4 @@ fn events() -> mpsc::Receiver<std::io::Result<Event>> {
         }
     });
     events
-}
-
-/// The key that was pressed, if it is one that means something.
-fn key(event: &Event) -> Option<Key> {
-    let Event::Key(KeyEvent {
-        code,
-        modifiers,
-        kind: KeyEventKind::Press | KeyEventKind::Repeat,
-        ..
-    }) = event
-    else {
-        return None;
-    };
-    Some(match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Char(letter) if !modifiers.contains(KeyModifiers::CONTROL) => Key::Char(*letter),
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Backspace => Key::Backspace,
-        _ => return None,
-    })
 }

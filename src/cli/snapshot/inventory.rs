@@ -13,32 +13,24 @@ use crate::selector::RequirementObject;
 /// Objects as they were written.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// Rules.
     pub rules: Vec<RuleObject>,
     /// `DaemonSet`s.
     pub daemon_sets: Vec<Agent>,
     /// Karpenter's `NodePool`s.
     pub node_pools: Vec<Pool>,
-    /// Deployments.
     pub deployments: Vec<Program>,
-    /// The critical component classes.
     pub classes: Vec<CriticalComponentClass>,
     /// Whether these are files: what is not among them may be elsewhere.
     pub is_of_files: bool,
     /// What cannot be read: where it stands, and why.
     pub unreadable: Vec<(String, String)>,
-    /// What is not known.
     pub notes: Vec<String>,
 }
 
-/// A `DaemonSet`.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// What decides.
     pub daemon_set: DaemonSet,
-    /// Its own labels.
     pub labels: BTreeMap<String, String>,
-    /// Its containers.
     pub containers: Vec<Program>,
 }
 
@@ -47,7 +39,6 @@ pub struct Agent {
 pub struct Program {
     /// As `namespace/name` of a Deployment, or the container's name.
     pub name: String,
-    /// The image.
     pub image: String,
     /// Command and arguments, where they are known.
     pub args: Vec<String>,
@@ -55,12 +46,9 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
 }
 
-/// A `NodePool`.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
-    /// Its name.
     pub name: String,
-    /// The labels of its nodes.
     pub labels: BTreeMap<String, String>,
     /// What else is known of the labels of its nodes.
     pub requirements: Vec<RequirementObject>,
@@ -89,7 +77,7 @@ struct EnvObject {
 }
 
 #[derive(Deserialize)]
-struct TaintObject {
+struct PoolTaint {
     key: String,
     #[serde(default)]
     effect: String,
@@ -119,7 +107,6 @@ impl Inventory {
     }
 
     /// The `DaemonSet` of this name, if there is one.
-    #[must_use]
     pub fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
         let mut all = self.daemon_sets.iter();
         all.find(|agent| agent.daemon_set.key == *key)
@@ -179,7 +166,7 @@ fn deployment(object: &Value) -> Option<Program> {
 
 fn pool(object: &Value) -> Pool {
     let taints = |path: &str| {
-        let taints: Vec<TaintObject> = part(object, path);
+        let taints: Vec<PoolTaint> = part(object, path);
         let taints = taints.into_iter().map(|it| (it.key, it.effect));
         taints.collect()
     };

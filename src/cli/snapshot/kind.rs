@@ -6,8 +6,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Resource;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::engine::kind::Watch;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
     RuleObject,
@@ -17,7 +18,7 @@ use crate::selector::Selector;
 /// The kinds of objects that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum ResourceKind {
     /// Rules.
     Rules,
     /// Nodes.
@@ -42,9 +43,9 @@ pub enum Kind {
     Deployments,
 }
 
-impl Kind {
+impl ResourceKind {
     /// All that a dump has.
-    pub const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Rules,
         Self::Nodes,
         Self::CsiNodes,
@@ -58,9 +59,20 @@ impl Kind {
         Self::Deployments,
     ];
 
+    pub(crate) const fn of(watch: Watch) -> Self {
+        match watch {
+            Watch::Nodes => Self::Nodes,
+            Watch::CsiNodes => Self::CsiNodes,
+            Watch::Pods(_) => Self::Pods,
+            Watch::DaemonSets(_) => Self::DaemonSets,
+            Watch::Rules => Self::Rules,
+            Watch::NodeClaims => Self::NodeClaims,
+            Watch::NodePools => Self::NodePools,
+        }
+    }
+
     /// The resource, as the API calls it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rules => "nodereadinessrules",
             Self::Nodes => "nodes",
@@ -77,8 +89,7 @@ impl Kind {
     }
 
     /// What cannot be said without it.
-    #[must_use]
-    pub const fn tells(self) -> &'static str {
+    pub(crate) const fn tells(self) -> &'static str {
         match self {
             Self::Rules => "which nodes are held cannot be said",
             Self::Nodes => "what becomes of nodes cannot be said",
@@ -96,8 +107,7 @@ impl Kind {
     }
 
     /// The path of the resource, in a namespace or in all.
-    #[must_use]
-    pub fn path(self, namespace: Option<&str>) -> String {
+    pub(crate) fn path(self, namespace: Option<&str>) -> String {
         match self {
             Self::Rules => RuleObject::url_path(&(), None),
             Self::Nodes => NodeObject::url_path(&(), None),
@@ -114,37 +124,24 @@ impl Kind {
     }
 
     /// The file of a dump that has them.
-    #[must_use]
-    pub fn file(self) -> String {
+    pub(crate) fn file(self) -> String {
         format!("{}.json", self.name())
-    }
-
-    /// Whether a cluster may have no such resource.
-    #[must_use]
-    pub const fn is_optional(self) -> bool {
-        matches!(self, Self::NodeClaims | Self::NodePools)
     }
 }
 
 /// Which objects of a kind are meant: those that are all of this.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// In this namespace.
     pub namespace: Option<String>,
-    /// Of this name.
     pub name: Option<String>,
-    /// With labels that this selects.
     pub labels: Option<Selector>,
-    /// A pod that is bound like this.
     pub binding: Binding,
-    /// An event about this.
-    pub about: About,
+    pub about: EventAbout,
 }
 
 /// Where a pod is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Binding {
-    /// It does not matter.
     #[default]
     Any,
     /// To a node, and it has not ended.
@@ -157,42 +154,61 @@ pub enum Binding {
 
 /// What an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum About {
-    /// It does not matter.
+pub enum EventAbout {
     #[default]
     Anything,
     /// The pod of this name, and it warns.
     Pod(String),
     /// A pod, and it warns.
     Pods,
-    /// A node.
     Nodes,
 }
 
 /// What of an object tells whether a filter lets it through.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Facts<'a> {
-    /// Its namespace.
-    pub namespace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
-    /// The node that a pod is bound to.
-    pub node: &'a str,
-    /// A pod's phase.
-    pub phase: &'a str,
-    /// The pod that an event is about.
-    pub about_pod: Option<&'a str>,
-    /// Whether an event is about a node.
-    pub about_a_node: bool,
-    /// An event's type.
-    pub event_type: &'a str,
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Outline {
+    metadata: Meta,
+    spec: Spec,
+    status: Status,
+    involved_object: Option<Involved>,
+    #[serde(rename = "type")]
+    event_type: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Meta {
+    namespace: String,
+    name: String,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    phase: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Involved {
+    kind: String,
+    name: String,
+}
+
+pub fn name(json: &str) -> Option<String> {
+    let outline: Outline = serde_json::from_str(json).ok()?;
+    Some(outline.metadata.name).filter(|name| !name.is_empty())
 }
 
 impl Filter {
-    /// The object of this name.
-    #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
             name: Some(name.into()),
@@ -200,8 +216,24 @@ impl Filter {
         }
     }
 
+    /// The controller's own, by the label that the manifests give them.
+    pub fn of_controllers(namespace: Option<&str>) -> Self {
+        Self {
+            namespace: namespace.map(str::to_owned),
+            labels: Some(Selector::of_label("control-plane", "controller-manager")),
+            ..Self::default()
+        }
+    }
+
+    /// The object of this name in a namespace.
+    pub fn one(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: Some(namespace.into()),
+            ..Self::named(name)
+        }
+    }
+
     /// As the API server takes it in the query for a list.
-    #[must_use]
     pub fn fields(&self) -> Option<String> {
         const RUNS: &str = "status.phase!=Succeeded,status.phase!=Failed";
         const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
@@ -215,10 +247,10 @@ impl Filter {
                 Binding::Unbound => Some("spec.nodeName=".into()),
             },
             match &self.about {
-                About::Anything => None,
-                About::Pod(name) => Some(format!("involvedObject.name={name},{WARNS}")),
-                About::Pods => Some(WARNS.into()),
-                About::Nodes => Some("involvedObject.kind=Node".into()),
+                EventAbout::Anything => None,
+                EventAbout::Pod(name) => Some(format!("involvedObject.name={name},{WARNS}")),
+                EventAbout::Pods => Some(WARNS.into()),
+                EventAbout::Nodes => Some("involvedObject.kind=Node".into()),
             },
         ]
         .into_iter()
@@ -227,28 +259,34 @@ impl Filter {
         (!parts.is_empty()).then(|| parts.join(","))
     }
 
-    /// Whether it lets an object through, where no API server does the filtering.
-    #[must_use]
-    pub fn lets_through(&self, object: &Facts<'_>) -> bool {
+    /// Whether it lets an object in JSON through, where no API server does the filtering.
+    pub fn lets_through(&self, json: &str) -> bool {
+        let Ok(mut object) = serde_json::from_str::<Outline>(json) else {
+            return false;
+        };
         let is = |wanted: &Option<String>, there: &str| {
             wanted.as_ref().is_none_or(|wanted| *wanted == *there)
         };
-        let runs = !["Succeeded", "Failed"].contains(&object.phase);
-        let warns = object.about_pod.is_some() && object.event_type == "Warning";
-        is(&self.namespace, object.namespace)
-            && is(&self.name, object.name)
-            && (self.labels.as_ref()).is_none_or(|selector| selector.matches(object.labels))
+        let labels = object.metadata.labels.take().unwrap_or_default();
+        let (meta, node) = (&object.metadata, &object.spec.node_name);
+        let runs = !["Succeeded", "Failed"].contains(&&*object.status.phase);
+        let about = |kind: &str| object.involved_object.as_ref().filter(|it| it.kind == kind);
+        let is_warning = object.event_type.as_deref() == Some("Warning");
+        let warned = about("Pod").filter(|_| is_warning);
+        is(&self.namespace, &meta.namespace)
+            && is(&self.name, &meta.name)
+            && (self.labels.as_ref()).is_none_or(|selector| selector.matches(&labels))
             && match &self.binding {
                 Binding::Any => true,
-                Binding::Bound => !object.node.is_empty() && runs,
-                Binding::To(node) => *object.node == **node && runs,
-                Binding::Unbound => object.node.is_empty(),
+                Binding::Bound => !node.is_empty() && runs,
+                Binding::To(wanted) => node == wanted && runs,
+                Binding::Unbound => node.is_empty(),
             }
             && match &self.about {
-                About::Anything => true,
-                About::Pod(name) => warns && object.about_pod == Some(name),
-                About::Pods => warns,
-                About::Nodes => object.about_a_node,
+                EventAbout::Anything => true,
+                EventAbout::Pod(name) => warned.is_some_and(|it| it.name == *name),
+                EventAbout::Pods => warned.is_some(),
+                EventAbout::Nodes => about("Node").is_some(),
             }
     }
 }
@@ -276,29 +314,25 @@ mod tests {
 
     #[test]
     fn a_pod_that_has_ended_is_not_bound() {
-        let (bound, labels) = (
-            Filter {
-                binding: Binding::Bound,
-                ..Filter::default()
-            },
-            BTreeMap::new(),
-        );
+        let bound = Filter {
+            binding: Binding::Bound,
+            ..Filter::default()
+        };
         for (node, phase, expected) in [
             ("n", "Running", true),
             ("", "Pending", false),
             ("n", "Failed", false),
         ] {
-            let facts = Facts {
-                namespace: "ns",
-                name: "p",
-                labels: &labels,
-                node,
-                phase,
-                about_pod: None,
-                about_a_node: false,
-                event_type: "",
-            };
-            assert_eq!(bound.lets_through(&facts), expected, "{node} {phase}");
+            let pod = serde_json::json!({
+                "metadata": {"namespace": "ns", "name": "p"},
+                "spec": {"nodeName": node},
+                "status": {"phase": phase},
+            });
+            assert_eq!(
+                bound.lets_through(&pod.to_string()),
+                expected,
+                "{node} {phase}"
+            );
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::api::names::SUSPEND_ALL;
 /// How long after its lease has run out a holder is given, for clocks that differ.
 const LENIENCE: SignedDuration = SignedDuration::from_secs(15);
 
-/// Who leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leader {
@@ -21,25 +20,19 @@ pub struct Leader {
     pub renewed: Option<Timestamp>,
     /// How long it is good for, in seconds.
     pub duration_seconds: i32,
-    /// Whether all rules are suspended.
     pub suspends_all: bool,
 }
 
-/// How the leader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Health {
-    /// It renews its lease.
+pub enum LeaderHealth {
     Alive,
     /// It has not renewed it for longer than it is good for: nothing is decided.
     Silent,
-    /// Nobody leads.
     Nobody,
 }
 
 impl Leader {
-    /// What the Lease says.
-    #[must_use]
     pub fn of(lease: Lease) -> Self {
         let spec = lease.spec.unwrap_or_default();
         let mut annotations = lease.metadata.annotations.iter().flatten();
@@ -52,21 +45,18 @@ impl Leader {
         }
     }
 
-    /// How it is at this time.
-    #[must_use]
-    pub fn health(&self, now: Timestamp) -> Health {
+    pub fn health(&self, now: Timestamp) -> LeaderHealth {
         if self.holder.is_empty() {
-            return Health::Nobody;
+            return LeaderHealth::Nobody;
         }
         let good_for = SignedDuration::from_secs(self.duration_seconds.into()) + LENIENCE;
         match self.renewed {
-            Some(renewed) if now.duration_since(renewed) <= good_for => Health::Alive,
-            _ => Health::Silent,
+            Some(renewed) if now.duration_since(renewed) <= good_for => LeaderHealth::Alive,
+            _ => LeaderHealth::Silent,
         }
     }
 
     /// The name of the pod that holds it: the identity goes on with what tells processes of one pod apart.
-    #[must_use]
     pub fn pod(&self) -> &str {
         let parts = self.holder.split_once('_');
         parts.map_or(self.holder.as_str(), |(pod, _)| pod)
@@ -90,9 +80,9 @@ mod tests {
         };
         let renewed = Timestamp::UNIX_EPOCH;
         let after = |seconds| renewed + SignedDuration::from_secs(seconds);
-        assert_eq!(lease("pod-1_a-b").health(after(20)), Health::Alive);
-        assert_eq!(lease("pod-1_a-b").health(after(40)), Health::Silent);
-        assert_eq!(lease("").health(at(0)), Health::Nobody);
+        assert_eq!(lease("pod-1_a-b").health(after(20)), LeaderHealth::Alive);
+        assert_eq!(lease("pod-1_a-b").health(after(40)), LeaderHealth::Silent);
+        assert_eq!(lease("").health(at(0)), LeaderHealth::Nobody);
         assert_eq!(lease("pod-1_a-b").pod(), "pod-1");
         assert!(lease("pod-1_a-b").suspends_all);
     }

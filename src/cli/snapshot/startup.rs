@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::core::{DynamicObject, PartialObjectMeta};
 use serde::Deserialize;
 
 use crate::api::names::STARTUP_PREFIX;
@@ -10,50 +11,40 @@ use crate::rule::StartupRecord;
 /// A record of a node's start under the rule of this UID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// The rule's UID.
     pub rule_uid: String,
-    /// What is on record.
     pub record: StartupRecord,
 }
 
 /// What Karpenter tells of how a node came to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The node.
+pub struct NodeOrigin {
     pub node: String,
-    /// When it was asked for.
     pub asked: Timestamp,
-    /// When its instance was launched.
     pub launched: Option<Timestamp>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Object {
+struct ClaimObject {
     metadata: ObjectMeta,
     #[serde(default)]
-    status: Status,
+    status: ClaimStatus,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
+struct ClaimStatus {
     node_name: String,
     conditions: Vec<Condition>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Outline {
-    metadata: ObjectMeta,
-}
-
 impl Recorded {
     /// The records on the node in this JSON, with its name. A record that cannot be read is none.
-    #[must_use]
     pub fn of_node(json: &str) -> Option<(String, Vec<Self>)> {
         if !json.contains(STARTUP_PREFIX) {
             return None;
         }
-        let Outline { metadata } = serde_json::from_str(json).ok()?;
+        let PartialObjectMeta::<DynamicObject> { metadata, .. } =
+            serde_json::from_str(json).ok()?;
         let annotations = metadata.annotations.into_iter().flatten();
         let records = annotations.filter_map(|(key, value)| {
             Some(Self {
@@ -65,11 +56,10 @@ impl Recorded {
     }
 }
 
-impl Origin {
+impl NodeOrigin {
     /// What the `NodeClaim` in this JSON tells, once it has become a node.
-    #[must_use]
     pub fn of_claim(json: &str) -> Option<Self> {
-        let Object { metadata, status } = serde_json::from_str(json).ok()?;
+        let ClaimObject { metadata, status } = serde_json::from_str(json).ok()?;
         let mut conditions = status.conditions.iter();
         let launched = conditions.find(|it| it.type_ == "Launched" && it.status == "True");
         Some(Self {
@@ -117,7 +107,7 @@ mod tests {
                 "metadata": {"name": "c", "creationTimestamp": "2026-01-01T00:00:00Z"},
                 "status": status,
             });
-            Origin::of_claim(&claim.to_string())
+            NodeOrigin::of_claim(&claim.to_string())
         };
         let launched = json!({"type": "Launched", "status": "True", "reason": "", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:04Z"});

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::fleet::{OnNode, fleet};
-use super::snapshot::{Controller, Health, Leader, Snapshot};
-use super::standing::State;
+use super::fleet::{OnNode, State, fleet};
+use super::page::Look;
+use super::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
 use crate::engine::CachedRule;
 use crate::rule::Rule;
@@ -23,7 +23,6 @@ const NAMED: usize = 10;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
-    /// Which versions there are.
     pub versions: Versions,
     /// Who leads; none where nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,25 +41,20 @@ pub struct ClusterStatus {
     pub is_too_late: bool,
 }
 
-/// Which versions there are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
-    /// This binary's.
     pub client: &'static str,
     /// The images of the controller's instances, where they run as pods that may be listed.
     pub controllers: BTreeSet<String>,
 }
 
-/// Who leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderStatus {
-    /// What the Lease says.
     #[serde(flatten)]
     pub lease: Leader,
-    /// How it is.
-    pub health: Health,
+    pub health: LeaderHealth,
     /// How many instances of the controller there are, and how many of them are Ready.
     pub instances: (usize, usize),
 }
@@ -69,29 +63,21 @@ pub struct LeaderStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeCounts {
-    /// All.
     pub total: usize,
-    /// Those that a rule keeps closed.
     pub held: usize,
-    /// Those whose last taint is about to go.
     pub opening: usize,
     /// Those that are not met and stay open for now.
     pub spared: usize,
-    /// Those that rules select and leave open.
     pub open: usize,
-    /// Those that no rule selects.
     pub not_selected: usize,
     /// Those that are left as they are, since something about them cannot be understood.
     pub left_alone: usize,
 }
 
-/// How a rule does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleStatus {
-    /// Its name.
     pub rule: Arc<str>,
-    /// How it is.
     pub state: RuleState,
     /// Its mode, unless it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +85,6 @@ pub struct RuleStatus {
     /// Its taint, as `key:effect`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
-    /// How many nodes it selects.
     pub matched: usize,
     /// How many of them it keeps closed, or would.
     pub held: usize,
@@ -117,43 +102,33 @@ pub struct RuleStatus {
     pub lacks: Vec<Lacking>,
     /// What the controller has published of it that somebody should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedCondition>,
 }
 
-/// What nodes lack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lacking {
-    /// The condition's type.
     pub condition: Arc<str>,
-    /// Why in one word.
     pub reason: String,
-    /// On how many nodes.
     pub nodes: usize,
 }
 
 /// A condition of a rule, as the controller has published it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Published {
-    /// The condition's type.
+pub struct PublishedCondition {
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its message.
     pub message: String,
 }
 
-/// How a rule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RuleState {
-    /// It is carried out.
     InForce,
     /// It only counts what it would do.
     DryRun,
-    /// Nothing is changed for it.
     Suspended,
-    /// It cannot be used.
     Invalid,
     /// The controller has not taken it on: its finalizer is missing.
     NotTakenOn,
@@ -165,19 +140,15 @@ pub enum RuleState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldNode {
-    /// The node.
     pub node: Arc<str>,
     /// The rule that has held it longest.
     pub rule: Arc<str>,
-    /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Why, as the controller says it.
     pub why: String,
 }
 
-/// The cluster on one screen.
-#[must_use]
 pub fn status(snapshot: &Snapshot) -> ClusterStatus {
     let all = fleet(snapshot);
     let cached = snapshot.view.cached_rules();
@@ -206,7 +177,6 @@ pub fn status(snapshot: &Snapshot) -> ClusterStatus {
 
 impl LeaderStatus {
     /// What is to be said of a leader.
-    #[must_use]
     pub fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
         let controllers = || snapshot.controllers.iter();
         let is_ready = |it: &&Controller| it.ready;
@@ -278,7 +248,7 @@ impl RuleStatus {
 }
 
 /// What the controller has published of a rule that is not as it should be.
-fn published(cached: &CachedRule) -> Vec<Published> {
+fn published(cached: &CachedRule) -> Vec<PublishedCondition> {
     let conditions = cached.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {
         "Accepted" => status == "False",
@@ -287,7 +257,7 @@ fn published(cached: &CachedRule) -> Vec<Published> {
     };
     conditions
         .filter(|it| is_news(&it.type_, &it.status))
-        .map(|it| Published {
+        .map(|it| PublishedCondition {
             kind: it.type_.clone(),
             message: it.message.clone(),
         })
@@ -295,21 +265,26 @@ fn published(cached: &CachedRule) -> Vec<Published> {
 }
 
 impl RuleState {
-    /// How this rule is.
-    #[must_use]
     pub fn of(rule: &Rule) -> Self {
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
             Err(_) => Self::Invalid,
             Ok(_) if rule.is_suspended() => Self::Suspended,
-            Ok(_) if !rule.finalizer => Self::NotTakenOn,
+            Ok(_) if !rule.is_taken_on() => Self::NotTakenOn,
             Ok(spec) if spec.dry_run => Self::DryRun,
             Ok(_) => Self::InForce,
         }
     }
 
+    pub const fn look(self) -> Look {
+        match self {
+            Self::InForce => Look::Good,
+            Self::Invalid => Look::Bad,
+            _ => Look::Poor,
+        }
+    }
+
     /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::InForce => "in force",
@@ -324,7 +299,6 @@ impl RuleState {
 
 impl NodeCounts {
     /// What becomes of the nodes of which rules make this.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
         let mut counts = Self::default();
         let mut worst: BTreeMap<&str, usize> = BTreeMap::new();

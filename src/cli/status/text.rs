@@ -1,14 +1,13 @@
 //! The cluster on one screen, for people.
 
-use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleState, RuleStatus};
-use crate::cli::answer::Answer;
-use crate::cli::page::{Line, Look, Page};
-use crate::cli::snapshot::Health;
+use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
+use crate::cli::page::{Line, Look, NextStep, Page, Render};
+use crate::cli::snapshot::LeaderHealth;
 
 /// How many of the conditions that nodes lack a rule's line names.
 const LACKS: usize = 2;
 
-impl Answer for ClusterStatus {
+impl Render for ClusterStatus {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.line(&mut out, leader(self.leader.as_ref(), page));
@@ -23,10 +22,7 @@ impl Answer for ClusterStatus {
         for rule in &self.rules {
             for published in &rule.published {
                 let line = Line::new()
-                    .with(
-                        Look::Poor,
-                        format!("rule/{} {}: ", rule.rule, published.kind),
-                    )
+                    .poor(format!("rule/{} {}: ", rule.rule, published.kind))
                     .plain(&published.message);
                 page.line(&mut out, line);
             }
@@ -35,16 +31,13 @@ impl Answer for ClusterStatus {
             out.push('\n');
             held(&mut out, page, self);
         }
-        for note in &self.notes {
-            page.line(&mut out, Line::new().with(Look::Poor, "note: ").plain(note));
-        }
+        page.notes(&mut out, &self.notes);
         if let Some(first) = self.held.first() {
             let command = format!("kubectl nodegate explain node/{}", first.node);
-            let line = Line::new()
-                .with(Look::Strong, "next: ")
-                .plain("see why, and what to do: ")
-                .with(Look::Strong, command);
-            page.line(&mut out, line);
+            page.line(
+                &mut out,
+                NextStep::new("see why, and what to do", command).line(),
+            );
         }
         out
     }
@@ -62,9 +55,8 @@ impl Answer for ClusterStatus {
 }
 
 /// Who leads, on a line.
-#[must_use]
 pub fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
-    let line = Line::new().with(Look::Faint, "controller  ");
+    let line = Line::new().faint("controller  ");
     let Some(LeaderStatus {
         lease,
         health,
@@ -77,21 +69,21 @@ pub fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
         .renewed
         .map_or_else(String::new, |at| format!(" {} ago", page.age(at)));
     let line = match health {
-        Health::Alive => line
-            .with(Look::Good, "leading")
+        LeaderHealth::Alive => line
+            .good("leading")
             .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
-        Health::Silent => line.with(Look::Bad, "silent").plain(format!(
+        LeaderHealth::Silent => line.bad("silent").plain(format!(
             "  {} renewed its lease{renewed}: nothing may be put on or lifted",
             lease.pod()
         )),
-        Health::Nobody => line.with(Look::Bad, "nobody leads"),
+        LeaderHealth::Nobody => line.bad("nobody leads"),
     };
     let line = match instances {
         (0, _) => line,
         (all, ready) => line.plain(format!(", {ready} of {all} instances ready")),
     };
     if lease.suspends_all {
-        line.with(Look::Bad, "  all rules are suspended")
+        line.bad("  all rules are suspended")
     } else {
         line
     }
@@ -101,7 +93,7 @@ fn versions(status: &ClusterStatus) -> Line {
     let images = status.versions.controllers.iter();
     let images = images.cloned().collect::<Vec<_>>().join(", ");
     let line = Line::new()
-        .with(Look::Faint, "versions    ")
+        .faint("versions    ")
         .plain(format!("kubectl nodegate {}", status.versions.client));
     if images.is_empty() {
         line
@@ -111,10 +103,9 @@ fn versions(status: &ClusterStatus) -> Line {
 }
 
 /// What becomes of the nodes, on a line.
-#[must_use]
 pub fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
-        .with(Look::Faint, "nodes       ")
+        .faint("nodes       ")
         .plain(nodes.total.to_string());
     for (count, look, word) in [
         (nodes.held, Look::Bad, "held"),
@@ -142,11 +133,6 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
     let rows: Vec<Vec<Line>> = rules
         .iter()
         .map(|rule| {
-            let look = match rule.state {
-                RuleState::InForce => Look::Good,
-                RuleState::Invalid => Look::Bad,
-                _ => Look::Poor,
-            };
             let mode = rule.mode.map_or("", |mode| mode.as_str());
             let failing = usize::try_from(rule.failing).unwrap_or_default();
             let longest = rule
@@ -159,7 +145,7 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
             let lacks = lacks.map(|it| format!("{}: {} ({})", it.condition, it.reason, it.nodes));
             vec![
                 cell(Look::Strong, rule.rule.to_string()),
-                cell(look, rule.state.word().into()),
+                cell(rule.state.look(), rule.state.word().into()),
                 mode.into(),
                 count(Look::Plain, rule.matched),
                 count(Look::Bad, rule.held),
@@ -184,7 +170,7 @@ fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
         .map(|it| {
             let age = it.since.map_or_else(|| "?".into(), |at| page.age(at));
             vec![
-                Line::new().with(Look::Strong, &*it.node),
+                Line::new().strong(&*it.node),
                 age.into(),
                 (&*it.rule).into(),
                 it.why.clone().into(),
@@ -194,9 +180,6 @@ fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
     page.table(out, &["HELD NODE", "FOR", "BY", "WHY"], &rows);
     let more = status.nodes.held.saturating_sub(status.held.len());
     if more > 0 {
-        page.line(
-            out,
-            Line::new().with(Look::Faint, format!("and {more} more")),
-        );
+        page.line(out, Line::new().faint(format!("and {more} more")));
     }
 }

@@ -1,5 +1,6 @@
 //! What is recognised, and what for.
 
+use ComponentPurpose::{Devices, Identity, Network, Security, Storage};
 use serde::Serialize;
 
 use crate::cli::snapshot::Agent;
@@ -7,20 +8,17 @@ use crate::cli::snapshot::Agent;
 /// What nodes need something for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Purpose {
+pub enum ComponentPurpose {
     /// Pods reach each other, services and names.
     Network,
-    /// Volumes can be mounted.
     Storage,
-    /// Devices can be allocated.
     Devices,
     /// Pods have an identity that they ask the node for.
     Identity,
-    /// What runs is watched over.
     Security,
 }
 
-impl Purpose {
+impl ComponentPurpose {
     /// All of them, in the order in which they are suggested.
     pub const ALL: [Self; 5] = [
         Self::Network,
@@ -30,8 +28,6 @@ impl Purpose {
         Self::Security,
     ];
 
-    /// The name of its rule.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
@@ -43,7 +39,6 @@ impl Purpose {
     }
 
     /// What happens to pods without it, in a sentence.
-    #[must_use]
     pub const fn why(self) -> &'static str {
         match self {
             Self::Network => {
@@ -63,95 +58,71 @@ impl Purpose {
 }
 
 /// What is recognised: a part of a container image's name, what for, and what it is.
-const KNOWN: [(&str, Purpose, &str); 27] = [
-    ("cilium/cilium", Purpose::Network, "Cilium"),
-    ("calico/node", Purpose::Network, "Calico"),
-    (
-        "amazon-k8s-cni",
-        Purpose::Network,
-        "the Amazon VPC CNI plugin",
-    ),
-    ("flannel", Purpose::Network, "Flannel"),
-    ("antrea", Purpose::Network, "Antrea"),
-    ("azure-cns", Purpose::Network, "the Azure CNI plugin"),
-    ("kube-router", Purpose::Network, "kube-router"),
-    ("ovn-kubernetes", Purpose::Network, "OVN-Kubernetes"),
-    ("kube-ovn", Purpose::Network, "Kube-OVN"),
-    ("weave-kube", Purpose::Network, "Weave Net"),
-    ("multus", Purpose::Network, "Multus"),
-    (
-        "istio/install-cni",
-        Purpose::Network,
-        "the CNI plugin of Istio",
-    ),
+const KNOWN: [(&str, ComponentPurpose, &str); 27] = [
+    ("cilium/cilium", Network, "Cilium"),
+    ("calico/node", Network, "Calico"),
+    ("amazon-k8s-cni", Network, "the Amazon VPC CNI plugin"),
+    ("flannel", Network, "Flannel"),
+    ("antrea", Network, "Antrea"),
+    ("azure-cns", Network, "the Azure CNI plugin"),
+    ("kube-router", Network, "kube-router"),
+    ("ovn-kubernetes", Network, "OVN-Kubernetes"),
+    ("kube-ovn", Network, "Kube-OVN"),
+    ("weave-kube", Network, "Weave Net"),
+    ("multus", Network, "Multus"),
+    ("istio/install-cni", Network, "the CNI plugin of Istio"),
     (
         "kube-proxy",
-        Purpose::Network,
+        Network,
         "kube-proxy: services are not reached without it",
     ),
     (
         "k8s-dns-node-cache",
-        Purpose::Network,
+        Network,
         "NodeLocal DNSCache: names are not found without it",
     ),
-    (
-        "csi-node-driver-registrar",
-        Purpose::Storage,
-        "a CSI driver",
-    ),
-    (
-        "k8s-device-plugin",
-        Purpose::Devices,
-        "the device plugin of NVIDIA",
-    ),
-    (
-        "k8s-dra-driver-gpu",
-        Purpose::Devices,
-        "the DRA driver of NVIDIA",
-    ),
+    ("csi-node-driver-registrar", Storage, "a CSI driver"),
+    ("k8s-device-plugin", Devices, "the device plugin of NVIDIA"),
+    ("k8s-dra-driver-gpu", Devices, "the DRA driver of NVIDIA"),
     (
         "nvidia-gpu-device-plugin",
-        Purpose::Devices,
+        Devices,
         "the device plugin of GKE for NVIDIA",
     ),
     (
         "rocm/k8s-device-plugin",
-        Purpose::Devices,
+        Devices,
         "the device plugin of AMD",
     ),
-    (
-        "intel-gpu-plugin",
-        Purpose::Devices,
-        "the GPU plugin of Intel",
-    ),
+    ("intel-gpu-plugin", Devices, "the GPU plugin of Intel"),
     (
         "sriov-network-device-plugin",
-        Purpose::Devices,
+        Devices,
         "the SR-IOV device plugin",
     ),
     (
         "neuron-device-plugin",
-        Purpose::Devices,
+        Devices,
         "the device plugin of AWS Neuron",
     ),
     (
         "eks-pod-identity-agent",
-        Purpose::Identity,
+        Identity,
         "the EKS Pod Identity agent",
     ),
-    ("spire-agent", Purpose::Identity, "the SPIRE agent"),
+    ("spire-agent", Identity, "the SPIRE agent"),
     (
         "gke-metadata-server",
-        Purpose::Identity,
+        Identity,
         "the metadata server of GKE",
     ),
-    ("falco", Purpose::Security, "Falco"),
-    ("tetragon", Purpose::Security, "Tetragon"),
+    ("falco", Security, "Falco"),
+    ("tetragon", Security, "Tetragon"),
 ];
 
 /// What a `DaemonSet` is, where it is known to serve this purpose. Those of Windows nodes are passed over, since the rules
 /// that are suggested are about Linux nodes.
-pub fn recognise(agent: &Agent, purpose: Purpose) -> Option<String> {
+pub fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<String> {
     let daemon_set = &agent.daemon_set;
     let os = daemon_set.node_selector.get("kubernetes.io/os");
     if daemon_set.deleting || os.is_some_and(|os| os != "linux") {
@@ -166,7 +137,7 @@ pub fn recognise(agent: &Agent, purpose: Purpose) -> Option<String> {
     });
     let what = recognised.next()?;
     Some(match purpose {
-        Purpose::Storage => format!("{what}: {}", driver(agent)),
+        ComponentPurpose::Storage => format!("{what}: {}", driver(agent)),
         _ => what.into(),
     })
 }

@@ -1,23 +1,21 @@
 //! `suggest`: rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `known` | what is recognised, and what for |
-//! | `text` | rules as YAML, with comments that say why |
 
 mod known;
 #[cfg(test)]
 mod tests;
-mod text;
+
+use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::api::names::TAINT_PREFIX;
+use super::page::{Page, Render};
+use super::printable::printable;
+use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Inventory};
 use crate::condition::{names_no_daemon_set, tolerates};
 use crate::object::Taint;
 use crate::rule::Rule;
-pub use known::Purpose;
+pub use known::ComponentPurpose;
 
 /// What a `DaemonSet`'s condition begins with.
 const CONDITION: &str = "daemonset.nodegate.dev/";
@@ -42,7 +40,7 @@ pub struct Suggestion {
     /// Its name, which no rule has yet.
     pub name: String,
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: ComponentPurpose,
     /// The key of its taint.
     pub taint: String,
     /// What it waits for.
@@ -64,7 +62,6 @@ pub struct Recognised {
 }
 
 /// Rules for what runs here and is not waited for yet.
-#[must_use]
 pub fn suggest(inventory: &Inventory) -> Suggestions {
     let rules: Vec<Rule> = (inventory.rules.iter())
         .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &inventory.classes))
@@ -74,7 +71,7 @@ pub fn suggest(inventory: &Inventory) -> Suggestions {
         already: Vec::new(),
         notes: inventory.notes.clone(),
     };
-    for purpose in Purpose::ALL {
+    for purpose in ComponentPurpose::ALL {
         let name = free_name(purpose.name(), &rules);
         let taint = format!("{TAINT_PREFIX}{name}");
         let mut daemon_sets = Vec::new();
@@ -145,4 +142,93 @@ fn waits_for(rule: &Rule, agent: &Agent, inventory: &Inventory) -> bool {
                 && class.selector.matches(&agent.labels)
                 && class.has(&agent.daemon_set)
         })
+}
+
+const HEAD: &str = "\
+# Rules for what runs in this cluster, as dry runs: they change nothing, and say in their status what they would do.
+#
+#   kubectl nodegate suggest | kubectl apply -f -
+#   kubectl nodegate status
+#
+# Where a rule says what you expect, set its dryRun to false.
+";
+
+impl Render for Suggestions {
+    fn text(&self, _: &Page) -> String {
+        let mut out = if self.rules.is_empty() {
+            "# Nothing runs here that is known and not waited for yet.\n".to_owned()
+        } else {
+            HEAD.to_owned()
+        };
+        for (daemon_set, rule) in &self.already {
+            let line = printable(format!(
+                "# {daemon_set} is waited for by rule {rule} already."
+            ));
+            let _ = writeln!(out, "{line}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "# note: {}", printable(note));
+        }
+        for rule in &self.rules {
+            of_rule(rule, &mut out);
+        }
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        let rules = self.rules.iter();
+        rules.map(|rule| format!("rule/{}", rule.name)).collect()
+    }
+}
+
+fn of_rule(rule: &Suggestion, out: &mut String) {
+    let Suggestion {
+        name,
+        taint,
+        purpose,
+        daemon_sets,
+    } = rule;
+    let conditions: String = daemon_sets.iter().map(of_daemon_set).collect();
+    let mut tolerations = String::new();
+    for it in daemon_sets.iter().filter(|it| !it.tolerates) {
+        let _ = writeln!(
+            tolerations,
+            "  # {} does not tolerate it yet, and cannot start on a node that has it: add to its pod template\n  \
+             #   tolerations: [{{key: {taint}, operator: Exists}}]",
+            it.daemon_set
+        );
+    }
+    let _ = write!(
+        out,
+        "---
+# {why}
+apiVersion: {GROUP}/{VERSION}
+kind: {KIND}
+metadata:
+  name: {name}
+spec:
+  dryRun: true
+  # A node that has been open stays open while these are updated.
+  enforcementMode: bootstrap-only
+  # Nodes that are there already are left alone until they join anew.
+  existingNodes: Leave
+  conditions:
+{conditions}{tolerations}  taint:
+    key: {taint}
+    value: pending
+    effect: NoSchedule
+  nodeSelector:
+    matchLabels:
+      kubernetes.io/os: linux
+",
+        why = purpose.why(),
+    );
+}
+
+fn of_daemon_set(it: &Recognised) -> String {
+    format!(
+        "  # {}\n  - type: {}\n    requiredStatus: \"True\"\n",
+        printable(&it.what),
+        it.condition
+    )
 }

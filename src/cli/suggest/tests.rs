@@ -1,8 +1,7 @@
 //! What is suggested for which `DaemonSet`s, and that it can be applied as it is.
 
 use super::*;
-use crate::cli::answer::Answer;
-use crate::cli::page::Page;
+use crate::cli::page::{Page, Render};
 use crate::config::Config;
 use crate::object::RuleObject;
 use crate::testing::at;

@@ -4,7 +4,6 @@
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
 /// A length of time in words: as precise as it matters.
-#[must_use]
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -25,7 +24,6 @@ pub fn length(seconds: f64) -> String {
 }
 
 /// A bar from one part of the width to another, both between 0 and 1; never without a trace.
-#[must_use]
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,11 +1,4 @@
 //! `timeline`: what took how long at the start of nodes, and which component makes them slow.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `start` | a node's start under a rule, off the record or as far as it has come |
-//! | `spread` | how long each condition takes over all of them |
-//! | `bar` | lengths of time, as words and as bars |
-//! | `text` | all of it for people |
 
 mod bar;
 mod spread;
@@ -20,7 +13,7 @@ use serde::Serialize;
 use crate::cli::snapshot::Snapshot;
 pub use bar::length;
 pub use spread::{Spread, spreads};
-pub use start::{Stage, StageKind, Start};
+pub use start::{StageKind, Start};
 
 /// What took how long.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +37,6 @@ pub struct Timeline {
 }
 
 /// How a node has started; `None` where there is none of this name.
-#[must_use]
 pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
     let starts = start::of_node(snapshot, snapshot.view.node(node)?.node);
     let mut notes = snapshot.notes();
@@ -61,7 +53,6 @@ pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
 }
 
 /// How all nodes have started that were created after a time, with so many of the slowest.
-#[must_use]
 pub fn timelines(snapshot: &Snapshot, since: Option<Timestamp>, slowest: usize) -> Timeline {
     let nodes = snapshot.view.nodes();
     let nodes = nodes.filter(|node| since.is_none_or(|since| node.created >= Some(since)));

@@ -4,28 +4,23 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::start::{Stage, Start};
+use super::start::{Start, StartStage};
 
 /// How long a condition takes under a rule, from the creation of a node, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
-    /// The rule.
     pub rule: String,
     /// The condition; empty for all that the rule waits for: until the node is opened.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// On how many nodes it was met.
     pub nodes: usize,
     /// On how many nodes it is still waited for.
     pub waiting: usize,
-    /// Half of the nodes took no longer.
     pub p50: f64,
     /// 9 of 10 nodes took no longer.
     pub p90: f64,
-    /// The slowest.
     pub max: f64,
-    /// The slowest's name.
     pub slowest: String,
     /// On how many nodes it was the last to be met.
     pub last: usize,
@@ -34,7 +29,6 @@ pub struct Spread {
 }
 
 /// The spreads of all conditions, the one first that costs most; after those of each rule, that of its starts as a whole.
-#[must_use]
 pub fn spreads(starts: &[Start]) -> Vec<Spread> {
     let mut of_rules: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
     for start in starts {
@@ -47,7 +41,7 @@ pub fn spreads(starts: &[Start]) -> Vec<Spread> {
 }
 
 fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
-    let mut conditions: BTreeMap<&str, Vec<(&Start, &Stage)>> = BTreeMap::new();
+    let mut conditions: BTreeMap<&str, Vec<(&Start, &StartStage)>> = BTreeMap::new();
     for start in starts {
         for stage in start.conditions() {
             let of_it = conditions.entry(&stage.condition).or_default();

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::cli::explain::ConditionOnNode;
-use crate::cli::snapshot::{Origin, Recorded, Snapshot};
-use crate::cli::standing::State;
+use crate::cli::fleet::State;
+use crate::cli::snapshot::{NodeOrigin, Recorded, Snapshot};
 use crate::object::Node;
 use crate::plan::Outcome;
 
@@ -13,7 +13,6 @@ use crate::plan::Outcome;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Start {
-    /// The node.
     pub node: String,
     /// The rule, by the name that it had.
     pub rule: String,
@@ -25,7 +24,7 @@ pub struct Start {
     /// How long it took from the node's creation, or has taken so far.
     pub seconds: f64,
     /// What happened when, in this order; what has not happened yet comes last.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StartStage>,
     /// How many conditions the record has no room for: those that were met first.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: usize,
@@ -42,8 +41,7 @@ fn is_none(count: &usize) -> bool {
 /// Something that happened at a node's start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stage {
-    /// What it is.
+pub struct StartStage {
     pub kind: StageKind,
     /// The condition's type, where it is one.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -59,23 +57,16 @@ pub struct Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StageKind {
-    /// Karpenter has asked for it.
     Asked,
-    /// Its instance was launched.
     Launched,
     /// It was registered: the Node object is there.
     Registered,
-    /// The rule's taint was there.
     Closed,
-    /// A condition was met.
     Condition,
-    /// The taint was lifted.
     Opened,
 }
 
 impl StageKind {
-    /// The words for it.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Asked => "asked for",
@@ -89,15 +80,13 @@ impl StageKind {
 }
 
 impl Start {
-    /// Its conditions.
-    pub fn conditions(&self) -> impl Iterator<Item = &Stage> {
-        let is_condition = |stage: &&Stage| stage.kind == StageKind::Condition;
+    pub fn conditions(&self) -> impl Iterator<Item = &StartStage> {
+        let is_condition = |stage: &&StartStage| stage.kind == StageKind::Condition;
         self.stages.iter().filter(is_condition)
     }
 
     /// The condition that came last, or that has not come yet.
-    #[must_use]
-    pub fn last(&self) -> Option<&Stage> {
+    pub fn last(&self) -> Option<&StartStage> {
         let mut stages = self.stages.iter();
         stages.find(|stage| stage.last)
     }
@@ -124,8 +113,7 @@ pub fn of_node(snapshot: &Snapshot, node: &Node) -> Vec<Start> {
     starts
 }
 
-/// A start that has ended.
-fn recorded_start(node: &Node, recorded: &Recorded, origin: Option<&Origin>) -> Start {
+fn recorded_start(node: &Node, recorded: &Recorded, origin: Option<&NodeOrigin>) -> Start {
     let record = &recorded.record;
     let after = |at: Timestamp| seconds(record.created, at);
     let conditions = record
@@ -151,12 +139,11 @@ fn recorded_start(node: &Node, recorded: &Recorded, origin: Option<&Origin>) -> 
     }
 }
 
-/// A start that goes on.
 fn so_far(
     snapshot: &Snapshot,
     node: &Node,
     outcome: &Outcome<'_>,
-    origin: Option<&Origin>,
+    origin: Option<&NodeOrigin>,
 ) -> Option<Start> {
     let created = node.created?;
     let after = |at: Timestamp| seconds(created, at);
@@ -191,12 +178,12 @@ fn so_far(
 /// What happened, in order.
 fn stages(
     created: Timestamp,
-    origin: Option<&Origin>,
+    origin: Option<&NodeOrigin>,
     closed: Option<f64>,
     mut conditions: Vec<(String, Option<f64>)>,
     opened: Option<f64>,
-) -> Vec<Stage> {
-    let stage = |kind: StageKind, seconds: Option<f64>| Stage {
+) -> Vec<StartStage> {
+    let stage = |kind: StageKind, seconds: Option<f64>| StartStage {
         kind,
         condition: String::new(),
         seconds,
@@ -213,7 +200,7 @@ fn stages(
     let conditions = conditions
         .into_iter()
         .enumerate()
-        .map(|(index, (condition, seconds))| Stage {
+        .map(|(index, (condition, seconds))| StartStage {
             condition,
             last: index + 1 == count,
             ..stage(StageKind::Condition, seconds)

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::api::names::STARTUP_PREFIX;
-use crate::cli::answer::Answer;
-use crate::cli::page::Page;
+use crate::cli::page::{Page, Render};
 use crate::cli::testing::Scene;
 use crate::rule::StartupRecord;
 use crate::testing::{Builder, GATE, NodeBuilder, at, node, rule};

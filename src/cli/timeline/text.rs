@@ -3,16 +3,15 @@
 use super::Timeline;
 use super::bar::{bar, length};
 use super::spread::Spread;
-use super::start::{Stage, StageKind, Start};
-use crate::cli::answer::Answer;
-use crate::cli::page::{Line, Look, Page};
+use super::start::{StageKind, Start, StartStage};
+use crate::cli::page::{Line, Look, Page, Render, counted};
 
 /// How wide a page is taken to be whose lines may be as long as they get.
 const WIDTH: usize = 100;
 /// How wide a bar is at least, and at most.
 const BAR: (usize, usize) = (8, 60);
 
-impl Answer for Timeline {
+impl Render for Timeline {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         match self.node {
@@ -23,10 +22,7 @@ impl Answer for Timeline {
             }
             None => of_fleet(self, page, &mut out),
         }
-        for note in &self.notes {
-            let line = Line::new().with(Look::Poor, "note: ").plain(note);
-            page.line(&mut out, line);
-        }
+        page.notes(&mut out, &self.notes);
         out
     }
 
@@ -42,19 +38,15 @@ impl Answer for Timeline {
 /// A node's start, stage by stage.
 fn of_start(start: &Start, page: &Page, out: &mut String) {
     let head = Line::new()
-        .with(Look::Strong, format!("node/{}", start.node))
+        .strong(format!("node/{}", start.node))
         .plain("  ");
     let took = length(start.seconds);
     let head = match start.opened {
-        Some(_) => head
-            .with(Look::Good, "opened")
-            .plain(format!(" after {took}")),
-        None => head
-            .with(Look::Bad, "held")
-            .plain(format!(" for {took} so far")),
+        Some(_) => head.good("opened").plain(format!(" after {took}")),
+        None => head.bad("held").plain(format!(" for {took} so far")),
     };
     let head = head.plain(" under ");
-    page.line(out, head.with(Look::Strong, format!("rule/{}", start.rule)));
+    page.line(out, head.strong(format!("rule/{}", start.rule)));
     let begun = start
         .stages
         .iter()
@@ -98,11 +90,11 @@ fn of_start(start: &Start, page: &Page, out: &mut String) {
     page.rows(out, &rows);
     if start.left_out > 0 {
         let line = format!("  and {} conditions that were met earlier", start.left_out);
-        page.line(out, Line::new().with(Look::Faint, line));
+        page.line(out, Line::new().faint(line));
     }
 }
 
-fn name(stage: &Stage) -> &str {
+fn name(stage: &StartStage) -> &str {
     match stage.kind {
         StageKind::Condition => &stage.condition,
         kind => kind.words(),
@@ -120,15 +112,9 @@ fn bar_width(page: &Page, names: impl Iterator<Item = usize>) -> usize {
 /// All nodes: what costs how much, and the slowest.
 fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
     let Timeline { recorded, held, .. } = timeline;
-    let starts = |count: usize| match count {
-        1 => "1 start".to_owned(),
-        count => format!("{count} starts"),
-    };
-    let mut head = Line::new().plain(format!("{} on record", starts(*recorded)));
+    let mut head = Line::new().plain(format!("{} on record", counted(*recorded, "start")));
     if *held > 0 {
-        head = head
-            .plain(", ")
-            .with(Look::Bad, format!("{held} not ended yet"));
+        head = head.plain(", ").bad(format!("{held} not ended yet"));
     }
     page.line(out, head);
     if timeline.starts.is_empty() {
@@ -165,13 +151,13 @@ fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
             let look = start.opened.map_or(Look::Bad, |_| Look::Plain);
             let last = start.last().map_or("", |last| &last.condition);
             vec![
-                Line::new().with(Look::Strong, &start.node),
+                Line::new().strong(&start.node),
                 start.rule.as_str().into(),
                 length(start.seconds).into(),
                 Line::new().with(look, bar(0.0, start.seconds / whole, width)),
                 match start.opened {
                     Some(_) => last.into(),
-                    None => Line::new().with(Look::Bad, "held by ").plain(last),
+                    None => Line::new().bad("held by ").plain(last),
                 },
             ]
         })
@@ -182,7 +168,7 @@ fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
 fn of_spread(spread: &Spread) -> Vec<Line> {
     let is_whole = spread.condition.is_empty();
     let condition = if is_whole {
-        Line::new().with(Look::Faint, "opened")
+        Line::new().faint("opened")
     } else {
         spread.condition.as_str().into()
     };
@@ -192,7 +178,7 @@ fn of_spread(spread: &Spread) -> Vec<Line> {
     };
     let costs = match spread.costs {
         _ if is_whole => Line::new(),
-        costs if costs >= 1.0 => Line::new().with(Look::Poor, length(costs)),
+        costs if costs >= 1.0 => Line::new().poor(length(costs)),
         costs => length(costs).into(),
     };
     let last = if is_whole {

@@ -1,4 +1,5 @@
-//! The fleet at one time: the nodes that are closed, and what stands above them.
+//! The fleet at one time: the nodes that are closed, and what stands above them; and, where there is no screen, a line for each
+//! change: time, node, what has become of it, the rule, and why.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::cli::fleet::{Lack, OnNode, fleet};
+use crate::cli::fleet::{State as Standing, clock};
+use crate::cli::page::age;
 use crate::cli::snapshot::Snapshot;
-use crate::cli::standing::State as Standing;
 use crate::cli::status::{LeaderStatus, NodeCounts, RuleState};
 
 /// A node that is closed within this time after it came has been closed since it came.
@@ -18,7 +20,6 @@ const AT_BIRTH: SignedDuration = SignedDuration::from_mins(1);
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fleet {
-    /// When.
     pub at: Timestamp,
     /// How many nodes there are, and what becomes of them.
     pub nodes: NodeCounts,
@@ -27,14 +28,12 @@ pub struct Fleet {
     /// Who leads; none where nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderStatus>,
-    /// The rules that are suspended.
     pub suspended: Vec<Arc<str>>,
     /// The nodes that are closed, longest first.
     pub closed: Vec<Closed>,
     /// What this goes without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What keeps it from being up to date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -43,11 +42,8 @@ pub struct Fleet {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Closed {
-    /// The node.
     pub node: Arc<str>,
-    /// How it is closed.
     pub state: Closure,
-    /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The rules that close it, the one first that has done so longest.
@@ -56,15 +52,13 @@ pub struct Closed {
     pub why: String,
     /// What it lacks, by rule.
     #[serde(skip)]
-    pub lacks: BTreeMap<Arc<str>, Lacking>,
+    pub lacks: BTreeMap<Arc<str>, WhyClosed>,
 }
 
 /// What a rule says that a node lacks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lacking {
-    /// Since when.
+pub struct WhyClosed {
     pub since: Option<Timestamp>,
-    /// What.
     pub what: Vec<Lack>,
     /// The same, as the controller says it.
     pub why: String,
@@ -74,19 +68,15 @@ pub struct Lacking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Closure {
-    /// It has been held since it came.
     Joining,
     /// It is held, and has been open before.
     Held,
-    /// It is about to be closed.
     Closing,
-    /// It is about to be opened.
     Opening,
 }
 
 impl Closure {
     /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Joining => "joining",
@@ -99,7 +89,6 @@ impl Closure {
 
 impl Fleet {
     /// The fleet as it was read, and what keeps that from being up to date.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, problem: Option<String>) -> Self {
         let all = fleet(snapshot);
         let closed = closed(snapshot, &all);
@@ -137,7 +126,7 @@ fn closed(snapshot: &Snapshot, all: &[OnNode]) -> Vec<Closed> {
             let first = by.first()?;
             let created = snapshot.view.node(node).and_then(|it| it.node.created);
             let lacks = by.iter().map(|it| {
-                let lacking = Lacking {
+                let lacking = WhyClosed {
                     since: it.since,
                     what: it.lacks.clone(),
                     why: it.why.clone(),
@@ -169,4 +158,49 @@ fn closed(snapshot: &Snapshot, all: &[OnNode]) -> Vec<Closed> {
 fn is_since_birth(since: Option<Timestamp>, created: Option<Timestamp>) -> bool {
     let both = since.zip(created);
     both.is_some_and(|(since, created)| since.duration_since(created) <= AT_BIRTH)
+}
+
+/// Why a node is held that is about to be opened.
+const MET: &str = "its conditions are met";
+
+/// What has been told so far: why each rule holds each node.
+#[derive(Debug, Default)]
+pub struct ToldChanges(BTreeMap<(Arc<str>, Arc<str>), WhyClosed>);
+
+impl ToldChanges {
+    /// The lines for what is not as it was told last; at first, one for each rule that holds a node. A node is told of again
+    /// while it is held where it lacks something else than before. `is_there` tells whether there is a node of this name.
+    pub fn lines(&mut self, fleet: &Fleet, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+        let at = clock(fleet.at);
+        let mut now = BTreeMap::new();
+        for closed in &fleet.closed {
+            for (rule, lacking) in &closed.lacks {
+                now.insert((closed.node.clone(), rule.clone()), lacking.clone());
+            }
+        }
+        let mut lines = Vec::new();
+        for ((node, rule), before) in &self.0 {
+            if !now.contains_key(&(node.clone(), rule.clone())) {
+                let word = if is_there(node) { "opened" } else { "gone" };
+                let after = before
+                    .since
+                    .map_or_else(String::new, |since| after(fleet.at, since));
+                lines.push(format!("{at} {node} {word} {rule}{after}"));
+            }
+        }
+        for ((node, rule), lacking) in &now {
+            let told = self.0.get(&(node.clone(), rule.clone()));
+            let is_met = lacking.what.is_empty();
+            if told.is_none_or(|told| !is_met && told.what != lacking.what) {
+                let why = if is_met { MET } else { &lacking.why };
+                lines.push(format!("{at} {node} held {rule} {why}"));
+            }
+        }
+        self.0 = now;
+        lines
+    }
+}
+
+fn after(now: Timestamp, since: Timestamp) -> String {
+    format!(" after {}", age(now, since))
 }

@@ -1,12 +1,12 @@
-//! What is drawn: the head, the nodes or the explanation of one, and what keys there are.
+//! What is drawn: the head, the nodes or the explanation of one, and what keys there are; and the same once, as a table.
 
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as Drawn, Span};
 
 use super::closed::{Closed, Closure, Fleet};
-use super::state::{Opened, State};
-use crate::cli::page::{Line, Look, Page, aligned};
+use super::state::{Opened, TopState};
+use crate::cli::page::{Line, Look, Page, Render, aligned};
 use crate::cli::status::text;
 
 /// The lines above the nodes: the counts, who leads, what is wrong, and the heads of the columns.
@@ -18,13 +18,12 @@ const KEYS: &str = "↑↓ move  PgUp/PgDn page  enter explain  s sort  / filter
 const KEYS_OF_NODE: &str = "↑↓ scroll  r read again  esc back  ctrl-c quit";
 
 /// How many nodes, or lines of an explanation, a screen of this height has.
-#[must_use]
 pub fn page_length(height: u16) -> usize {
     usize::from(height).saturating_sub(ABOVE + BELOW).max(1)
 }
 
 /// Draws the fleet, where somebody has got to.
-pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &State, colour: bool) {
+pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &TopState, colour: bool) {
     let area = frame.area();
     let page = Page {
         width: Some(area.width.into()),
@@ -58,11 +57,11 @@ pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &State, colour: bool) {
     for (y, (line, is_marked)) in lines.iter().enumerate() {
         put(y, line, *is_marked);
     }
-    let keys = Line::new().with(Look::Faint, keys(state));
+    let keys = Line::new().faint(keys(state));
     put(usize::from(area.height).saturating_sub(1), &keys, false);
 }
 
-fn keys(state: &State) -> String {
+fn keys(state: &TopState) -> String {
     if state.is_typing {
         format!("filter: {}_  enter done  esc show all", state.filter)
     } else if state.opened.is_some() {
@@ -80,12 +79,12 @@ pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     };
     let wrong = if let Some(problem) = &fleet.problem {
         let said = format!("not up to date: {problem}");
-        Line::new().with(Look::Bad, said)
+        Line::new().bad(said)
     } else if !fleet.suspended.is_empty() {
         let said = format!("suspended   {}", fleet.suspended.join(", "));
-        Line::new().with(Look::Poor, said)
+        Line::new().poor(said)
     } else if let Some(note) = fleet.notes.first() {
-        Line::new().with(Look::Poor, "note: ").plain(note)
+        Line::new().poor("note: ").plain(note)
     } else {
         Line::new()
     };
@@ -96,7 +95,6 @@ pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     ]
 }
 
-/// A row of the table.
 pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     let look = match closed.state {
         Closure::Joining => Look::Poor,
@@ -105,7 +103,7 @@ pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     };
     let age = closed.since.map_or_else(|| "?".into(), |at| page.age(at));
     vec![
-        Line::new().with(Look::Strong, &*closed.node),
+        Line::new().strong(&*closed.node),
         Line::new().with(look, closed.state.word()),
         age.into(),
         closed.rules.join(", ").into(),
@@ -117,11 +115,11 @@ pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
 pub const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
 
 /// The heads, and the nodes of the page on which the marked one is, which is told.
-fn nodes(fleet: &Fleet, state: &State, page: &Page, room: usize) -> Vec<(Line, bool)> {
+fn nodes(fleet: &Fleet, state: &TopState, page: &Page, room: usize) -> Vec<(Line, bool)> {
     let shown = state.shown(fleet);
     let place = state.place(&shown);
     let first = place - place % room;
-    let heads = HEADS.map(|head| Line::new().with(Look::Faint, head));
+    let heads = HEADS.map(|head| Line::new().faint(head));
     let on_page = shown.iter().skip(first).take(room);
     let rows: Vec<Vec<Line>> = std::iter::once(heads.to_vec())
         .chain(on_page.map(|it| row(it, page)))
@@ -144,13 +142,13 @@ fn nodes(fleet: &Fleet, state: &State, page: &Page, room: usize) -> Vec<(Line, b
         }
     };
     if let Some((head, _)) = lines.first_mut() {
-        *head = head.clone().with(Look::Faint, format!("   ({how})"));
+        *head = head.clone().faint(format!("   ({how})"));
     }
     lines
 }
 
 fn explanation(opened: &Opened, room: usize) -> Vec<(Line, bool)> {
-    let head = Line::new().with(Look::Faint, format!("node/{}", opened.node));
+    let head = Line::new().faint(format!("node/{}", opened.node));
     let mut lines = vec![(head, false)];
     match &opened.lines {
         Some(all) => {
@@ -177,4 +175,26 @@ fn drawn(line: &Line, colour: bool) -> Drawn<'_> {
         Span::styled(text, style)
     });
     pieces.collect()
+}
+
+impl Render for Fleet {
+    fn text(&self, page: &Page) -> String {
+        let mut out = String::new();
+        for line in head(self, page).into_iter().filter(|it| !it.is_empty()) {
+            page.line(&mut out, line);
+        }
+        out.push('\n');
+        if self.closed.is_empty() {
+            page.line(&mut out, Line::new().good("no node is closed"));
+        } else {
+            let rows: Vec<_> = self.closed.iter().map(|it| row(it, page)).collect();
+            page.table(&mut out, &HEADS, &rows);
+        }
+        out
+    }
+
+    fn names(&self) -> Vec<String> {
+        let closed = self.closed.iter();
+        closed.map(|it| format!("node/{}", it.node)).collect()
+    }
 }

@@ -2,48 +2,20 @@
 
 use std::sync::Arc;
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
 use super::closed::{Closed, Fleet};
 use crate::cli::page::Line;
-
-/// A key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
-    /// One that writes this.
-    Char(char),
-    /// Up.
-    Up,
-    /// Down.
-    Down,
-    /// A page up.
-    PageUp,
-    /// A page down.
-    PageDown,
-    /// To the beginning.
-    Home,
-    /// To the end.
-    End,
-    /// Enter.
-    Enter,
-    /// Escape.
-    Escape,
-    /// Backspace.
-    Backspace,
-    /// Whoever presses it wants to leave: Ctrl-C.
-    Interrupt,
-}
 
 /// What has to be done for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Nothing but drawing.
     Draw,
     /// The explanation of this node is to be read.
     Explain(Arc<str>),
-    /// It is over.
     Quit,
 }
 
-/// How nodes are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
     /// Those first that have been closed longest.
@@ -51,16 +23,12 @@ pub enum Sort {
     Longest,
     /// Those first that were closed last.
     Latest,
-    /// By name.
     Node,
-    /// By rule.
     Rule,
-    /// By reason.
     Why,
 }
 
 impl Sort {
-    /// The next one.
     const fn next(self) -> Self {
         match self {
             Self::Longest => Self::Latest,
@@ -72,7 +40,6 @@ impl Sort {
     }
 
     /// The words for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Longest => "longest first",
@@ -87,7 +54,6 @@ impl Sort {
 /// The explanation of a node that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The node.
     pub node: Arc<str>,
     /// What there is to say, once it has been read.
     pub lines: Option<Vec<Line>>,
@@ -97,12 +63,10 @@ pub struct Opened {
 
 /// Where somebody has got to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
-    /// How nodes are sorted.
+pub struct TopState {
     pub sort: Sort,
     /// What has to be in the name, the rules or the reason of what is shown.
     pub filter: String,
-    /// Whether the filter is being typed.
     pub is_typing: bool,
     /// The node that is marked, and its place when it was.
     cursor: (Option<Arc<str>>, usize),
@@ -110,9 +74,8 @@ pub struct State {
     pub opened: Option<Opened>,
 }
 
-impl State {
+impl TopState {
     /// The nodes that are shown, in their order.
-    #[must_use]
     pub fn shown<'a>(&self, fleet: &'a Fleet) -> Vec<&'a Closed> {
         let wanted = self.filter.to_lowercase();
         let is_wanted = |text: &str| text.to_lowercase().contains(&wanted);
@@ -140,7 +103,6 @@ impl State {
 
     /// The place of the node that is marked among those that are shown. Where it is gone, the one that has come into its place
     /// is.
-    #[must_use]
     pub fn place(&self, shown: &[&Closed]) -> usize {
         let (node, place) = &self.cursor;
         let there = node
@@ -150,12 +112,14 @@ impl State {
     }
 
     /// Takes in a key, where a page has this many lines.
-    pub fn press(&mut self, key: Key, fleet: &Fleet, page: usize) -> Act {
-        match key {
-            Key::Interrupt => Act::Quit,
-            _ if self.is_typing => self.typed(key),
-            _ if self.opened.is_some() => self.read_on(key, page),
-            key => self.chosen(key, fleet, page),
+    pub fn press(&mut self, key: KeyEvent, fleet: &Fleet, page: usize) -> Act {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if is_control => Act::Quit,
+            KeyCode::Char(_) if is_control => Act::Draw,
+            code if self.is_typing => self.typed(code),
+            code if self.opened.is_some() => self.read_on(code, page),
+            code => self.chosen(code, fleet, page),
         }
     }
 
@@ -166,12 +130,12 @@ impl State {
         }
     }
 
-    fn typed(&mut self, key: Key) -> Act {
+    fn typed(&mut self, key: KeyCode) -> Act {
         match key {
-            Key::Char(letter) => self.filter.push(letter),
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Enter => self.is_typing = false,
-            Key::Escape => {
+            KeyCode::Char(letter) => self.filter.push(letter),
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
                 self.is_typing = false;
                 self.filter.clear();
             }
@@ -180,27 +144,29 @@ impl State {
         Act::Draw
     }
 
-    fn read_on(&mut self, key: Key, page: usize) -> Act {
+    fn read_on(&mut self, key: KeyCode, page: usize) -> Act {
         let Some(opened) = &mut self.opened else {
             return Act::Draw;
         };
         let count = opened.lines.as_ref().map_or(0, Vec::len);
         let last = count.saturating_sub(page);
         match key {
-            Key::Char('q') | Key::Escape | Key::Enter | Key::Backspace => self.opened = None,
-            Key::Char('r') => return Act::Explain(opened.node.clone()),
+            KeyCode::Char('q') | KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace => {
+                self.opened = None;
+            }
+            KeyCode::Char('r') => return Act::Explain(opened.node.clone()),
             key => opened.first = moved(opened.first, key, page).min(last),
         }
         Act::Draw
     }
 
-    fn chosen(&mut self, key: Key, fleet: &Fleet, page: usize) -> Act {
+    fn chosen(&mut self, key: KeyCode, fleet: &Fleet, page: usize) -> Act {
         match key {
-            Key::Char('q') => return Act::Quit,
-            Key::Char('s') => self.sort = self.sort.next(),
-            Key::Char('/') => self.is_typing = true,
-            Key::Escape => self.filter.clear(),
-            Key::Enter => {
+            KeyCode::Char('q') => return Act::Quit,
+            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Enter => {
                 let shown = self.shown(fleet);
                 if let Some(it) = shown.get(self.place(&shown)) {
                     self.opened = Some(Opened {
@@ -222,15 +188,14 @@ impl State {
     }
 }
 
-/// Where a key leads from here.
-fn moved(place: usize, key: Key, page: usize) -> usize {
+fn moved(place: usize, key: KeyCode, page: usize) -> usize {
     match key {
-        Key::Up | Key::Char('k') => place.saturating_sub(1),
-        Key::Down | Key::Char('j') => place + 1,
-        Key::PageUp => place.saturating_sub(page),
-        Key::PageDown | Key::Char(' ') => place + page,
-        Key::Home | Key::Char('g') => 0,
-        Key::End | Key::Char('G') => usize::MAX,
+        KeyCode::Up | KeyCode::Char('k') => place.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => place + 1,
+        KeyCode::PageUp => place.saturating_sub(page),
+        KeyCode::PageDown | KeyCode::Char(' ') => place + page,
+        KeyCode::Home | KeyCode::Char('g') => 0,
+        KeyCode::End | KeyCode::Char('G') => usize::MAX,
         _ => place,
     }
 }

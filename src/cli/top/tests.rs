@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode as Key, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 
+use super::closed::Closure;
 use super::*;
 use crate::cli::page::Line;
 use crate::cli::testing::Scene;
@@ -41,7 +43,7 @@ fn four() -> Fleet {
 }
 
 /// What is on a screen of this size, line by line.
-fn screen(fleet: &Fleet, state: &State, (width, height): (u16, u16)) -> Vec<String> {
+fn screen(fleet: &Fleet, state: &TopState, (width, height): (u16, u16)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let drawn = terminal.draw(|frame| draw(frame, fleet, state, true));
     let buffer = drawn.unwrap().buffer.clone();
@@ -53,16 +55,16 @@ fn screen(fleet: &Fleet, state: &State, (width, height): (u16, u16)) -> Vec<Stri
 }
 
 /// Where somebody has got to by these keys, on screens with so many nodes.
-fn after(fleet: &Fleet, keys: &[Key], page: usize) -> (State, Act) {
-    let mut state = State::default();
+fn after(fleet: &Fleet, keys: &[Key], page: usize) -> (TopState, Act) {
+    let mut state = TopState::default();
     let mut act = Act::Draw;
     for key in keys {
-        act = state.press(*key, fleet, page);
+        act = state.press((*key).into(), fleet, page);
     }
     (state, act)
 }
 
-fn names(fleet: &Fleet, state: &State) -> Vec<String> {
+fn names(fleet: &Fleet, state: &TopState) -> Vec<String> {
     let shown = state.shown(fleet).into_iter();
     shown.map(|it| it.node.to_string()).collect()
 }
@@ -74,7 +76,7 @@ fn typed(text: &str) -> Vec<Key> {
 #[test]
 fn the_fleet_is_drawn_longest_first() {
     let fleet = four();
-    let shown = screen(&fleet, &State::default(), (110, 9));
+    let shown = screen(&fleet, &TopState::default(), (110, 9));
     let expected = [
         "nodes       4, 3 held, 1 open  (3 joining)",
         "controller  there is no Lease: it does not run, or without leader election",
@@ -107,7 +109,7 @@ fn colours_are_those_of_other_answers_and_can_be_left_out() {
     let fleet = four();
     for (colour, expected) in [(true, Color::Yellow), (false, Color::Reset)] {
         let mut terminal = Terminal::new(TestBackend::new(80, 9)).unwrap();
-        let drawn = terminal.draw(|frame| draw(frame, &fleet, &State::default(), colour));
+        let drawn = terminal.draw(|frame| draw(frame, &fleet, &TopState::default(), colour));
         let drawn = drawn.unwrap();
         let cell = &drawn.buffer[(8, 4)];
         assert_eq!((cell.symbol(), cell.fg), ("j", expected));
@@ -132,7 +134,7 @@ fn keys_sort_and_filter() {
             "old told young",
         ),
         (
-            [typed("/told"), vec![Key::Enter, Key::Escape]].concat(),
+            [typed("/told"), vec![Key::Enter, Key::Esc]].concat(),
             "old told young",
         ),
     ];
@@ -147,15 +149,16 @@ fn keys_sort_and_filter() {
     // While a filter is typed, letters are no keys.
     assert_eq!(after(&fleet, &typed("/q"), 10).1, Act::Draw);
     assert_eq!(after(&fleet, &typed("q"), 10).1, Act::Quit);
-    let interrupted = [typed("/q"), vec![Key::Interrupt]].concat();
-    assert_eq!(after(&fleet, &interrupted, 10).1, Act::Quit);
+    let (mut typing, _) = after(&fleet, &typed("/q"), 10);
+    let interrupt = KeyEvent::new(Key::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(typing.press(interrupt, &fleet, 10), Act::Quit);
 }
 
 #[test]
 fn the_node_that_is_marked_stays_marked_while_others_come_and_go() {
     let fleet = four();
     let (mut state, _) = after(&fleet, &[Key::Down], 10);
-    let marked = |state: &State, fleet: &Fleet| {
+    let marked = |state: &TopState, fleet: &Fleet| {
         let shown = state.shown(fleet);
         shown[state.place(&shown)].node.to_string()
     };
@@ -169,7 +172,7 @@ fn the_node_that_is_marked_stays_marked_while_others_come_and_go() {
         (Key::Home, "old"),
         (Key::PageDown, "young"),
     ] {
-        state.press(key, &fleet, 2);
+        state.press(key.into(), &fleet, 2);
         assert_eq!(marked(&state, &fleet), expected);
     }
 }
@@ -189,17 +192,17 @@ fn a_node_is_explained_and_left_again() {
         screen(&fleet, &state, (40, 7))[3..6],
         ["node/old", "one", "two"]
     );
-    state.press(Key::Down, &fleet, 2);
-    state.press(Key::Down, &fleet, 2);
+    state.press(Key::Down.into(), &fleet, 2);
+    state.press(Key::Down.into(), &fleet, 2);
     assert_eq!(
         screen(&fleet, &state, (40, 7))[3..6],
         ["node/old", "two", "three"]
     );
     assert_eq!(
-        state.press(Key::Char('r'), &fleet, 2),
+        state.press(Key::Char('r').into(), &fleet, 2),
         Act::Explain("old".into())
     );
-    assert_eq!(state.press(Key::Escape, &fleet, 2), Act::Draw);
+    assert_eq!(state.press(Key::Esc.into(), &fleet, 2), Act::Draw);
     assert_eq!(state.opened, None);
 }
 
@@ -209,7 +212,7 @@ fn a_lost_connection_is_told_above_the_nodes() {
         problem: Some("cannot reach it".into()),
         ..four()
     };
-    let shown = screen(&fleet, &State::default(), (80, 9));
+    let shown = screen(&fleet, &TopState::default(), (80, 9));
     assert_eq!(shown[2], "not up to date: cannot reach it");
 }
 
@@ -227,14 +230,14 @@ fn a_node_that_was_open_before_is_held_and_suspended_rules_are_told() {
     let fleet = Fleet::of(&scene.read(at(10)), None);
     assert_eq!(fleet.suspended, ["gpu".into()]);
     assert_eq!(
-        screen(&fleet, &State::default(), (40, 8))[2],
+        screen(&fleet, &TopState::default(), (40, 8))[2],
         "suspended   gpu"
     );
 }
 
 #[test]
 fn each_change_is_told_once() {
-    let mut told = Told::default();
+    let mut told = ToldChanges::default();
     let there = |_: &str| true;
     let lines = told.lines(&four(), there);
     let expected = [

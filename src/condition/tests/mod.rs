@@ -3,8 +3,8 @@
 mod affinity;
 mod daemon_sets;
 mod named;
+mod observations;
 mod pods;
-mod sightings;
 mod sources;
 mod taints;
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use super::course::End;
 use crate::causes::with_causes;
 use crate::controller::answer::{KARPENTER_RBAC, RBAC};
 use crate::engine::kind::Watch;
+use crate::engine::watch_cursor::End;
 
 /// The reason that the API server gives where a version is newer than any it knows.
 const TOO_LARGE: &str = "ResourceVersionTooLarge";

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::Failure;
+use crate::object::{self, MetadataObject, Version};
 
 /// How many objects a page of a list may have.
 const PAGE: u32 = 500;
@@ -79,6 +80,24 @@ impl WatchSource {
         Ok(answer.map_err(|_| Failure::NoAnswer(PAGE_LIMIT))??)
     }
 
+    /// The version that the cluster has now: a consistent read of as little as can be. A healthy API server sees to it that its
+    /// own view, from which it serves watches, is as new before it answers.
+    pub async fn version(&self) -> Result<Version, Failure> {
+        let params = ListParams {
+            limit: Some(1),
+            ..ListParams::default()
+        };
+        let request = Request::new(&self.path).list_metadata(&params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let answer = timeout(START_LIMIT, self.client.request(request)).await;
+        let list: ObjectList<MetadataObject> =
+            answer.map_err(|_| Failure::NoAnswer(START_LIMIT))??;
+        match object::version(list.metadata.resource_version.as_deref()) {
+            0 => Err(Failure::NoVersion),
+            version => Ok(version),
+        }
+    }
+
     /// Begins a watch after this version, which the API server is to end after this long.
     pub async fn watch<K>(
         &self,
@@ -99,7 +118,6 @@ impl WatchSource {
             lines: Box::pin(lines.map_err(|_| Failure::NoAnswer(START_LIMIT))??),
             line: Vec::new(),
             started,
-            shown: started,
             ends_by: started + length,
             kind: PhantomData,
         })
@@ -109,29 +127,29 @@ impl WatchSource {
 /// The events of a watch.
 pub struct Events<K, Lines> {
     lines: Lines,
+    /// What has been read of the next line.
     line: Vec<u8>,
     started: Instant,
-    /// When something was shown last.
-    shown: Instant,
     /// When the API server should have ended it.
     ends_by: Instant,
     kind: PhantomData<K>,
 }
 
 impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
-    /// The next event; `None` where the API server has ended the watch in good order.
+    /// The next event; `None` where the API server has ended the watch in good order. Nothing is lost where nobody waits for it
+    /// any more and asks again.
     pub async fn next(&mut self) -> Result<Option<WatchEvent<K>>, Failure> {
-        self.line.clear();
         let give_up = self.ends_by.max(Instant::now()) + GRACE;
         let read = self.lines.read_until(b'\n', &mut self.line);
         match timeout_at(give_up, read).await {
             Err(_) => Err(Failure::Silent),
             Ok(Err(_)) => Err(Failure::BrokenOff),
-            Ok(Ok(0)) => Ok(None),
+            Ok(Ok(_)) if self.line.is_empty() => Ok(None),
             Ok(Ok(_)) if !self.line.ends_with(b"\n") => Err(Failure::BrokenOff),
             Ok(Ok(_)) => {
-                self.shown = Instant::now();
-                decode(&self.line).map(Some)
+                let event = decode(&self.line);
+                self.line.clear();
+                event.map(Some)
             }
         }
     }
@@ -139,11 +157,6 @@ impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
     /// How long ago it was begun.
     pub fn ran(&self) -> Duration {
         self.started.elapsed()
-    }
-
-    /// How long ago it showed something, or was begun.
-    pub fn quiet(&self) -> Duration {
-        self.shown.elapsed()
     }
 }
 
@@ -155,4 +168,45 @@ fn decode<K: DeserializeOwned>(line: &[u8]) -> Result<WatchEvent<K>, Failure> {
             _ => Failure::NotUnderstood(error),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt, TryStreamExt, stream};
+    use kube::core::PartialObjectMeta;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_event_that_comes_in_pieces_is_not_lost_where_something_else_comes_between() {
+        let chunks = [
+            r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","#,
+            r#""kind":"Node","metadata":{"resourceVersion":"7"}}}"#,
+            "\n",
+        ];
+        let chunks = stream::iter(chunks).then(async |chunk| {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, std::io::Error>(chunk)
+        });
+        let now = Instant::now();
+        let mut events = Events::<PartialObjectMeta, _> {
+            lines: Box::pin(chunks.into_async_read()),
+            line: Vec::new(),
+            started: now,
+            ends_by: now + Duration::from_secs(60),
+            kind: PhantomData,
+        };
+        let event = loop {
+            let moment = Duration::from_millis(5);
+            if let Ok(event) = tokio::time::timeout(moment, events.next()).await {
+                break event;
+            }
+        };
+        let version = match event {
+            Ok(Some(WatchEvent::Bookmark(bookmark))) => bookmark.metadata.resource_version,
+            _ => String::new(),
+        };
+        assert_eq!(version, "7");
+        assert!(matches!(events.next().await, Ok(None)), "its end");
+    }
 }

@@ -9,34 +9,39 @@ use tracing::debug;
 use super::{Cache, Weighed};
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
-use crate::plan::Doubts;
+use crate::plan::StaleKinds;
 use crate::repair::{Census, Headcount};
 
 /// While nodes cannot be seen for no longer than this, no heartbeat is missed that would not be seen afterwards.
 const BLINK: Duration = Duration::from_secs(5);
 
 impl Cache {
-    /// Takes in that a watch has shown everything that happened before it was asked to confirm that.
-    pub(super) fn confirmed(&mut self, watch: Watch, confirmation: u64, now: Now) {
-        if confirmation < self.confirmation {
+    /// Takes in that a watch has shown everything that had happened by this time.
+    pub(super) fn current(&mut self, watch: Watch, as_of: Instant, now: Now) {
+        if !self.certainty.counts(as_of, now.monotonic) {
             return;
         }
         if self.named.confirmed(watch) {
-            self.certainty.begin(watch, now.monotonic);
+            self.certainty.begin(watch, as_of, now.monotonic);
             return;
         }
-        let blind = self.certain(watch, now.monotonic);
+        let blind = self.certain(watch, as_of, now.monotonic);
         if blind.is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
             self.restart_heartbeats(now.wall);
         }
     }
 
-    /// Takes in that all of a kind is known now; answers how long it was not, where it was in doubt.
-    pub(super) fn certain(&mut self, watch: Watch, now: Instant) -> Option<Duration> {
+    /// Takes in that all of a kind is known as of this time; answers how long it was not, where it was in doubt.
+    pub(super) fn certain(
+        &mut self,
+        watch: Watch,
+        as_of: Instant,
+        now: Instant,
+    ) -> Option<Duration> {
         if watch == Watch::Nodes {
             self.clock_was_set = false;
         }
-        let blind = self.certainty.confirmed(watch, now)?;
+        let blind = self.certainty.current(watch, as_of, now)?;
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.settling.sees_again(blind, now);
         for name in &std::mem::take(&mut self.withheld) {
@@ -66,7 +71,7 @@ impl Cache {
         });
         let mut weighed = Weighed {
             at: now.wall,
-            doubts: Doubts::default(),
+            doubts: StaleKinds::default(),
             is_certain: true,
             settles_at,
             census: OnceLock::new(),
@@ -78,7 +83,7 @@ impl Cache {
                 Watch::Nodes => doubts.nodes = true,
                 Watch::CsiNodes => doubts.csi_nodes = true,
                 Watch::Rules => doubts.rules = true,
-                Watch::Pods(cohort) | Watch::DaemonSets(cohort) => doubts.add_cohort(cohort),
+                Watch::Pods(group) | Watch::DaemonSets(group) => doubts.add_group(group),
                 Watch::NodeClaims | Watch::NodePools => {}
             }
         }
@@ -91,10 +96,9 @@ impl Cache {
         self.weighed.is_certain
     }
 
-    /// Doubts everything until the watches give this confirmation.
-    pub fn doubt_all(&mut self, confirmation: u64) {
-        self.confirmation = confirmation;
-        self.certainty.doubt_all();
+    /// Doubts everything until the watches are current as of this time.
+    pub fn doubt_all(&mut self, now: Instant) {
+        self.certainty.doubt_all(now);
     }
 
     /// Notes that something was not done for a node because of a doubt, so that it is evaluated again when that ends.
@@ -106,7 +110,7 @@ impl Cache {
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for entry in self.entries.values_mut() {
             entry.joined = None;
-            entry.sightings.measure_anew(now, step);
+            entry.observations.measure_anew(now, step);
         }
         self.clock_was_set = true;
         self.mark_all();
@@ -116,7 +120,7 @@ impl Cache {
     pub fn take_reporters_word(&mut self, now: Timestamp) {
         for entry in self.entries.values_mut() {
             if let Some(node) = &entry.node {
-                entry.sightings.take_reporters_word(node, now);
+                entry.observations.take_reporters_word(node, now);
             }
         }
     }
@@ -127,7 +131,7 @@ impl Cache {
             return;
         }
         for entry in self.entries.values_mut() {
-            entry.sightings.restart(now);
+            entry.observations.restart(now);
         }
         self.mark_all();
     }

@@ -6,27 +6,32 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::Cache;
-use crate::condition::Cohort;
+use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::object::{DaemonSetObject, ObjectKey, Pod, PodObject};
 
 impl Cache {
+    /// The class that a group is, if it is one.
+    fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
+        self.classes.get(group.class()?)
+    }
+
     /// What is known of a pod.
-    pub(super) fn pod(&self, cohort: Cohort, key: &ObjectKey) -> Option<&Pod> {
-        let node = self.pod_nodes.get(cohort)?.get(key)?;
-        let mut pods = self.entries.get(node)?.pods.get(cohort)?.iter();
+    pub(super) fn pod(&self, group: ComponentGroup, key: &ObjectKey) -> Option<&Pod> {
+        let node = self.pod_nodes.get(group)?.get(key)?;
+        let mut pods = self.entries.get(node)?.pods.get(group)?.iter();
         pods.find(|pod| pod.key == *key)
     }
 
-    pub(super) fn see_pod(&mut self, cohort: Cohort, object: PodObject) {
-        let identity = Identity::of(Watch::Pods(cohort), object.meta());
-        let class = self.classes.get(cohort);
+    pub(super) fn see_pod(&mut self, group: ComponentGroup, object: PodObject) {
+        let identity = Identity::of(Watch::Pods(group), object.meta());
+        let class = self.class(group);
         // Where a class has several namespaces, the watch is of all.
         if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
             return;
         }
-        let known = self.pod_nodes.get(cohort);
+        let known = self.pod_nodes.get(group);
         let known = known.and_then(|nodes| nodes.get(&identity.key).cloned());
         let node = known.or_else(|| object.node_name().map(Arc::from));
         let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
@@ -35,23 +40,23 @@ impl Cache {
             // Of a DaemonSet that is waited for by name only its own pods count, and its selector may select others.
             if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
             {
-                self.put_pod(cohort, pod);
+                self.put_pod(group, pod);
             } else {
-                self.remove_pod(cohort, &pod.key);
+                self.remove_pod(group, &pod.key);
             }
         }
     }
 
-    fn put_pod(&mut self, cohort: Cohort, pod: Pod) {
+    fn put_pod(&mut self, group: ComponentGroup, pod: Pod) {
         // A pod is bound once; another node means that it was created again under its name.
-        let known = self.pod_nodes.entry(cohort).get(&pod.key);
+        let known = self.pod_nodes.entry(group).get(&pod.key);
         if known.is_some_and(|node| *node != pod.node) {
-            self.remove_pod(cohort, &pod.key);
+            self.remove_pod(group, &pod.key);
         }
         let name = pod.node.clone();
-        let nodes = self.pod_nodes.entry(cohort);
+        let nodes = self.pod_nodes.entry(group);
         nodes.insert(pod.key.clone(), name.clone());
-        let pods = self.entry(&name).pods.entry(cohort);
+        let pods = self.entry(&name).pods.entry(group);
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) => {
                 known.version = pod.version;
@@ -65,12 +70,12 @@ impl Cache {
         self.mark(&name);
     }
 
-    pub(super) fn remove_pod(&mut self, cohort: Cohort, key: &ObjectKey) {
-        let nodes = self.pod_nodes.get_mut(cohort);
+    pub(super) fn remove_pod(&mut self, group: ComponentGroup, key: &ObjectKey) {
+        let nodes = self.pod_nodes.get_mut(group);
         if let Some(name) = nodes.and_then(|nodes| nodes.remove(key))
             && let Some(entry) = self.entries.get_mut(&name)
         {
-            let pods = entry.pods.entry(cohort);
+            let pods = entry.pods.entry(group);
             pods.retain(|pod| pod.key != *key);
             self.mark(&name);
             self.drop_if_empty(&name);
@@ -78,12 +83,12 @@ impl Cache {
     }
 
     /// Keeps a `DaemonSet`. One that cannot be understood is taken as it was last: it may be meant for any node.
-    pub(super) fn see_daemon_set(&mut self, cohort: Cohort, object: DaemonSetObject) {
-        let identity = Identity::of(Watch::DaemonSets(cohort), object.meta());
+    pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: DaemonSetObject) {
+        let identity = Identity::of(Watch::DaemonSets(group), object.meta());
         let Some(daemon_set) = self.understood(identity, None, object.read()) else {
             return;
         };
-        let all = self.daemon_sets.entry(cohort);
+        let all = self.daemon_sets.entry(group);
         if let Some(known) = all.get_mut(&daemon_set.key) {
             // The status is not decoded, so only what decisions depend on can differ beside the version.
             known.version = daemon_set.version;
@@ -93,26 +98,30 @@ impl Cache {
         }
         let (key, selector) = (daemon_set.key.clone(), daemon_set.selector.clone());
         all.insert(key.clone(), daemon_set);
-        self.daemon_set_changed(cohort, &key);
-        self.select_pods(cohort, selector);
+        self.daemon_set_changed(group, &key);
+        self.select_pods(group, selector);
     }
 
-    pub(super) fn remove_daemon_set(&mut self, cohort: Cohort, key: &ObjectKey) {
-        let all = self.daemon_sets.get_mut(cohort);
+    pub(super) fn remove_daemon_set(&mut self, group: ComponentGroup, key: &ObjectKey) {
+        let all = self.daemon_sets.get_mut(group);
         if all.is_some_and(|all| all.remove(key).is_some()) {
-            self.daemon_set_changed(cohort, key);
+            self.daemon_set_changed(group, key);
         }
     }
 
     /// Has evaluated what depends on a `DaemonSet`. One in a namespace that does not count is only told of: whoever may
     /// change it there must not keep the controller busy.
-    fn daemon_set_changed(&mut self, cohort: Cohort, key: &ObjectKey) {
-        let class = self.classes.get(cohort);
-        if class.is_some() && !self.rule_set.waits_for_class(cohort) {
+    fn daemon_set_changed(&mut self, group: ComponentGroup, key: &ObjectKey) {
+        let class = self.class(group);
+        if group
+            .class()
+            .is_some_and(|index| !self.rule_set.waits_for_class(index))
+        {
             return;
         }
+        let counts = class.is_none_or(|class| class.namespaces.contains(&key.namespace));
         self.rule_news.are_untold = true;
-        if class.is_none_or(|class| class.namespaces.contains(&key.namespace)) {
+        if counts {
             self.mark_all();
         }
     }

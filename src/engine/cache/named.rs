@@ -1,10 +1,10 @@
 //! The `DaemonSet`s that rules wait for by name: which are watched, and whether everything has been seen of each.
 //!
-//! Each is a cohort of its own from when a rule names it: the `DaemonSet` is watched by its name, and from when it is known
-//! which pods it selects, these. A cohort selects the same pods for as long as it lives; a `DaemonSet` that is created again
+//! Each is a group of its own from when a rule names it: the `DaemonSet` is watched by its name, and from when it is known
+//! which pods it selects, these. A group selects the same pods for as long as it lives; a `DaemonSet` that is created again
 //! with another selector gets another one, so that nothing that belongs to the former is taken for the latter's.
 
-use crate::condition::{Cohort, NamedDaemonSet};
+use crate::condition::{ComponentGroup, NamedDaemonSet};
 use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
@@ -15,13 +15,13 @@ use crate::selector::Selector;
 pub const MOST: usize = 64;
 
 /// The `DaemonSet`s that are waited for by name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Named {
     pub(super) all: Vec<NamedDaemonSet>,
     /// Which pods each of them has, as far as that is known, in the same order.
     pub(super) selectors: Vec<Option<Selector>>,
-    /// The number of the next cohort.
-    next: Cohort,
+    /// The number of the next group.
+    next: usize,
     /// The watches that have not shown everything yet.
     pub(super) awaited: Set<Watch>,
     /// What is to be watched from now on, and what no longer.
@@ -29,17 +29,6 @@ pub struct Named {
 }
 
 impl Named {
-    /// None, beside so many classes.
-    pub fn new(classes: usize) -> Self {
-        Self {
-            all: Vec::new(),
-            selectors: Vec::new(),
-            next: classes,
-            awaited: Set::default(),
-            orders: Vec::new(),
-        }
-    }
-
     /// All of them.
     pub fn all(&self) -> &[NamedDaemonSet] {
         &self.all
@@ -51,8 +40,8 @@ impl Named {
     }
 
     /// Where one is among them.
-    pub(super) fn position(&self, cohort: Cohort) -> Option<usize> {
-        self.all.iter().position(|named| named.cohort == cohort)
+    pub(super) fn position(&self, group: ComponentGroup) -> Option<usize> {
+        self.all.iter().position(|named| named.group == group)
     }
 
     /// Begins a watch.
@@ -63,13 +52,13 @@ impl Named {
 
     /// Begins to watch one.
     pub(super) fn begin(&mut self, key: ObjectKey) {
-        let cohort = self.next;
+        let group = ComponentGroup::Named(self.next);
         self.next += 1;
-        self.watch(Watch::DaemonSets(cohort), Scope::DaemonSet(key.clone()));
+        self.watch(Watch::DaemonSets(group), Scope::DaemonSet(key.clone()));
         self.selectors.push(None);
         self.all.push(NamedDaemonSet {
             key,
-            cohort,
+            group,
             is_seen: false,
         });
     }

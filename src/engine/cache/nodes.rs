@@ -43,7 +43,8 @@ impl Cache {
             if node.take_in(patched, taints) {
                 entry.selected_at = 0;
             }
-            entry.sightings.see_deadlines(node);
+            let repairing = self.rule_set.repairing();
+            entry.observations.see_deadlines(node, repairing);
         }
     }
 
@@ -51,10 +52,6 @@ impl Cache {
     pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
         let name = identity.key.name.clone();
-        // Before the rules are known, so is not which conditions are followed.
-        let baseline = (!self.has_synced()).then(|| object.all_written());
-        let written = object.written(self.rule_set.followed());
-        let wrote = object.kubelet_wrote();
         let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
             return;
         };
@@ -67,15 +64,14 @@ impl Cache {
         {
             entry.joined = came;
         }
+        let followed = self.rule_set.followed();
         let is_alive = entry
-            .sightings
-            .see(&node, &written, self.rule_set.followed(), now.wall);
+            .observations
+            .see(entry.node.as_ref(), &node, followed, now.wall);
+        let repairing = self.rule_set.repairing();
+        entry.observations.see_deadlines(&node, repairing);
         if is_late {
-            entry.sightings.saw_late(now.wall);
-        }
-        entry.sightings.see_kubelet(wrote);
-        if let Some(baseline) = baseline {
-            entry.sightings.keep(baseline);
+            entry.observations.saw_late(now.wall);
         }
         self.put_node(node);
         if is_alive {
@@ -125,7 +121,7 @@ impl Cache {
         }
         if !is_first_sight {
             let before = entry.csi_node.as_ref();
-            entry.sightings.see_csi_node(before, csi_node.as_ref());
+            entry.observations.see_csi_node(before, csi_node.as_ref());
         }
         entry.csi_node = csi_node;
         self.mark(name);

@@ -101,6 +101,17 @@ impl Cache {
         self.take_over_rules();
     }
 
+    /// Takes in that the API server refuses time and again to put our finalizer on a rule.
+    pub fn refused_finalizer(&mut self, name: &str) {
+        if let Some(cached) = self.rules.get_mut(name)
+            && !cached.rule.refused
+        {
+            Arc::make_mut(&mut cached.rule).refused = true;
+            self.rule_news.are_unsorted = true;
+            self.take_over_rules();
+        }
+    }
+
     /// Whether all rules are suspended, whatever they say.
     pub fn suspends_all(&self) -> bool {
         self.suspends_all

@@ -25,13 +25,14 @@ impl Cache {
         match seen {
             Seen::Listing(watch) => self.relists.begin(watch),
             Seen::Put(object) => self.put(object, now),
-            Seen::Gone(object) => self.remove(object.watch(), &ObjectKey::of(object.meta())),
-            Seen::Synced(watch) => {
+            Seen::Gone(object) => self.gone(&object),
+            Seen::Synced(watch, version) => {
                 self.drop_unlisted(watch);
+                self.shown.listed(watch, version);
                 self.synced(watch);
             }
             Seen::NotInstalled(watch) if watch.is_optional() => {
-                self.certain(watch, now.monotonic);
+                self.certain(watch, now.monotonic, now.monotonic);
                 self.relists.begin(watch);
                 self.drop_unlisted(watch);
                 self.know_karpenter(watch, Extent::NotInstalled);
@@ -39,7 +40,10 @@ impl Cache {
             Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
                 self.certainty.interrupted(watch);
             }
-            Seen::Confirmed(watch, confirmation) => self.confirmed(watch, confirmation, now),
+            Seen::Current(watch, as_of, version) => {
+                self.shown.reached(watch, version);
+                self.current(watch, as_of, now);
+            }
         }
         self.settle_named(watch);
         self.take_over_rules();
@@ -50,8 +54,12 @@ impl Cache {
     fn put(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let is_listed = self.relists.saw(watch, &ObjectKey::of(meta));
-        if !is_listed && self.is_outdated(watch, meta) {
+        if !is_listed && (self.is_outdated(watch, meta) || self.has_been_seen_gone(&object)) {
             return;
+        }
+        if !is_listed {
+            let version = object::resource_version(meta);
+            self.shown.watched(watch, version);
         }
         match object {
             Object::Node(node) => {
@@ -59,23 +67,46 @@ impl Cache {
                 self.see_node(node, came, now);
             }
             Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
-            Object::Pod(cohort, pod) => self.see_pod(cohort, pod),
-            Object::DaemonSet(cohort, daemon_set) => self.see_daemon_set(cohort, daemon_set),
+            Object::Pod(group, pod) => self.see_pod(group, pod),
+            Object::DaemonSet(group, daemon_set) => self.see_daemon_set(group, daemon_set),
             Object::Rule(rule) => self.see_rule(rule, now.wall),
             Object::NodeClaim(claim) => self.see_claim(claim),
             Object::NodePool(pool) => self.see_pool(pool),
         }
     }
 
-    /// Takes in that an object is gone.
+    /// Takes in that an object is gone, unless it is known to be there again.
+    fn gone(&mut self, object: &Object) {
+        let (watch, meta) = (object.watch(), object.meta());
+        if !self.is_outdated(watch, meta) {
+            self.remove(watch, &ObjectKey::of(meta));
+        }
+        let version = object::resource_version(meta);
+        self.shown.watched(watch, version);
+    }
+
+    /// Whether an object that is not known was gone already when its kind was looked at last.
+    fn has_been_seen_gone(&self, object: &Object) -> bool {
+        let (watch, meta) = (object.watch(), object.meta());
+        let node = match object {
+            Object::Pod(_, pod) => pod.node_name().unwrap_or_default(),
+            Object::CsiNode(_) => meta.name.as_deref().unwrap_or_default(),
+            _ => "",
+        };
+        let version = object::resource_version(meta);
+        self.shown.has_looked(watch, node, version)
+            && self.version(watch, &ObjectKey::of(meta)).is_none()
+    }
+
+    /// Forgets an object.
     pub(super) fn remove(&mut self, watch: Watch, key: &ObjectKey) {
         let left_alone = self.unreadables.clear(watch, key);
         self.mark_each(left_alone.as_slice());
         match watch {
             Watch::Nodes => self.remove_node(&key.name),
             Watch::CsiNodes => self.remove_csi_node(&key.name),
-            Watch::Pods(cohort) => self.remove_pod(cohort, key),
-            Watch::DaemonSets(cohort) => self.remove_daemon_set(cohort, key),
+            Watch::Pods(group) => self.remove_pod(group, key),
+            Watch::DaemonSets(group) => self.remove_daemon_set(group, key),
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
@@ -108,12 +139,12 @@ impl Cache {
                 let with_one = self.entries.iter().filter(|it| it.1.csi_node.is_some());
                 with_one.map(|(name, _)| unscoped(name)).collect()
             }
-            Watch::Pods(cohort) => {
-                let pods = self.pod_nodes.get(cohort).into_iter();
+            Watch::Pods(group) => {
+                let pods = self.pod_nodes.get(group).into_iter();
                 pods.flat_map(Map::keys).cloned().collect()
             }
-            Watch::DaemonSets(cohort) => {
-                let daemon_sets = self.daemon_sets.get(cohort).into_iter();
+            Watch::DaemonSets(group) => {
+                let daemon_sets = self.daemon_sets.get(group).into_iter();
                 daemon_sets.flat_map(BTreeMap::keys).cloned().collect()
             }
             Watch::Rules => self.rules.keys().map(unscoped).collect(),
@@ -143,9 +174,9 @@ impl Cache {
                 let csi_node = self.entries.get(&key.name)?.csi_node.as_ref()?;
                 Some(csi_node.version)
             }
-            Watch::Pods(cohort) => self.pod(cohort, key).map(|pod| pod.version),
-            Watch::DaemonSets(cohort) => {
-                let daemon_set = self.daemon_sets.get(cohort)?.get(key)?;
+            Watch::Pods(group) => self.pod(group, key).map(|pod| pod.version),
+            Watch::DaemonSets(group) => {
+                let daemon_set = self.daemon_sets.get(group)?.get(key)?;
                 Some(daemon_set.version)
             }
             Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),

@@ -127,11 +127,12 @@ impl Unreadables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::ComponentGroup;
 
     fn broken(name: &str, node: Option<&str>, why: &str) -> Broken {
         Broken {
             object: Identity {
-                watch: Watch::Pods(0),
+                watch: Watch::Pods(ComponentGroup::Class(0)),
                 key: ObjectKey::new("ns", name),
                 uid: None,
             },

@@ -3,23 +3,21 @@
 use std::sync::Arc;
 
 use super::Engine;
+use crate::engine::effects::Purpose;
 use crate::engine::error::RequestError;
 use crate::engine::io::{Answer, Count, RequestId};
-use crate::engine::looks::Looked;
+use crate::engine::live_reads::Looked;
 use crate::engine::node_writes::{NodeWrite, WriteEnd};
 use crate::engine::notice::{About, Notice};
-use crate::engine::outbox::Purpose;
 use crate::object::{NodeMetadata, NodeObject};
 use crate::plan::ChangeKind;
 
 impl Engine {
     /// Takes in the answer to a request.
     pub(super) fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
-        let Some((made, purpose)) = self.out.answered(id) else {
+        let Some(purpose) = self.out.answered(id, answer.as_ref().err()) else {
             return;
         };
-        let now = self.out.now.monotonic;
-        self.out.turns.answered(made, answer.as_ref().err(), now);
         match purpose {
             Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::metadata)),
             Purpose::NodeAgain(name) => self.read_again(&name, answer.and_then(Answer::node)),
@@ -46,28 +44,27 @@ impl Engine {
                 let answer = answer.and_then(Answer::node_evidence);
                 let read =
                     answer.map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now));
-                if let Some(looked) = self.looks.node_answered(&name, read, &mut self.out) {
-                    self.looked(&looked);
+                if let Some(looked) = self.live_reads.node_answered(&name, read, &mut self.out) {
+                    self.looked(looked);
                 }
             }
             Purpose::ClusterLook => {
                 let answer = answer.and_then(Answer::cluster_evidence);
-                let error = answer
-                    .map(|evidence| self.cache.take_in_cluster(&evidence, self.out.now.wall))
-                    .err();
-                for looked in
-                    self.looks
-                        .cluster_answered(error.as_ref(), &self.cache, &mut self.out)
+                let now = self.out.now.wall;
+                let read = answer.map(|evidence| self.cache.take_in_cluster(evidence, now));
+                for looked in self
+                    .live_reads
+                    .cluster_answered(read, &self.cache, &mut self.out)
                 {
-                    self.looked(&looked);
+                    self.looked(looked);
                 }
             }
             Purpose::Event => {
                 if let Err(error) = answer {
                     self.out.count(Count::EventDropped);
-                    self.out
-                        .turns
-                        .complain("cannot post an event", "", &error, now);
+                    let now = self.out.now.monotonic;
+                    let pacer = &mut self.out.pacer;
+                    pacer.complain("cannot post an event", "", &error, now);
                 }
             }
         }
@@ -81,8 +78,12 @@ impl Engine {
             None | Some(WriteEnd::ReadAgain) => return,
             Some(WriteEnd::Failed) => {}
             Some(WriteEnd::Refused(changes, why)) => {
-                self.rules
-                    .blame(name, &changes, &why, &mut work.recorded_by, &mut self.out);
+                if let Some(state) = self.cache.node(name) {
+                    let about = About::node(name, &state.node.uid);
+                    let recorded_by = &mut work.recorded_by;
+                    self.rules
+                        .blame(&about, &changes, &why, recorded_by, &mut self.out);
+                }
             }
             Some(WriteEnd::CarriedOut(write, metadata)) => {
                 for change in &write.changes {
@@ -141,14 +142,11 @@ impl Engine {
     }
 
     /// Takes in that a look has ended.
-    pub(super) fn looked(&mut self, looked: &Looked) {
-        if let Some(next) = self.looks.next() {
-            self.cache.mark(&next);
-        }
+    pub(super) fn looked(&mut self, looked: Looked) {
+        self.cache.mark(&looked.name);
         if let Some(work) = self.nodes.get_mut(&looked.name) {
-            let doubted = self.doubted.max(self.rewatched);
+            let doubted = self.live_reads.doubted();
             work.look.ended(looked, doubted, &mut self.out);
         }
-        self.cache.mark(&looked.name);
     }
 }

@@ -1,15 +1,15 @@
-//! What the rules do on their nodes: kept in each one's tally, and counted by its disruption guard.
+//! What the rules do on their nodes: kept in each one's stats, and counted by its disruption guard.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Timestamp;
-
-use super::book::Rules;
+use super::finalizers::Rules;
 use super::work::RuleWork;
 use crate::engine::cache::Cache;
-use crate::engine::io::{ADD_TAINT_ERROR, Count, EVALUATION_ERROR, REMOVE_TAINT_ERROR, until};
-use crate::engine::outbox::Outbox;
+use crate::engine::effects::Effects;
+use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
+use crate::engine::io::Count;
+use crate::engine::notice::{About, Notice};
 use crate::engine::status::{Record, RuleFailure};
 use crate::object::Node;
 use crate::plan::{ChangeKind, ClusterState, NodePlan, Outcome, TaintChange};
@@ -32,30 +32,30 @@ impl Rules {
         &mut self,
         evaluated: Evaluated<'_>,
         recorded_by: &mut Vec<Arc<str>>,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         let Evaluated {
             node, plan, set, ..
         } = evaluated;
         // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
         // failure stays on record.
-        let is_clean = !plan.writes_node() && plan.look.is_empty();
+        let is_clean = |uid: &Arc<str>| !plan.writes_node() && !plan.looking.contains(uid);
         let is_selected_by =
             |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
         for uid in recorded_by.iter().filter(|uid| !is_selected_by(uid)) {
             if let Some(work) = self.works.get_mut(uid)
-                && work.forget_node(&node.name, is_clean)
+                && work.forget_node(&node.name, is_clean(uid))
             {
                 work.status_changed(out);
             }
         }
-        recorded_by.retain(|uid| is_selected_by(uid) || !is_clean);
+        recorded_by.retain(|uid| is_selected_by(uid) || !is_clean(uid));
         for outcome in &plan.outcomes {
             let Some(work) = self.works.get_mut(&outcome.rule.uid) else {
                 continue;
             };
             if !outcome.rule.is_suspended() {
-                work.evaluated(evaluated, outcome, is_clean, out);
+                work.evaluated(evaluated, outcome, out);
             }
             if !recorded_by.contains(&outcome.rule.uid) {
                 recorded_by.push(outcome.rule.uid.clone());
@@ -69,7 +69,7 @@ impl Rules {
     }
 
     /// Forgets a node that is gone.
-    pub fn forget_node(&mut self, name: &Arc<str>, recorded_by: &[Arc<str>], out: &mut Outbox) {
+    pub fn forget_node(&mut self, name: &Arc<str>, recorded_by: &[Arc<str>], out: &mut Effects) {
         for uid in recorded_by {
             if let Some(work) = self.works.get_mut(uid)
                 && work.forget_node(name, true)
@@ -87,14 +87,14 @@ impl Rules {
         }
     }
 
-    /// Notes that these changes of a node have failed, and why.
+    /// Notes that these changes of a node have failed, and why; tells what is new of it.
     pub fn blame(
         &mut self,
-        name: &Arc<str>,
+        node: &About,
         changes: &[TaintChange],
         message: &str,
         recorded_by: &mut Vec<Arc<str>>,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         for change in changes {
             let (reason, what) = match change.kind {
@@ -111,7 +111,9 @@ impl Rules {
                 });
             }
             let message = format!("failed to {what} taint: {message}");
-            work.fail(name, message, out);
+            if work.fail(&node.name, message.clone(), out) {
+                out.tell(Notice::of_failure(node.clone(), change, &message));
+            }
             if !recorded_by.contains(&work.uid) {
                 recorded_by.push(work.uid.clone());
             }
@@ -124,7 +126,7 @@ impl Rules {
         name: &Arc<str>,
         message: &str,
         recorded_by: &[Arc<str>],
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         for uid in recorded_by {
             if let Some(work) = self.works.get_mut(uid) {
@@ -164,7 +166,7 @@ impl Rules {
 
     /// The nodes that may be closed from now on. Every node has to have been evaluated: the guards count them all, as they
     /// are. A rule that goes by anything that is in doubt lets none go.
-    pub fn grant_closures(&mut self, cache: &Cache, steady: Timestamp) -> Vec<Arc<str>> {
+    pub fn grant_closures(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let mut granted = Vec::new();
         for rule in cluster.rules.rules() {
@@ -172,21 +174,21 @@ impl Rules {
                 && let Some(closures) = &mut work.closures
                 && !is_in_doubt(rule, cluster)
             {
-                granted.extend(closures.grant(steady));
+                granted.extend(closures.grant(now));
             }
         }
         granted
     }
 
     /// When a guard may let another node go.
-    pub fn next_closure(&self, cache: &Cache, steady: Timestamp, now: Instant) -> Option<Instant> {
+    pub fn next_closure(&self, cache: &Cache, now: Instant) -> Option<Instant> {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
             let is_in_doubt = is_in_doubt(rule, cluster);
-            closures.next_grant(steady).filter(|_| !is_in_doubt)
+            closures.next_grant(now).filter(|_| !is_in_doubt)
         });
-        next.min().map(|at| now + until(at, steady))
+        next.min()
     }
 }
 
@@ -198,48 +200,39 @@ fn is_in_doubt(rule: &Rule, cluster: ClusterState<'_>) -> bool {
 }
 
 impl RuleWork {
-    fn evaluated(
-        &mut self,
-        evaluated: Evaluated<'_>,
-        outcome: &Outcome<'_>,
-        is_clean: bool,
-        out: &mut Outbox,
-    ) {
+    fn evaluated(&mut self, evaluated: Evaluated<'_>, outcome: &Outcome<'_>, out: &mut Effects) {
         let Evaluated { node, plan, .. } = evaluated;
         let name = &node.name;
         out.count(Count::Evaluated {
             rule: self.name.clone(),
         });
-        self.count_turned_unmet(name, outcome, out);
+        self.count_unmet(name, outcome, out);
         // Before everything has been seen, nobody knows how a node does.
         let is_known = !outcome.evaluation.is_to_be_seen();
         let closures = self.closures.as_mut().filter(|_| is_known);
         let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
         let record = Record::new(outcome, outcome.would_repair());
-        let is_news = self.tally.record(name, record, out.now.wall);
-        // What is refused for another rule is no failure of this one.
-        let has_nothing_to_do = is_clean
-            || (self.tally.has_failed(name)
-                && plan.look.is_empty()
-                && !plan.writes_for(outcome.rule));
-        let recovered = has_nothing_to_do && self.tally.recover(name);
+        let is_news = self.stats.record(name, record, out.now.wall);
+        // What is refused for another rule, or waits for its look, is no failure of this one.
+        let recovered = self.stats.has_failed(name)
+            && !plan.is_looking_for(outcome.rule)
+            && !plan.writes_for(outcome.rule)
+            && self.stats.recover(name);
         if is_news || counts_anew || recovered {
             self.status_changed(out);
         }
     }
 
-    /// Counts the conditions that are unmet and were not found so before.
-    fn count_turned_unmet(&self, name: &str, outcome: &Outcome<'_>, out: &mut Outbox) {
-        let before = self.tally.statuses(name);
+    /// Counts the conditions that are unmet.
+    fn count_unmet(&self, name: &str, outcome: &Outcome<'_>, out: &mut Effects) {
+        let before = self.stats.statuses(name);
         for (index, result) in outcome.evaluation.results.iter().enumerate() {
             let was = before.and_then(|statuses| statuses.get(index));
-            if result.is_to_be_seen() {
-                continue;
-            }
-            if !result.is_met() && was != Some(&result.observed()) {
-                out.count(Count::TurnedUnmet {
+            if !result.is_to_be_seen() && !result.is_met() {
+                out.count(Count::Unmet {
                     rule: self.name.clone(),
                     condition: result.requirement.kind.clone(),
+                    is_new: was != Some(&result.observed()),
                 });
             }
         }
@@ -247,21 +240,24 @@ impl RuleWork {
 
     /// Notes whether the node has nothing left of the rule, which is being deleted. A node that cannot be written for one
     /// rule does not keep another one.
-    fn note_clean(&mut self, name: &Arc<str>, rule: &Rule, plan: &NodePlan<'_>, out: &mut Outbox) {
-        if plan.look.is_empty() && !plan.writes_for(rule) {
+    fn note_clean(&mut self, name: &Arc<str>, rule: &Rule, plan: &NodePlan<'_>, out: &mut Effects) {
+        if !plan.is_looking_for(rule) && !plan.writes_for(rule) {
             self.cleaned_up(name);
-        } else if self.tally.linger(name, plan.lifts_for(rule)) {
+        } else if self.stats.linger(name, plan.lifts_for(rule)) {
             self.status_changed(out);
         }
     }
 
-    fn fail(&mut self, name: &Arc<str>, message: String, out: &mut Outbox) {
+    /// Notes that the rule could not be carried out on a node; answers whether that is news.
+    fn fail(&mut self, name: &Arc<str>, message: String, out: &mut Effects) -> bool {
         let failure = RuleFailure {
             reason: EVALUATION_ERROR,
             message,
         };
-        if self.tally.fail(name, failure, out.now.wall) {
+        let is_news = self.stats.fail(name, failure, out.now.wall);
+        if is_news {
             self.status_changed(out);
         }
+        is_news
     }
 }

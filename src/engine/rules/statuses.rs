@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-use super::book::Rules;
+use super::finalizers::Rules;
 use super::work::RuleWork;
 use crate::api::NodeReadinessRuleStatus;
+use crate::condition::ComponentGroup;
 use crate::condition::{CriticalComponentClass, Source};
 use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::effects::{Effects, Purpose};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::notice::Notice;
-use crate::engine::outbox::{Outbox, Purpose};
+use crate::engine::pacer::Verdict;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis, Unmade};
-use crate::engine::turns::Backoff;
 use crate::object::Version;
 use crate::plan::{ClusterState, PassedOver};
 use crate::rule::Rule;
@@ -36,7 +37,7 @@ const HEAL_INTERVAL: Duration = Duration::from_secs(10);
 
 impl RuleWork {
     /// Has the status looked at, together with what else changes within a moment.
-    pub fn status_changed(&mut self, out: &mut Outbox) {
+    pub fn status_changed(&mut self, out: &mut Effects) {
         let written = self.status.written_at;
         let soon = out.now.monotonic + STATUS_DELAY;
         let at = written.map_or(soon, |written| soon.max(written + STATUS_INTERVAL));
@@ -49,7 +50,7 @@ impl RuleWork {
 
     /// Takes in the status as the API server holds it. Where somebody else has written over it, it is written again, but
     /// not as often as they may care to.
-    fn see_status(&mut self, held: &CachedRule, out: &mut Outbox) {
+    fn see_status(&mut self, held: &CachedRule, out: &mut Effects) {
         if held.rule.uid != self.uid || !self.status.written.shown(&held.status, held.version) {
             return;
         }
@@ -68,7 +69,7 @@ impl RuleWork {
         }
     }
 
-    fn look_again(&mut self, at: Instant, out: &mut Outbox) {
+    fn look_again(&mut self, at: Instant, out: &mut Effects) {
         self.status.due = Some(at);
         out.timers.wake_rule(&self.uid, at);
     }
@@ -76,7 +77,7 @@ impl RuleWork {
 
 impl Rules {
     /// Takes in the statuses that watches have shown.
-    pub fn see_statuses(&mut self, cache: &mut Cache, out: &mut Outbox) {
+    pub fn see_statuses(&mut self, cache: &mut Cache, out: &mut Effects) {
         for name in cache.take_shown_statuses() {
             if let Some(held) = cache.rules().get(&name)
                 && let Some(work) = self.works.get_mut(&held.rule.uid)
@@ -92,7 +93,7 @@ impl Rules {
         uid: &Arc<str>,
         cache: &Cache,
         is_busy: bool,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         let Some(work) = self.works.get_mut(uid) else {
             return;
@@ -105,24 +106,21 @@ impl Rules {
         let Some(due) = work.status.due.filter(|due| *due <= now) else {
             return;
         };
-        if work.status.write.under_way {
+        if work.status.slot.is_under_way() {
             return;
         }
         if is_busy && now < due + STATUS_PATIENCE {
             out.timers.wake_rule(uid, now + STATUS_DELAY);
             return;
         }
-        if let Some(at) = out.turns.not_before(now) {
-            out.timers.wake_rule(uid, at);
-            return;
-        }
         work.status.due = None;
-        // Before its finalizer is there, nothing has been done for a rule; after its deletion, nobody reads on, unless
-        // to find out what keeps it.
-        if (rule.deleting && !work.tally.has_unfinished()) || (rule.spec.is_ok() && !rule.finalizer)
-        {
+        // Before it is taken on, nothing has been done for a rule; after its deletion, nobody reads on, unless to find out
+        // what keeps it.
+        let has_begun = rule.is_taken_on() || rule.spec.is_err();
+        if (rule.deleting && !work.stats.has_unfinished()) || !has_begun {
             return;
         }
+        self.allowance = self.allowance.saturating_sub(1 + work.stats.matched());
         work.look_for_passed_over(rule, cache, out);
         work.look_for_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
@@ -135,7 +133,7 @@ impl Rules {
             return;
         }
         debug!(rule = %rule.name, "writing status");
-        work.status.write.under_way = true;
+        work.status.slot.begin(());
         work.status.written_at = Some(now);
         let request = Request::PatchRuleStatus {
             name: work.name.clone(),
@@ -151,16 +149,17 @@ impl Rules {
         uid: &Arc<str>,
         result: Result<Version, RequestError>,
         cache: &mut Cache,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) {
         let Some(work) = self.works.get_mut(uid) else {
             return;
         };
         let now = out.now.monotonic;
-        work.status.write.under_way = false;
+        let Some(((), verdict)) = work.status.slot.ended(result.as_ref().err(), now) else {
+            return;
+        };
         match result {
             Ok(version) => {
-                work.status.write.retry = Backoff::default();
                 work.status.written.was_answered(version);
                 if let Some(status) = work.status.written.status().cloned() {
                     cache.wrote_status(uid, &work.name, status, version);
@@ -178,10 +177,21 @@ impl Rules {
             // that is there.
             Err(error) => {
                 work.status.written.failed();
+                let at = match verdict {
+                    Verdict::Refused { again, before } => {
+                        if before == 0
+                            && let Some(held) = cache.rules().get(&work.name)
+                        {
+                            out.tell(Notice::of_unwritten_status(&held.rule, &error.to_string()));
+                        }
+                        again
+                    }
+                    Verdict::Again(at) => at,
+                    Verdict::Done => now,
+                };
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
-                let at = work.status.write.retry.failed(error.pauses(), now);
                 work.look_again(at.max(now + STATUS_INTERVAL), out);
             }
         }
@@ -207,7 +217,8 @@ fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
 fn empty_classes<'a>(rule: &Rule, cluster: ClusterState<'a>) -> Vec<&'a str> {
     let is_empty = |index: usize, class: &CriticalComponentClass| {
         let waits = rule.spec.iter().any(|spec| spec.waits_for_class(index));
-        waits && !cluster.daemon_sets(index).values().any(|it| class.has(it))
+        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(index));
+        waits && !daemon_sets.values().any(|it| class.has(it))
     };
     let classes = cluster.classes.iter().enumerate();
     classes
@@ -223,7 +234,7 @@ impl RuleWork {
         cached: &CachedRule,
         cache: &Cache,
         node_limit: usize,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> NodeReadinessRuleStatus {
         let rule = &*cached.rule;
         let closures = self.closures.as_mut();
@@ -236,13 +247,13 @@ impl RuleWork {
             empty_classes: &empty_classes(rule, cache.cluster()),
             disruption: disruption.as_ref(),
             governors: &governors,
-            prospects: prospects(cache, &self.tally, rule, out.now.wall),
+            prospects: prospects(cache, &self.stats, rule, out.now.wall),
             obstacle: self.obstacle.as_deref(),
             node_limit,
             previous: self.status.written.status().unwrap_or(&cached.status),
             now: out.now.wall,
         };
-        status::build(&self.tally, basis)
+        status::build(&self.stats, basis)
     }
 
     /// Finds out what keeps the rule from repairing any node, and tells when that has changed.
@@ -257,7 +268,7 @@ impl RuleWork {
     }
 
     /// Finds out which labelled `DaemonSet`s the rule does not wait for, and tells when that has changed.
-    fn look_for_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Outbox) {
+    fn look_for_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
         let Some(spec) = rule.live() else {
             self.passed_over.clear();
             return;

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crate::engine::closures::Closures;
 use crate::engine::map::Set;
-use crate::engine::status::{Tally, WrittenStatus};
-use crate::engine::turns::Backoff;
+use crate::engine::pacer::WriteSlot;
+use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::PassedOver;
 use crate::rule::{RequiredCondition, Rule};
 
@@ -20,7 +20,7 @@ pub struct RuleWork {
     /// Whether no controller had taken the rule on before this process did: it had no finalizer of ours.
     pub is_new: bool,
     /// What the rule does on its nodes.
-    pub tally: Tally,
+    pub stats: RuleStats,
     /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
     pub pending: Option<Set<Arc<str>>>,
     pub passed_over: Vec<PassedOver>,
@@ -29,17 +29,12 @@ pub struct RuleWork {
     pub closures: Option<Closures>,
     /// The generation whose rejection has been told.
     pub rejected: Option<i64>,
-    pub finalizers: Write,
+    pub finalizers: WriteSlot,
+    /// How often in a row our finalizer has been refused.
+    pub finalizer_refusals: u32,
     pub status: StatusWork,
-}
-
-/// A write that is made again until it succeeds.
-#[derive(Debug, Default)]
-pub struct Write {
-    /// It has not been answered yet.
-    pub under_way: bool,
-    /// When it is tried again.
-    pub retry: Backoff,
+    /// It waits for its turn to be tended.
+    pub is_queued: bool,
 }
 
 impl RuleWork {
@@ -54,14 +49,16 @@ impl RuleWork {
                 .flat_map(|spec| spec.conditions.iter().map(types))
                 .collect(),
             is_new: !rule.finalizer,
-            tally: Tally::default(),
+            stats: RuleStats::default(),
             pending: None,
             passed_over: Vec::new(),
             obstacle: None,
             closures: None,
             rejected: None,
-            finalizers: Write::default(),
+            finalizers: WriteSlot::default(),
+            finalizer_refusals: 0,
             status: StatusWork::default(),
+            is_queued: false,
         }
     }
 
@@ -70,7 +67,7 @@ impl RuleWork {
     pub fn forget_node(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
         let closures = self.closures.as_mut();
         let counted = closures.is_some_and(|closures| closures.forget(node));
-        self.tally.forget(node, is_clean) || counted
+        self.stats.forget(node, is_clean) || counted
     }
 
     /// Notes that a node has nothing left of the rule.
@@ -78,7 +75,7 @@ impl RuleWork {
         if let Some(pending) = &mut self.pending {
             pending.remove(node);
         }
-        self.tally.linger(node, false);
+        self.stats.linger(node, false);
     }
 }
 
@@ -87,7 +84,7 @@ impl RuleWork {
 pub struct StatusWork {
     /// When to see what there is to write; `None` while nothing has changed.
     pub due: Option<Instant>,
-    pub write: Write,
+    pub slot: WriteSlot,
     pub written_at: Option<Instant>,
     pub written: WrittenStatus,
     /// When it was last to be written only because somebody else had written over it.

@@ -27,7 +27,7 @@ pub enum Unmade {
     TooMany,
 }
 
-/// What goes into a rule's status besides the tally.
+/// What goes into a rule's status besides the stats.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis<'a> {
     /// The rule.

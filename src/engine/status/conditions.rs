@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::basis::{Basis, Unmade, whole_second};
-use super::tally::{Role, Tally};
+use super::rule_stats::{Role, RuleStats};
 use crate::engine::cache::MOST_NAMED;
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
@@ -18,7 +18,7 @@ pub const SUSPENDED: &str = "Suspended";
 
 /// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
 /// something to say.
-pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
+pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
     let rule = basis.rule;
     let condition = |kind: &str, holds: bool, reason: &str, message: String| {
         let status = if holds { "True" } else { "False" };
@@ -52,7 +52,7 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
     };
     let mut conditions = vec![condition(ACCEPTED, true, "Valid", message.into())];
 
-    conditions.push(match conflict(tally, spec, basis.governors) {
+    conditions.push(match conflict(stats, spec, basis.governors) {
         Some((reason, message)) => condition("Conflicted", true, reason, message),
         None => condition(
             "Conflicted",
@@ -119,8 +119,8 @@ pub(super) fn conditions(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
 }
 
 /// The conditions of a rule that is suspended: what is known of its nodes stays as it was.
-pub(super) fn suspended(tally: &Tally, basis: Basis<'_>) -> Vec<Condition> {
-    let mut conditions = conditions(tally, basis);
+pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
+    let mut conditions = conditions(stats, basis);
     let stays = |kind: &str| ![ACCEPTED, SUSPENDED].contains(&kind);
     let before: Vec<_> = basis.previous.conditions.iter().collect();
     conditions.retain(|it| !stays(&it.type_) || before.iter().all(|known| known.type_ != it.type_));
@@ -150,11 +150,11 @@ fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
 /// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:
 /// as reason and message.
 fn conflict(
-    tally: &Tally,
+    stats: &RuleStats,
     spec: &CompiledSpec,
     governors: &[Arc<str>],
 ) -> Option<(&'static str, String)> {
-    let governed: Vec<&Arc<str>> = tally
+    let governed: Vec<&Arc<str>> = stats
         .nodes
         .values()
         .filter_map(|(record, _)| match &record.role {
@@ -169,7 +169,7 @@ fn conflict(
         let message = format!(
             "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
             governed.len(),
-            tally.nodes.len(),
+            stats.nodes.len(),
             enumerated(names.into_iter().map(quoted)),
         );
         Some(("TaintGovernedByAnotherRule", message))

@@ -23,15 +23,15 @@ fn gate() -> RuleBuilder {
 }
 
 /// What the rule makes of these nodes.
-fn tally(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (Tally, Arc<Rule>) {
-    let mut tally = Tally::default();
+fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
+    let mut stats = RuleStats::default();
     for node in nodes {
         let world = world(node).rule(rule);
         for outcome in world.plan().outcomes {
-            tally.record(&world.node.name, Record::new(&outcome, false), at(0));
+            stats.record(&world.node.name, Record::new(&outcome, false), at(0));
         }
     }
-    (tally, world(&nodes[0]).rule(rule).rules()[0].clone())
+    (stats, world(&nodes[0]).rule(rule).rules()[0].clone())
 }
 
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
@@ -59,14 +59,14 @@ fn counts_are_exact_and_held_nodes_come_first() {
             .taint(KEY, "NoSchedule"),
         member("c").condition("Net", "False"),
     ];
-    let (mut tally, rule) = tally(&gate(), &nodes);
+    let (mut stats, rule) = stats(&gate(), &nodes);
     let failure = RuleFailure {
         reason: "AddTaintError",
         message: "no".into(),
     };
-    tally.fail(&"c".into(), failure, at(0));
+    stats.fail(&"c".into(), failure, at(0));
     let none = NodeReadinessRuleStatus::default();
-    let status = build(&tally, basis(&rule, &none));
+    let status = build(&stats, basis(&rule, &none));
     let counts = (
         status.matched_nodes,
         status.held_nodes,
@@ -90,7 +90,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         node_limit: 1,
         ..basis(&rule, &none)
     };
-    let limited = build(&tally, limited);
+    let limited = build(&stats, limited);
     assert_eq!(
         (limited.matched_nodes, limited.applied_nodes),
         (Some(3), vec!["b".to_owned()])
@@ -112,8 +112,8 @@ fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
             [(True, Unknown), (True, False)],
         ),
     ] {
-        let (tally, rule) = tally(&gate, &[node]);
-        let status = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
+        let (stats, rule) = stats(&gate, &[node]);
+        let status = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
         let results = &status.node_evaluations[0].condition_results;
         let results: Vec<_> = results
             .iter()
@@ -141,9 +141,9 @@ fn a_dry_run_is_summed_up() {
              unmet now (1 have never reported Net): they would be closed at once",
         ),
     ] {
-        let (tally, rule) = tally(&gate().dry_run(), &nodes);
+        let (stats, rule) = stats(&gate().dry_run(), &nodes);
         let none = NodeReadinessRuleStatus::default();
-        let results = build(&tally, basis(&rule, &none)).dry_run_results;
+        let results = build(&stats, basis(&rule, &none)).dry_run_results;
         assert_eq!(
             results.map(|results| results.summary).as_deref(),
             Some(summary)
@@ -156,19 +156,19 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
     let any_of = gate().bootstrap_only().spec("conditionPolicy: anyOf");
     for (name, rule) in [("in force", gate()), ("not usable", any_of)] {
         let rule = rule.deleting();
-        let (mut tally, rule) = tally(&rule, &[member("a").taint(KEY, "NoSchedule")]);
-        assert!(!tally.has_unfinished(), "{name}");
-        assert!(tally.linger(&"a".into(), true) && !tally.linger(&"a".into(), true));
-        assert!(tally.has_unfinished(), "{name}");
+        let (mut stats, rule) = stats(&rule, &[member("a").taint(KEY, "NoSchedule")]);
+        assert!(!stats.has_unfinished(), "{name}");
+        assert!(stats.linger(&"a".into(), true) && !stats.linger(&"a".into(), true));
+        assert!(stats.has_unfinished(), "{name}");
         let failure = RuleFailure {
             reason: "RemoveTaintError",
             message: "forbidden".into(),
         };
-        assert!(tally.fail(&"a".into(), failure.clone(), at(0)));
-        assert!(!tally.fail(&"a".into(), failure, at(1)), "{name}: no news");
-        assert!(tally.has_unfinished(), "{name}");
+        assert!(stats.fail(&"a".into(), failure.clone(), at(0)));
+        assert!(!stats.fail(&"a".into(), failure, at(1)), "{name}: no news");
+        assert!(stats.has_unfinished(), "{name}");
         let none = NodeReadinessRuleStatus::default();
-        let status = build(&tally, basis(&rule, &none));
+        let status = build(&stats, basis(&rule, &none));
         let counts = (
             status.matched_nodes,
             status.held_nodes,
@@ -176,20 +176,20 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
         );
         assert_eq!(counts, (Some(1), Some(1), Some(0)), "{name}");
         assert_eq!(status.failed_nodes[0].node_name, "a", "{name}");
-        let states = tally.states(EnforcementMode::BootstrapOnly);
+        let states = stats.states(EnforcementMode::BootstrapOnly);
         assert_eq!(states.bootstrapping, 1, "{name}");
-        assert!(tally.linger(&"a".into(), false) && tally.recover(&"a".into()));
-        assert!(!tally.has_unfinished(), "{name}");
+        assert!(stats.linger(&"a".into(), false) && stats.recover(&"a".into()));
+        assert!(!stats.has_unfinished(), "{name}");
     }
 }
 
 #[test]
 fn what_has_not_changed_keeps_its_time() {
     let nodes = [member("a").condition("Net", "True")];
-    let (tally, rule) = tally(&gate(), &nodes);
-    let first = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
-    let mut later = Tally::default();
-    for (node, (record, _)) in tally.nodes {
+    let (stats, rule) = stats(&gate(), &nodes);
+    let first = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let mut later = RuleStats::default();
+    for (node, (record, _)) in stats.nodes {
         later.record(&node, record, at(3600));
     }
     let again = Basis {
@@ -201,7 +201,7 @@ fn what_has_not_changed_keeps_its_time() {
 
 #[test]
 fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
-    let mut tally = Tally::default();
+    let mut stats = RuleStats::default();
     let mut see = |status: &str, tainted: bool, now: i64| {
         let mut node = member("a").condition("Net", status);
         if tainted {
@@ -209,8 +209,8 @@ fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
         }
         let world = world(&node).rule(&gate());
         let outcome = &world.plan().outcomes[0];
-        tally.record(&world.node.name, Record::new(outcome, false), at(now));
-        tally.longest_closed_since()
+        stats.record(&world.node.name, Record::new(outcome, false), at(now));
+        stats.longest_closed_since()
     };
     assert_eq!(see("True", false, 0), None);
     assert_eq!(see("False", false, 10), Some(at(10)));
@@ -229,34 +229,34 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
         .map(|index| format!("{}-{index}", "n".repeat(60)))
         .collect();
     let nodes: Vec<_> = names.iter().map(|name| member(name)).collect();
-    let (tally, rule) = tally(&rule, &nodes);
-    let status = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let (stats, rule) = stats(&rule, &nodes);
+    let status = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
     let size = serde_json::to_string(&status).unwrap().len();
     assert!(size < 32 * 1024, "{size} bytes");
     assert_eq!(status.matched_nodes, Some(200));
 }
 
 /// A rule with this many conditions, and what it makes of this many nodes with names of this length.
-fn many(conditions: usize, nodes: usize, length: usize) -> (Tally, Arc<Rule>) {
+fn many(conditions: usize, nodes: usize, length: usize) -> (RuleStats, Arc<Rule>) {
     let mut rule = rule("gate").selects("pool", "a").taint(KEY, "NoSchedule");
     for index in 0..conditions {
         rule = rule.waits_for(&format!("Condition{index}"));
     }
     let names = (0..nodes).map(|index| format!("{index:0length$}"));
     let nodes: Vec<_> = names.map(|name| member(&name)).collect();
-    tally(&rule, &nodes)
+    stats(&rule, &nodes)
 }
 
 #[test]
 fn the_lists_name_as_many_nodes_as_there_is_room_for() {
     let none = NodeReadinessRuleStatus::default();
     for (conditions, length) in [(1, 10), (1, 60), (8, 10), (8, 60)] {
-        let (tally, rule) = many(conditions, 300, length);
+        let (stats, rule) = many(conditions, 300, length);
         let basis = Basis {
             node_limit: 1000,
             ..basis(&rule, &none)
         };
-        let status = build(&tally, basis);
+        let status = build(&stats, basis);
         let listed = status.node_evaluations.len();
         assert_eq!(status.applied_nodes.len(), listed);
         // With the record of who manages it, an item takes twice to four times as many bytes as it has itself.
@@ -277,20 +277,20 @@ fn failures_come_before_all_else_and_share_the_room() {
         (60, "no".to_owned()),
         (10, "é".repeat(400)),
     ] {
-        let (mut tally, rule) = many(1, 300, length);
-        let names: Vec<_> = tally.nodes.keys().cloned().collect();
+        let (mut stats, rule) = many(1, 300, length);
+        let names: Vec<_> = stats.nodes.keys().cloned().collect();
         for name in names {
             let failure = RuleFailure {
                 reason: "EvaluationError",
                 message: message.clone(),
             };
-            tally.fail(&name, failure, at(0));
+            stats.fail(&name, failure, at(0));
         }
         let basis = Basis {
             node_limit: 1000,
             ..basis(&rule, &none)
         };
-        let status = build(&tally, basis);
+        let status = build(&stats, basis);
         let listed = status.failed_nodes.len();
         let bytes = serde_json::to_string(&status.failed_nodes).unwrap().len();
         let case = format!("names of {length}: {listed} nodes, {bytes} bytes");
@@ -311,38 +311,38 @@ fn failures_come_before_all_else_and_share_the_room() {
 
 #[test]
 fn a_failure_keeps_its_time_while_it_is_the_same() {
-    let (mut tally, rule) = tally(&gate(), &[member("a"), member("b")]);
-    let fail = |tally: &mut Tally, node: &str, message: &str, now: i64| {
+    let (mut stats, rule) = stats(&gate(), &[member("a"), member("b")]);
+    let fail = |stats: &mut RuleStats, node: &str, message: &str, now: i64| {
         let failure = RuleFailure {
             reason: "EvaluationError",
             message: message.into(),
         };
-        tally.fail(&node.into(), failure, at(now));
+        stats.fail(&node.into(), failure, at(now));
     };
-    fail(&mut tally, "a", "no", 10);
-    fail(&mut tally, "b", "no", 20);
+    fail(&mut stats, "a", "no", 10);
+    fail(&mut stats, "b", "no", 20);
     let times = |status: &NodeReadinessRuleStatus| {
         let failed = status.failed_nodes.iter();
         failed
             .map(|it| it.last_evaluation_time.0)
             .collect::<Vec<_>>()
     };
-    let first = build(&tally, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let first = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
     assert_eq!(times(&first), [at(10), at(20)]);
-    tally.recover(&"a".into());
-    fail(&mut tally, "a", "no", 30);
-    fail(&mut tally, "b", "something else", 40);
-    let again = build(&tally, basis(&rule, &first));
+    stats.recover(&"a".into());
+    fail(&mut stats, "a", "no", 30);
+    fail(&mut stats, "b", "something else", 40);
+    let again = build(&stats, basis(&rule, &first));
     assert_eq!(times(&again), [at(10), at(40)]);
 }
 
 #[test]
 fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_seconds() {
-    let (tally, rule) = tally(&gate(), &[member("a")]);
+    let (stats, rule) = stats(&gate(), &[member("a")]);
     let late = at(60) + Duration::from_millis(700);
     let none = NodeReadinessRuleStatus::default();
     let first = build(
-        &tally,
+        &stats,
         Basis {
             now: late,
             ..basis(&rule, &none)
@@ -361,7 +361,7 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
         governors: &governors,
         ..basis(&rule, &first)
     };
-    let conflicted = build(&tally, conflicted);
+    let conflicted = build(&stats, conflicted);
     assert_eq!(times(&conflicted), [at(60), at(90)]);
     assert_eq!(conflicted.conditions[1].reason, "SelectorsOverlap");
 }
@@ -376,12 +376,12 @@ fn a_dry_run_says_what_a_guard_would_hold_back() {
         all_zones_disrupted: true,
     };
     let unmet = member("unmet").condition("Net", "False");
-    let (tally, rule) = tally(&gate().dry_run(), &[unmet]);
+    let (stats, rule) = stats(&gate().dry_run(), &[unmet]);
     let none = NodeReadinessRuleStatus::default();
     for (waiting, says_so) in [(0, false), (1, true)] {
         let report = report(waiting);
         let status = build(
-            &tally,
+            &stats,
             Basis {
                 disruption: Some(&report),
                 ..basis(&rule, &none)

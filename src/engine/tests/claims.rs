@@ -151,6 +151,22 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
 }
 
 #[test]
+fn a_claim_is_left_where_its_rule_is_suspended_before_the_last_read_is_answered() {
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(2000);
+    assert_eq!(bench.pending.len(), 1, "it was about to be deleted");
+    bench.held_up = |_| false;
+    bench.take(vec![Input::SuspendAll(true)]);
+    bench.answers();
+    bench.wait(60_000);
+    assert_eq!(deletions(&mut bench), 0);
+    bench.take(vec![Input::SuspendAll(false)]);
+    bench.wait(60_000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
 fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refused() {
     for (name, refusal, counts) in [
         (

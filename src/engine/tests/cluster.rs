@@ -7,19 +7,21 @@ use json_patch::PatchOperation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::condition::Cohort;
+use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
-use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
+use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
-use crate::plan::Doubts;
+use crate::plan::StaleKinds;
 
 /// All objects, by what watches them and by name.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     objects: BTreeMap<Watch, BTreeMap<String, Value>>,
     version: Version,
+    /// A group whose `DaemonSet`s may not be listed.
+    pub unreadable: Option<ComponentGroup>,
 }
 
 fn decode<T: DeserializeOwned>(json: &Value) -> T {
@@ -31,8 +33,8 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
     match watch {
         Watch::Nodes => Object::Node(decode(json)),
         Watch::CsiNodes => Object::CsiNode(decode(json)),
-        Watch::Pods(cohort) => Object::Pod(cohort, decode(json)),
-        Watch::DaemonSets(cohort) => Object::DaemonSet(cohort, decode(json)),
+        Watch::Pods(group) => Object::Pod(group, decode(json)),
+        Watch::DaemonSets(group) => Object::DaemonSet(group, decode(json)),
         Watch::Rules => Object::Rule(decode(json)),
         Watch::NodeClaims => Object::NodeClaim(decode(json)),
         Watch::NodePools => Object::NodePool(decode(json)),
@@ -81,11 +83,18 @@ impl Cluster {
         &objects[&name]
     }
 
-    /// Takes an object away.
+    /// Takes an object away; answers it as it was last, in the version of its end.
     pub fn remove(&mut self, watch: Watch, name: &str) -> Value {
         self.version += 1;
         let objects = self.objects.get_mut(&watch).unwrap();
-        objects.remove(name).unwrap()
+        let mut object = objects.remove(name).unwrap();
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        object
+    }
+
+    /// The version of the cluster.
+    pub fn version(&self) -> Version {
+        self.version
     }
 
     /// Changes an object; answers it as it is then, or that it is gone.
@@ -163,18 +172,27 @@ impl Cluster {
                 (format!("delete {name}"), answer)
             }
             Request::LookAtNode { name, kinds, pods } => {
-                let evidence = self.node_evidence(&name, kinds, &pods);
+                let evidence = self.node_evidence(&name, &kinds, &pods);
                 let answer = Answer::NodeEvidence(Box::new(evidence));
                 (format!("look at {name}"), Ok(answer))
             }
             Request::LookAtCluster { daemon_sets } => {
-                let named = daemon_sets.into_iter().map(|(cohort, _)| cohort);
-                let daemon_sets = std::iter::once(0).chain(named);
+                let named = daemon_sets.into_iter().map(|(group, _)| group);
+                let mut unread = Unread::default();
+                let mut read = |group| {
+                    let list = match self.unreadable {
+                        Some(it) if it == group => Err(RequestError::Failed("forbidden".into())),
+                        _ => Ok(self.list(Watch::DaemonSets(group), |_| true)),
+                    };
+                    let list = unread.or_read(Some(list), |it| it.add_group(group))?;
+                    Some((group, list))
+                };
+                let groups = std::iter::once(ComponentGroup::Class(0)).chain(named);
+                let daemon_sets = groups.filter_map(&mut read).collect();
                 let evidence = ClusterEvidence {
                     rules: self.list(Watch::Rules, |_| true),
-                    daemon_sets: daemon_sets
-                        .map(|it| (it, self.list(Watch::DaemonSets(it), |_| true)))
-                        .collect(),
+                    daemon_sets,
+                    unread,
                 };
                 let answer = Answer::ClusterEvidence(evidence);
                 ("look at the cluster".into(), Ok(answer))
@@ -202,12 +220,18 @@ impl Cluster {
         }
     }
 
-    fn node_evidence(&self, name: &str, kinds: Doubts, named: &[(Cohort, Scope)]) -> NodeEvidence {
-        let of_class = kinds.has_cohort(0).then_some(0);
-        let cohorts = of_class.into_iter().chain(named.iter().map(|(it, _)| *it));
-        let pods = |cohort| {
+    fn node_evidence(
+        &self,
+        name: &str,
+        kinds: &StaleKinds,
+        named: &[(ComponentGroup, Scope)],
+    ) -> NodeEvidence {
+        let class = ComponentGroup::Class(0);
+        let of_class = kinds.has_group(class).then_some(class);
+        let groups = of_class.into_iter().chain(named.iter().map(|(it, _)| *it));
+        let pods = |group| {
             let is_there = |pod: &&Value| pod["spec"]["nodeName"] == name;
-            (cohort, self.list(Watch::Pods(cohort), is_there))
+            (group, self.list(Watch::Pods(group), is_there))
         };
         let csi_node = || self.list(Watch::CsiNodes, |it| it["metadata"]["name"] == name);
         NodeEvidence {
@@ -216,7 +240,8 @@ impl Cluster {
                 .filter(|_| kinds.nodes)
                 .map(decode),
             csi_node: kinds.csi_nodes.then(csi_node),
-            pods: cohorts.map(pods).collect(),
+            pods: groups.map(pods).collect(),
+            unread: Unread::default(),
         }
     }
 

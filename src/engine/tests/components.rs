@@ -1,6 +1,7 @@
 //! Pods, `DaemonSet`s and `CSINode`s of critical components, as they come and go.
 
 use super::Bench;
+use crate::condition::ComponentGroup;
 use crate::engine::kind::Watch;
 use crate::testing::{
     Builder, GATE, PodBuilder, RuleBuilder, csi_node, daemon_set, node, pod, rule,
@@ -16,7 +17,10 @@ fn unready(node: &str) -> PodBuilder {
 
 /// The watch shows this state of a pod, which lasts for more than a moment.
 fn show(bench: &mut Bench, pod: &PodBuilder) {
-    bench.shows(Watch::Pods(0), pod.clone().json().clone());
+    bench.shows(
+        Watch::Pods(ComponentGroup::Class(0)),
+        pod.clone().json().clone(),
+    );
     bench.wait(1100);
 }
 
@@ -25,7 +29,7 @@ fn a_node_opens_when_the_last_of_its_pods_is_gone() {
     let mut bench = Bench::new(&[components()], &[node("a")]);
     show(&mut bench, &unready("a"));
     assert_eq!(bench.taints("a"), [GATE]);
-    bench.shows_gone(Watch::Pods(0), "p");
+    bench.shows_gone(Watch::Pods(ComponentGroup::Class(0)), "p");
     assert_eq!(bench.taints("a"), [""; 0]);
     assert_eq!(
         bench.survey().objects[..3],
@@ -104,7 +108,10 @@ fn what_changes_nothing_has_no_node_evaluated() {
         .toleration("{operator: Exists}");
     let mut bench = Bench::new(&[components()], &[node("a")]);
     show(&mut bench, &unready("a"));
-    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.shows(
+        Watch::DaemonSets(ComponentGroup::Class(0)),
+        agent.clone().json().clone(),
+    );
     bench.wait(5000);
     let evaluated = |bench: &mut Bench| {
         let counted = std::mem::take(&mut bench.counted);
@@ -114,13 +121,16 @@ fn what_changes_nothing_has_no_node_evaluated() {
     evaluated(&mut bench);
     // The same once more, in other versions.
     show(&mut bench, &unready("a"));
-    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.shows(
+        Watch::DaemonSets(ComponentGroup::Class(0)),
+        agent.clone().json().clone(),
+    );
     let as_it_is = bench.node("a").clone();
     bench.shows(Watch::Nodes, as_it_is);
     assert_eq!(evaluated(&mut bench), 0);
     show(&mut bench, &unready("a").ready());
     assert!(evaluated(&mut bench) > 0);
-    bench.shows_gone(Watch::DaemonSets(0), "agent");
+    bench.shows_gone(Watch::DaemonSets(ComponentGroup::Class(0)), "agent");
     assert!(evaluated(&mut bench) > 0);
 }
 
@@ -130,7 +140,7 @@ fn a_rule_that_waits_for_no_components_does_not_care_for_them() {
     bench.wait(5000);
     bench.counted.clear();
     bench.shows(
-        Watch::DaemonSets(0),
+        Watch::DaemonSets(ComponentGroup::Class(0)),
         daemon_set("kube-system/agent").critical().json().clone(),
     );
     assert_eq!(bench.counted, []);
@@ -150,7 +160,10 @@ fn a_rule_whose_class_has_no_daemon_set_says_that_it_opens_every_node() {
     let message = says(&bench).unwrap();
     assert!(message.contains("opens every node"), "{message}");
     let agent = daemon_set("kube-system/agent").critical();
-    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.shows(
+        Watch::DaemonSets(ComponentGroup::Class(0)),
+        agent.clone().json().clone(),
+    );
     bench.wait(5000);
     assert_eq!(says(&bench), None);
 }

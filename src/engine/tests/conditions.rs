@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Bench;
+use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
@@ -48,7 +49,10 @@ fn that_a_node_lacks_nothing_any_more_is_published_at_once() {
 #[test]
 fn what_a_node_lacks_for_a_moment_is_not_published() {
     let show = |bench: &mut Bench, pod: &PodBuilder| {
-        bench.shows(Watch::Pods(0), pod.clone().json().clone());
+        bench.shows(
+            Watch::Pods(ComponentGroup::Class(0)),
+            pod.clone().json().clone(),
+        );
     };
     let unready = pod("kube-system/p").critical().on("n");
     let mut bench = Bench::new(&[waiting()], &[said("True")]);
@@ -93,7 +97,10 @@ fn detail(bench: &Bench) -> (String, Value) {
 fn a_message_that_changes_alone_is_written_every_five_seconds_at_most_and_keeps_its_time() {
     let show = |bench: &mut Bench, name: &str| {
         let unready = pod(&format!("kube-system/{name}")).critical().on("n");
-        bench.shows(Watch::Pods(0), unready.clone().json().clone());
+        bench.shows(
+            Watch::Pods(ComponentGroup::Class(0)),
+            unready.clone().json().clone(),
+        );
     };
     let mut bench = Bench::new(&[waiting()], &[said("True")]);
     bench.wait(3000);
@@ -121,7 +128,10 @@ fn a_message_that_changes_alone_is_written_every_five_seconds_at_most_and_keeps_
             .critical()
             .on("n")
             .ready();
-        bench.shows(Watch::Pods(0), ready.clone().json().clone());
+        bench.shows(
+            Watch::Pods(ComponentGroup::Class(0)),
+            ready.clone().json().clone(),
+        );
     }
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
     assert_ne!(detail(&bench).1, since);
@@ -194,6 +204,28 @@ fn a_conflict_is_no_refusal_but_has_the_write_wait_all_the_same() {
     bench.refusal = |_| None;
     bench.wait(5000);
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+}
+
+#[test]
+fn who_keeps_changing_what_is_published_is_followed_ever_more_slowly() {
+    for others in [
+        json!([]),
+        json!([{ "type": COMPONENTS, "status": "Unknown" }]),
+    ] {
+        let mut bench = Bench::new(&[waiting()], &[node("n")]);
+        bench.wait(3000);
+        bench.asked();
+        for _ in 0..600 {
+            bench.change("n", |node| node["status"]["conditions"] = others.clone());
+            bench.wait(1100);
+        }
+        let asked = bench.asked();
+        let writes = asked.iter().filter(|it| **it == "conditions of n");
+        let writes = writes.count();
+        assert!((6..20).contains(&writes), "{writes} in eleven minutes");
+        bench.wait(600_000);
+        assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
+    }
 }
 
 #[test]

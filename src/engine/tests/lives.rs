@@ -6,7 +6,7 @@ use super::{Bench, Input, Seen};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
-use crate::testing::{Builder, GATE, RuleBuilder, node, rule};
+use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
@@ -47,7 +47,7 @@ fn a_rule_gets_its_finalizer_before_it_closes_any_node_and_only_where_it_can_be_
         ("in force", gate(), &["rule r", "node n", "status of r"][..]),
         ("not usable", broken(), &[]),
         ("being deleted", gate().deleting(), &[]),
-        ("a dry run", gate().dry_run(), &["rule r", "status of r"]),
+        ("a dry run", gate().dry_run(), &["status of r"]),
     ] {
         let mut bench = Bench::new(&[rule.without_finalizer()], &[node("n")]);
         bench.wait(3000);
@@ -85,6 +85,29 @@ fn a_finalizer_that_is_refused_is_written_again_after_a_pause() {
     bench.refusal = |_| None;
     bench.wait(5000);
     assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
+    let earlier = rule("earlier")
+        .waits_for("Never")
+        .created(at(-100))
+        .without_finalizer();
+    let closed = node("n")
+        .condition("Net", "True")
+        .dated_taint(GATE, "NoSchedule")
+        .owned_by("r", GATE, "NoSchedule");
+    let mut bench = Bench::refusing(&[earlier, gate()], &[closed], |request| match request {
+        Request::PatchRule { .. } => Some(forbidden()),
+        _ => None,
+    });
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [GATE], "it may be there in a moment");
+    bench.wait(30_000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    assert_eq!(bench.taints("n"), [GATE], "it governs once it is there");
 }
 
 #[test]
@@ -273,7 +296,7 @@ fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
     evaluated(&mut bench);
     bench.sees_rule(&rule("r").waits_for("Disk").label("a", "b"));
     assert_eq!(evaluated(&mut bench), 0);
-    let confirmed = Seen::Confirmed(Watch::Rules, 0);
+    let confirmed = Seen::Current(Watch::Rules, bench.now.monotonic, 0);
     bench.take(vec![Input::Seen(confirmed)]);
     assert_eq!(evaluated(&mut bench), 0);
 }

@@ -9,8 +9,8 @@ mod components;
 mod conditions;
 mod figures;
 mod holds;
+mod live_reads;
 mod lives;
-mod looks;
 mod named;
 mod nodes;
 mod order;
@@ -60,7 +60,6 @@ struct Bench {
     begun: BTreeMap<Watch, Scope>,
     /// The watches that do not show any more that they live.
     silent: Vec<Watch>,
-    confirmation: u64,
     /// How often everything was to be confirmed.
     confirmations: usize,
     /// What was asked for, each with what it is about.
@@ -119,7 +118,6 @@ impl Bench {
             held_up: |_| false,
             pending: Vec::new(),
             silent: Vec::new(),
-            confirmation: 0,
             confirmations: 0,
             asked: Vec::new(),
             told: Vec::new(),
@@ -165,7 +163,8 @@ impl Bench {
             objects.map(move |json| Seen::Put(object(watch, json)))
         });
         let seen = watches().map(Seen::Listing).chain(all);
-        let seen = seen.chain(watches().map(Seen::Synced));
+        let version = self.cluster.version();
+        let seen = seen.chain(watches().map(move |watch| Seen::Synced(watch, version)));
         seen.map(Input::Seen).chain(self.confirmed()).collect()
     }
 
@@ -231,8 +230,9 @@ impl Bench {
 
     fn confirmed(&self) -> Vec<Input> {
         let watches = self.watches.iter().filter(|it| !self.silent.contains(it));
+        let (as_of, version) = (self.now.monotonic, self.cluster.version());
         watches
-            .map(|watch| Input::Seen(Seen::Confirmed(*watch, self.confirmation)))
+            .map(|watch| Input::Seen(Seen::Current(*watch, as_of, version)))
             .collect()
     }
 
@@ -249,8 +249,7 @@ impl Bench {
                         let answer = self.answer(request);
                         inputs.push(Input::Answered(id, answer));
                     }
-                    Effect::Confirm(number) => {
-                        self.confirmation = number;
+                    Effect::Confirm => {
                         self.confirmations += 1;
                         inputs.extend(self.confirmed());
                     }
@@ -318,6 +317,7 @@ impl Bench {
         let of_note = counted.into_iter().filter_map(|count| match count {
             Count::Evaluated { .. }
             | Count::StartedUp { .. }
+            | Count::Unmet { is_new: false, .. }
             | Count::StatusSpared
             | Count::StatusCoalesced => None,
             Count::Changed(change) => Some(format!("{:?} {}", change.kind, change.rule_name)),
@@ -325,9 +325,11 @@ impl Bench {
                 let since = since.map(|since| since.duration_since(at(0)).as_secs());
                 Some(format!("BootstrapCompleted {rule} since {since:?}"))
             }
-            Count::TurnedUnmet { rule, condition } => {
-                Some(format!("TurnedUnmet {rule} {condition}"))
-            }
+            Count::Unmet {
+                rule,
+                condition,
+                is_new: true,
+            } => Some(format!("TurnedUnmet {rule} {condition}")),
             Count::Failed { rule, reason } => Some(format!("{reason} {rule}")),
             other => Some(format!("{other:?}")),
         });

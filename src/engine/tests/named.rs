@@ -3,14 +3,15 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
+use crate::condition::ComponentGroup;
 use crate::engine::kind::Watch;
 use crate::testing::{
     Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, daemon_set, node, pod, rule,
 };
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
-const DAEMON_SETS: Watch = Watch::DaemonSets(1);
-const PODS: Watch = Watch::Pods(1);
+const DAEMON_SETS: Watch = Watch::DaemonSets(ComponentGroup::Named(0));
+const PODS: Watch = Watch::Pods(ComponentGroup::Named(0));
 
 fn waits(name: &str) -> RuleBuilder {
     rule(name).waits_for(AGENT)
@@ -97,7 +98,7 @@ fn what_is_in_doubt_is_looked_at_before_a_node_is_closed() {
     for (watch, asked) in [
         (PODS, &["look at n", "look at the cluster", "node n"][..]),
         (DAEMON_SETS, &["look at n", "look at the cluster", "node n"]),
-        (Watch::Pods(0), &["node n"]),
+        (Watch::Pods(ComponentGroup::Class(0)), &["node n"]),
     ] {
         let mut bench = ready(&[waits("r")], &[node("n")]);
         bench.wait(10_000);
@@ -125,18 +126,21 @@ fn another_selector_is_seen_anew_before_anything_is_decided() {
     let other = other.toleration("{operator: Exists}");
     bench.shows(DAEMON_SETS, other.clone().json().clone());
     let begun: Vec<_> = bench.begun.keys().copied().collect();
-    assert_eq!(begun, [Watch::DaemonSets(2)]);
+    assert_eq!(begun, [Watch::DaemonSets(ComponentGroup::Named(1))]);
     bench.wait(30_000);
     assert_eq!(bench.taints("n").len(), 1);
     let pod = pod("tools/n").of(&other).on("n").ready();
+    bench.cluster.put(
+        Watch::Pods(ComponentGroup::Named(1)),
+        pod.clone().json().clone(),
+    );
+    let other = other.clone().json().clone();
     bench
         .cluster
-        .put(Watch::Pods(2), pod.clone().json().clone());
-    let other = other.clone().json().clone();
-    bench.cluster.put(Watch::DaemonSets(2), other);
-    bench.lists(Watch::DaemonSets(2));
+        .put(Watch::DaemonSets(ComponentGroup::Named(1)), other);
+    bench.lists(Watch::DaemonSets(ComponentGroup::Named(1)));
     assert_eq!(bench.taints("n").len(), 1);
-    bench.lists(Watch::Pods(2));
+    bench.lists(Watch::Pods(ComponentGroup::Named(1)));
     assert_eq!(bench.taints("n"), [""; 0]);
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Bench, Input, Rate, Seen, settings};
+use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
-use crate::engine::io::Request;
+use crate::engine::io::{Count, Effect, Request};
 use crate::engine::kind::Watch;
-use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -272,12 +273,97 @@ fn the_finalizer_and_the_status_of_a_rule_wait_for_a_common_pause_too() {
     assert_eq!(asked, ["node n-0", "rule s", "status of r", "status of s"]);
 }
 
+#[test]
+fn events_that_are_refused_hold_up_no_node() {
+    let mut bench = Bench::refusing(&[gate()], &nodes::<1>(), |request| match request {
+        Request::PostEvent { .. } => Some(RequestError::Throttled {
+            message: "busy".into(),
+            come_again: Some(Duration::from_secs(60)),
+        }),
+        _ => None,
+    });
+    bench.wait(3000);
+    assert!(bench.refused > 0);
+    bench.sees(&node("n-1"));
+    assert_eq!(closed(&bench, 2), 2);
+    assert_eq!(bench.survey().write_limit, 64);
+}
+
+#[test]
+fn few_rules_are_written_at_a_time() {
+    let names: Vec<String> = (0..40).map(|index| format!("r-{index}")).collect();
+    let rules: Vec<_> = names
+        .iter()
+        .map(|name| gate_of(name).without_finalizer())
+        .collect();
+    let mut bench = Bench::of(settings());
+    bench.held_up = |request| {
+        matches!(
+            request,
+            Request::PatchRule { .. } | Request::PatchRuleStatus { .. }
+        )
+    };
+    bench.begin(&rules, &[]);
+    assert_eq!(bench.pending.len(), 16);
+    bench.wait(3000);
+    assert_eq!(bench.pending.len(), 16);
+    while !bench.pending.is_empty() {
+        bench.answers();
+        assert!(bench.pending.len() <= 16);
+        bench.wait(300);
+    }
+    for name in &names {
+        let rule = bench.rule(name);
+        assert!(rule["metadata"]["finalizers"][0].is_string(), "{name}");
+        assert!(rule["status"].is_object(), "{name}");
+    }
+}
+
+#[test]
+fn what_has_to_be_done_at_once_for_many_rules_and_nodes_is_done_bit_by_bit() {
+    let rules: Vec<_> = (0..12)
+        .map(|index| gate_of(&format!("r-{index}")))
+        .collect();
+    let nodes: Vec<_> = (0..5000).map(|index| node(&format!("n-{index}"))).collect();
+    let mut bench = Bench::of(settings());
+    let put = |watch, json: &Value| (watch, json.clone());
+    let rules = rules.into_iter().map(|mut it| put(Watch::Rules, it.json()));
+    let nodes = nodes.into_iter().map(|mut it| put(Watch::Nodes, it.json()));
+    for (watch, object) in rules.chain(nodes) {
+        bench.cluster.put(watch, object);
+    }
+    let mut inputs = vec![Input::Leads];
+    inputs.extend(bench.listed());
+    let (mut evaluations, mut statuses) = (Vec::new(), Vec::new());
+    let end = bench.now.monotonic + Duration::from_secs(1);
+    while bench.now.monotonic < end {
+        let effects = bench.engine.take(inputs.drain(..), bench.now);
+        let counts = |what: fn(&Effect) -> bool| effects.iter().filter(|it| what(it)).count();
+        evaluations.push(counts(|it| {
+            matches!(it, Effect::Count(Count::Evaluated { .. }))
+        }));
+        statuses.push(counts(|it| {
+            matches!(it, Effect::Request(_, Request::PatchRuleStatus { .. }))
+        }));
+        inputs.extend(bench.confirmed());
+        let wake = bench.engine.next_wake().unwrap();
+        bench.now.monotonic = bench.now.monotonic.max(wake);
+        bench.now.wall = at(100)
+            .checked_add(bench.now.monotonic - bench.began)
+            .unwrap();
+    }
+    assert_eq!(evaluations.iter().sum::<usize>(), 60_000);
+    assert!(evaluations.iter().all(|it| *it <= 5000), "{evaluations:?}");
+    let statuses: Vec<_> = statuses.into_iter().filter(|it| *it > 0).collect();
+    assert_eq!(statuses, [10, 2]);
+}
+
 fn gate_of(name: &str) -> RuleBuilder {
     let taint = format!("readiness.k8s.io/{name}");
     rule(name)
         .waits_for("Nothing")
         .taint(&taint, "NoSchedule")
-        .dry_run()
+        .remove_only()
 }
 
 #[test]
@@ -318,12 +404,19 @@ fn in_an_outage_events_wait_for_its_end() {
 
 #[test]
 fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
-    let interrupted = || Input::Seen(Seen::Interrupted(Watch::Pods(0)));
-    let confirmed = || Input::Seen(Seen::Confirmed(Watch::Pods(0), 0));
+    let interrupted =
+        |_: &Bench| Input::Seen(Seen::Interrupted(Watch::Pods(ComponentGroup::Class(0))));
+    let current = |bench: &Bench| {
+        Input::Seen(Seen::Current(
+            Watch::Pods(ComponentGroup::Class(0)),
+            bench.now.monotonic,
+            0,
+        ))
+    };
     for (name, heard, told) in [
-        ("a watch breaks off", interrupted as fn() -> Input, 0),
-        ("a watch shows something", confirmed, 1),
-        ("the lease is renewed", || Input::Leads, 1),
+        ("a watch breaks off", interrupted as fn(&Bench) -> Input, 0),
+        ("a watch shows something", current, 1),
+        ("the lease is renewed", |_| Input::Leads, 1),
     ] {
         let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
             Request::PatchNode { name, .. } if **name == *"n-1" => {
@@ -334,7 +427,8 @@ fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
         // Nothing else is heard: the next try is not answered.
         bench.held_up = writes_a_node;
         bench.silent = bench.watches.clone();
-        bench.take(vec![heard()]);
+        let heard = heard(&bench);
+        bench.take(vec![heard]);
         bench.wait(1100);
         assert_eq!(bench.told().len(), told, "{name}");
     }

@@ -1,9 +1,13 @@
 //! What rules' statuses say, and the finalizer.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::engine::io::{Input, Object, Seen};
+use crate::condition::ComponentGroup;
+use crate::engine::error::RequestError;
+use crate::engine::io::{Input, Object, Request, Seen};
 use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
@@ -33,6 +37,49 @@ fn a_rule_is_gone_once_its_nodes_are_clean() {
     assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
     bench.wait(3000);
     assert_eq!(bench.asked(), [""; 0]);
+}
+
+#[test]
+fn a_rule_that_only_ever_ran_dry_has_no_finalizer_and_keeps_the_one_it_got_when_it_was_in_force() {
+    let dry = || gate().dry_run();
+    let mut bench = Bench::new(&[dry().without_finalizer()], &[node("n")]);
+    bench.wait(3000);
+    assert_eq!(bench.asked(), ["status of r"]);
+    assert_eq!(bench.status("r")["dryRunResults"]["taintsToAdd"], json!(1));
+    bench.sees(&node("n").condition("Net", "True"));
+    bench.wait(3000);
+    assert_eq!(bench.status("r")["dryRunResults"]["taintsToAdd"], json!(0));
+    bench.asked();
+    bench.sees_rule(&gate().without_finalizer());
+    bench.wait(3000);
+    assert_eq!(bench.asked(), ["rule r", "status of r"]);
+    bench.sees_rule(&dry());
+    bench.wait(3000);
+    assert_eq!(bench.asked(), ["status of r"]);
+    bench.sees_rule(&dry().deleting());
+    assert_eq!(bench.asked(), ["rule r"]);
+}
+
+#[test]
+fn a_rule_that_cannot_be_written_says_so_once() {
+    let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
+        let is_rule = matches!(request, Request::PatchRule { .. });
+        is_rule.then(|| RequestError::Failed("forbidden".into()))
+    });
+    bench.wait(60_000);
+    assert_eq!(bench.told(), ["FinalizerError r: forbidden"]);
+    bench.refusal = |request| {
+        let is_status = matches!(request, Request::PatchRuleStatus { .. });
+        is_status.then(|| RequestError::Failed("forbidden".into()))
+    };
+    bench.wait(120_000);
+    assert_eq!(
+        bench.told(),
+        [
+            "TaintAdded n: Taint 'readiness.k8s.io/gate:NoSchedule' added by rule 'r'",
+            "StatusUpdateError r: forbidden"
+        ]
+    );
 }
 
 #[test]
@@ -130,7 +177,10 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     let mut bench = Bench::new(&[components], &[node("n")]);
     let show = |bench: &mut Bench, key: &str| {
         let labelled = daemon_set(key).critical().object();
-        bench.take(vec![Input::Seen(Seen::Put(Object::DaemonSet(0, labelled)))]);
+        bench.take(vec![Input::Seen(Seen::Put(Object::DaemonSet(
+            ComponentGroup::Class(0),
+            labelled,
+        )))]);
         bench.wait(3000);
     };
     show(&mut bench, "kube-system/cni");
@@ -214,6 +264,53 @@ fn gauges_show_how_the_rules_do() {
     assert!(survey.leads);
     assert_eq!((survey.queue_depth, survey.under_way), (0, 0));
     assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn rules_that_decide_about_no_node_count_the_nodes_that_have_their_taint() {
+    let nodes = [node("n").taint(GATE, "NoSchedule"), node("m")];
+    let changed = |name: &str, fields: &str| rule(name).waits_for("Net").spec(fields);
+    let rules = [
+        changed(
+            "unusable",
+            "{enforcementMode: bootstrap-only, conditionPolicy: anyOf}",
+        ),
+        changed("of-nobody", "nodeSelector: {matchLabels: {zone: 'a b'}}"),
+        changed("dry", "dryRun: true").deleting(),
+    ];
+    let mut bench = Bench::new(&rules, &nodes);
+    bench.wait(5000);
+    let counts: BTreeMap<_, _> = (bench.survey().rules.into_iter())
+        .map(|rule| (rule.rule.to_string(), (rule.held, rule.released)))
+        .collect();
+    let expected = [
+        ("dry".to_owned(), (None, None)),
+        ("of-nobody".to_owned(), (None, None)),
+        ("unusable".to_owned(), (Some(1), Some(1))),
+    ];
+    assert_eq!(counts, expected.into());
+}
+
+#[test]
+fn a_rule_in_deletion_counts_the_nodes_that_it_has_released() {
+    let refuses = |request: &Request| {
+        let is_node = matches!(request, Request::PatchNode { .. });
+        is_node.then(|| RequestError::Failed("forbidden".into()))
+    };
+    let nodes = [
+        node("n").taint(GATE, "NoSchedule"),
+        node("m").condition("Net", "True"),
+    ];
+    let mut bench = Bench::refusing(&[gate()], &nodes, refuses);
+    bench.sees_rule(&gate().deleting());
+    bench.wait(2000);
+    let survey = bench.survey();
+    let counts: Vec<_> = survey
+        .rules
+        .iter()
+        .map(|it| (it.held, it.released))
+        .collect();
+    assert_eq!(counts, [(Some(1), Some(1))]);
 }
 
 fn gate_of(name: &str) -> RuleBuilder {

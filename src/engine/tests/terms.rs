@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Seen, settings};
+use crate::condition::ComponentGroup;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
@@ -52,15 +53,14 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         Watch::Nodes,
         Watch::CsiNodes,
         Watch::Rules,
-        Watch::Pods(0),
-        Watch::DaemonSets(0),
+        Watch::Pods(ComponentGroup::Class(0)),
+        Watch::DaemonSets(ComponentGroup::Class(0)),
     ] {
         let mut bench = Bench::of(settings());
         bench.cluster.put(Watch::Rules, gate().json().clone());
         bench.cluster.put(Watch::Nodes, node("n").json().clone());
         let mut inputs = vec![Input::Leads];
-        let is_missing =
-            |input: &Input| matches!(input, Input::Seen(Seen::Synced(watch)) if *watch == missing);
+        let is_missing = |input: &Input| matches!(input, Input::Seen(Seen::Synced(watch, _)) if *watch == missing);
         inputs.extend(
             bench
                 .listed()
@@ -71,7 +71,7 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         bench.wait(1000);
         assert!(!bench.engine.has_synced(), "{missing:?}");
         assert_eq!(bench.asked(), [""; 0], "{missing:?}");
-        bench.take(vec![Input::Seen(Seen::Synced(missing))]);
+        bench.take(vec![Input::Seen(Seen::Synced(missing, 0))]);
         assert_eq!(bench.taints("n"), [GATE], "{missing:?}");
         assert_eq!(bench.confirmations, 0, "it has led all the time");
     }

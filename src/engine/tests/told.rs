@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
+use crate::condition::ComponentGroup;
 use crate::engine::io::Object;
 use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
@@ -29,7 +30,10 @@ fn waiting() -> Bench {
         .critical()
         .toleration("{operator: Exists}");
     let mut bench = Bench::new(&[components()], &[]);
-    bench.shows(Watch::DaemonSets(0), agent.clone().json().clone());
+    bench.shows(
+        Watch::DaemonSets(ComponentGroup::Class(0)),
+        agent.clone().json().clone(),
+    );
     bench.sees(&node("n"));
     bench
 }
@@ -54,14 +58,23 @@ fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_i
     bench.change("n", |node| node["metadata"]["labels"]["a"] = json!("b"));
     bench.wait(5000);
     assert_eq!(bench.told(), [""; 0], "nothing else is missing");
-    bench.shows(Watch::Pods(0), agents_pod().json().clone());
+    bench.shows(
+        Watch::Pods(ComponentGroup::Class(0)),
+        agents_pod().json().clone(),
+    );
     let told = bench.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("agent-n"), "{told:?}");
-    bench.shows(Watch::Pods(0), agents_pod().ready().json().clone());
+    bench.shows(
+        Watch::Pods(ComponentGroup::Class(0)),
+        agents_pod().ready().json().clone(),
+    );
     assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
     // When something is missing again it is told anew, after a second.
-    bench.shows(Watch::Pods(0), agents_pod().json().clone());
+    bench.shows(
+        Watch::Pods(ComponentGroup::Class(0)),
+        agents_pod().json().clone(),
+    );
     bench.wait(1050);
     assert_eq!(reasons(&mut bench), ["TaintAdded"]);
     bench.wait(1000);
@@ -72,7 +85,10 @@ fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_i
 fn what_is_over_within_a_second_is_not_told() {
     let mut bench = waiting();
     bench.wait(900);
-    bench.shows(Watch::Pods(0), agents_pod().ready().json().clone());
+    bench.shows(
+        Watch::Pods(ComponentGroup::Class(0)),
+        agents_pod().ready().json().clone(),
+    );
     bench.wait(5000);
     assert_eq!(reasons(&mut bench), ["TaintAdded", "TaintRemoved"]);
 }
@@ -89,9 +105,10 @@ fn gardeners_taint_is_not_told_to_be_adopted_since_its_story_is_told_in_other_wo
                 .critical()
                 .toleration("{operator: Exists}");
             let mut bench = Bench::of(super::settings());
-            bench
-                .cluster
-                .put(Watch::DaemonSets(0), agent.clone().json().clone());
+            bench.cluster.put(
+                Watch::DaemonSets(ComponentGroup::Class(0)),
+                agent.clone().json().clone(),
+            );
             bench.begin(
                 std::slice::from_ref(&rule),
                 &[node("n").taint(key, "NoSchedule")],
@@ -173,7 +190,7 @@ fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
         (
             "a pod, on its node",
             Object::Pod(
-                0,
+                ComponentGroup::Class(0),
                 odd(json!({"metadata": in_kube_system, "spec": {"nodeName": "n"}, "status": 5})),
             ),
             &[
@@ -183,7 +200,7 @@ fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
         (
             "a pod on a node that is not there",
             Object::Pod(
-                0,
+                ComponentGroup::Class(0),
                 odd(json!({"metadata": in_kube_system, "spec": {"nodeName": "x"}, "status": 5})),
             ),
             &[],
@@ -204,7 +221,10 @@ fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
         ),
         (
             "a DaemonSet, on the rules that wait for its class",
-            Object::DaemonSet(0, odd(json!({"metadata": in_kube_system, "spec": 5}))),
+            Object::DaemonSet(
+                ComponentGroup::Class(0),
+                odd(json!({"metadata": in_kube_system, "spec": 5})),
+            ),
             &["ObjectUnreadable r: DaemonSet kube-system/a cannot be understood: spec: "],
         ),
         (

@@ -89,6 +89,10 @@ fn what_is_refused_of_one_taint_alone_is_blamed_on_its_rule_at_once() {
     assert_eq!(bench.refused, 1, "there is nothing to find out");
     let failed = ["AddTaintError r", "EvaluationError r"];
     assert!(bench.counted().ends_with(&failed.map(str::to_owned)));
+    bench.wait(60_000);
+    assert!(bench.refused > 2);
+    let told = "AddTaintError n: Rule 'r' failed to add taint: forbidden";
+    assert_eq!(bench.told(), [told], "once, however often it is tried");
 }
 
 #[test]
@@ -166,6 +170,30 @@ fn a_node_that_goes_while_it_waits_to_be_tried_again_is_forgotten() {
     assert_eq!(bench.refused, refused);
     assert_eq!(bench.status("r")["matchedNodes"], json!(0));
     assert_eq!(failures(&bench, "r"), 0);
+}
+
+#[test]
+fn an_annotation_that_somebody_keeps_restoring_is_followed_ever_more_slowly() {
+    const LEFT: &str = "nodegate.dev/ready-deadline-r-uid";
+    let mut bench = Bench::new(&[gate()], &[met("n")]);
+    bench.asked();
+    for _ in 0..600 {
+        bench.change("n", |node| {
+            node["metadata"]["annotations"][LEFT] = json!("never");
+        });
+        bench.wait(1000);
+    }
+    let asked = bench.asked();
+    let writes = asked.iter().filter(|it| **it == "node n").count();
+    assert!((6..20).contains(&writes), "{writes} in ten minutes");
+    condition(&mut bench, "n", "Net", "False");
+    bench.wait(2000);
+    assert_eq!(bench.taints("n"), [GATE], "nothing else is held up");
+    bench.wait(600_000);
+    assert_eq!(
+        bench.node("n")["metadata"]["annotations"][LEFT],
+        json!(null)
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Nodes, guard, nodes};
 use crate::guard::ZoneState::{self, FullDisruption, Normal, PartialDisruption};
 use crate::guard::{Limits, Report};
-use crate::testing::at;
+use crate::testing::moment;
 
 struct Case {
     name: &'static str,
@@ -37,7 +37,7 @@ fn check(limits: Limits, cases: Vec<Case>) {
     for case in cases {
         let mut guard = guard(limits, &case.zones);
         assert_eq!(states(&guard.report()), case.states, "{}", case.name);
-        assert_eq!(guard.granted(at(100)), case.granted, "{}", case.name);
+        assert_eq!(guard.granted(moment(100)), case.granted, "{}", case.name);
     }
 }
 

@@ -7,8 +7,7 @@ mod wording;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use jiff::Timestamp;
+use std::time::Instant;
 
 use super::{Guard, Limits, Member, Zone};
 use crate::testing::at;
@@ -63,7 +62,7 @@ fn waiting(since: i64) -> Member {
 
 impl Guard {
     /// What is granted at this moment, by name.
-    fn granted(&mut self, now: Timestamp) -> Vec<String> {
+    fn granted(&mut self, now: Instant) -> Vec<String> {
         self.grant(now).iter().map(ToString::to_string).collect()
     }
 

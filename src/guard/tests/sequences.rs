@@ -1,13 +1,13 @@
 //! What happens over time.
 
-use jiff::Timestamp;
+use std::time::Instant;
 
 use super::{Guard, guard, nodes, waiting};
 use crate::guard::{Limits, Member, ZoneState};
-use crate::testing::at;
+use crate::testing::moment;
 
 /// Closes what is granted, as soon as it is, until nothing more comes; answers when each was closed.
-fn close_all(guard: &mut Guard, zone: &str, start: Timestamp) -> Vec<(String, i64)> {
+fn close_all(guard: &mut Guard, zone: &str, start: Instant) -> Vec<(String, u64)> {
     let mut closed = Vec::new();
     let mut now = start;
     loop {
@@ -28,23 +28,23 @@ fn close_all(guard: &mut Guard, zone: &str, start: Timestamp) -> Vec<(String, i6
 fn nodes_are_closed_one_by_one_at_the_rate_until_the_zone_is_disrupted() {
     let mut guard = guard(Limits::default(), &[nodes("a", 8, 0, 4)]);
     let names = [0, 10, 20, 30].map(|after| (format!("a-waiting-{}", after / 10), after));
-    assert_eq!(close_all(&mut guard, "a", at(100)), names);
+    assert_eq!(close_all(&mut guard, "a", moment(100)), names);
     let mut guard = super::guard(Limits::default(), &[nodes("a", 5, 0, 5)]);
-    guard.granted(at(100));
+    guard.granted(moment(100));
     guard.see("a-met-0", "a", waiting(100));
-    assert_eq!(close_all(&mut guard, "a", at(100)), []);
+    assert_eq!(close_all(&mut guard, "a", moment(100)), []);
     assert_eq!(guard.report().zones[0].state, ZoneState::PartialDisruption);
 }
 
 #[test]
 fn the_time_for_the_next_grant_is_known() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
-    assert_eq!(guard.next_grant(at(0)), Some(at(0)));
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.next_grant(moment(0)), Some(moment(0)));
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Closed);
-    let next = guard.next_grant(at(0)).unwrap();
-    assert_eq!(next.as_second(), at(10).as_second());
-    assert_eq!(guard.granted(at(9)), [""; 0]);
+    let next = guard.next_grant(moment(0)).unwrap();
+    assert_eq!((next - moment(0)).as_secs(), 10);
+    assert_eq!(guard.granted(moment(9)), [""; 0]);
     assert_eq!(guard.granted(next), ["a-waiting-1"]);
     assert_eq!(guard.next_grant(next), None, "nothing waits any more");
 }
@@ -53,29 +53,29 @@ fn the_time_for_the_next_grant_is_known() {
 fn a_node_that_recovers_while_it_waits_is_never_closed() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
     guard.see("a-waiting-0", "a", Member::Met);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-1"]);
     assert!(!guard.may_close("a-waiting-0"));
 }
 
 #[test]
 fn a_granted_node_that_recovers_gives_its_token_to_the_next() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Met);
     assert!(!guard.may_close("a-waiting-0"));
-    assert_eq!(guard.granted(at(0)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-1"]);
     guard.forget("a-waiting-1");
-    assert_eq!(guard.granted(at(0)), ["a-waiting-2"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-2"]);
 }
 
 #[test]
 fn a_node_that_was_closed_keeps_its_token() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Closed);
     guard.see("a-waiting-0", "a", Member::Met);
     assert_eq!(
-        guard.granted(at(0)),
+        guard.granted(moment(0)),
         [""; 0],
         "opening it gives nothing back"
     );
@@ -84,20 +84,20 @@ fn a_node_that_was_closed_keeps_its_token() {
 #[test]
 fn a_node_that_is_met_again_by_the_time_it_is_closed_has_spent_its_token() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.closed("a-waiting-0");
     assert!(
         !guard.may_close("a-waiting-0"),
         "a second time takes a second token"
     );
     guard.see("a-waiting-0", "a", Member::Met);
-    assert_eq!(guard.granted(at(0)), [""; 0]);
+    assert_eq!(guard.granted(moment(0)), [""; 0]);
     guard.see("a-waiting-0", "a", waiting(0));
-    assert_eq!(guard.granted(at(10)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(10)), ["a-waiting-0"]);
     guard.closed("a-waiting-0");
     guard.forget("a-waiting-0");
-    assert_eq!(guard.granted(at(19)), [""; 0], "nor is it given back");
-    assert_eq!(guard.granted(at(20)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(19)), [""; 0], "nor is it given back");
+    assert_eq!(guard.granted(moment(20)), ["a-waiting-1"]);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn only_a_granted_node_has_a_token_to_spend() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
     guard.closed("nobody");
     guard.closed("a-waiting-1");
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.closed("a-waiting-1");
     assert!(guard.may_close("a-waiting-0"));
 }
@@ -113,15 +113,15 @@ fn only_a_granted_node_has_a_token_to_spend() {
 #[test]
 fn a_zone_that_turns_disrupted_takes_back_what_it_granted() {
     let mut guard = guard(Limits::default(), &[nodes("a", 5, 0, 5)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-met-0", "a", waiting(0));
     assert!(!guard.may_close("a-waiting-0"), "at once");
     assert_eq!(guard.report().waiting, 6);
-    assert_eq!(guard.granted(at(1)), [""; 0]);
+    assert_eq!(guard.granted(moment(1)), [""; 0]);
     guard.see("a-met-0", "a", Member::Met);
-    assert_eq!(guard.granted(at(2)), [""; 0]);
+    assert_eq!(guard.granted(moment(2)), [""; 0]);
     assert!(!guard.may_close("a-waiting-0"), "it has to be granted anew");
-    assert_eq!(guard.granted(at(12)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(12)), ["a-waiting-0"]);
 }
 
 #[test]
@@ -132,54 +132,54 @@ fn when_one_zone_recovers_the_others_go_on() {
     );
     assert!(guard.report().all_zones_disrupted);
     assert_eq!(
-        (guard.granted(at(0)), guard.next_grant(at(0))),
+        (guard.granted(moment(0)), guard.next_grant(moment(0))),
         (vec![], None)
     );
     guard.see("b-waiting-3", "b", Member::Met);
     assert!(!guard.report().all_zones_disrupted);
     assert_eq!(
-        guard.granted(at(1)),
+        guard.granted(moment(1)),
         [""; 0],
         "not before the rest had time to follow"
     );
     assert_eq!(
-        guard.granted(at(11)),
+        guard.granted(moment(11)),
         ["a-waiting-0"],
         "b is partially disrupted"
     );
     guard.see("b-waiting-2", "b", Member::Met);
-    assert_eq!(guard.granted(at(12)), [""; 0]);
-    assert_eq!(guard.granted(at(22)), ["b-waiting-0"]);
+    assert_eq!(guard.granted(moment(12)), [""; 0]);
+    assert_eq!(guard.granted(moment(22)), ["b-waiting-0"]);
 }
 
 #[test]
 fn nothing_is_saved_up_while_the_rate_is_zero() {
     let mut guard = guard(Limits::default(), &[nodes("a", 5, 0, 5)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Closed);
     guard.see("a-met-0", "a", waiting(0));
-    assert_eq!(guard.granted(at(0)), [""; 0]);
+    assert_eq!(guard.granted(moment(0)), [""; 0]);
     guard.see("a-met-0", "a", Member::Met);
-    assert_eq!(guard.granted(at(3600)), [""; 0]);
-    let next = guard.next_grant(at(3600)).unwrap();
-    assert_eq!(next.as_second(), at(3610).as_second());
+    assert_eq!(guard.granted(moment(3600)), [""; 0]);
+    let next = guard.next_grant(moment(3600)).unwrap();
+    assert_eq!((next - moment(0)).as_secs(), 3610);
 }
 
 #[test]
 fn a_node_that_cannot_be_closed_makes_way_for_the_others_and_gets_another_turn() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
-    assert_eq!(guard.granted(at(29)), [""; 0], "grants do not pile up");
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(29)), [""; 0], "grants do not pile up");
     assert!(guard.may_close("a-waiting-0"));
-    assert_eq!(guard.next_grant(at(29)), Some(at(30)));
-    assert_eq!(guard.granted(at(30)), ["a-waiting-1"]);
+    assert_eq!(guard.next_grant(moment(29)), Some(moment(30)));
+    assert_eq!(guard.granted(moment(30)), ["a-waiting-1"]);
     assert!(!guard.may_close("a-waiting-0"));
     guard.see("a-waiting-1", "a", Member::Closed);
-    assert_eq!(guard.granted(at(41)), ["a-waiting-2"]);
+    assert_eq!(guard.granted(moment(41)), ["a-waiting-2"]);
     guard.see("a-waiting-2", "a", Member::Closed);
-    assert_eq!(guard.granted(at(52)), ["a-waiting-0"]);
-    assert_eq!(guard.next_grant(at(52)), None, "nobody else waits");
-    assert_eq!(guard.granted(at(600)), [""; 0]);
+    assert_eq!(guard.granted(moment(52)), ["a-waiting-0"]);
+    assert_eq!(guard.next_grant(moment(52)), None, "nobody else waits");
+    assert_eq!(guard.granted(moment(600)), [""; 0]);
     assert!(guard.may_close("a-waiting-0"), "so it may take its time");
 }
 
@@ -189,7 +189,7 @@ fn a_node_that_moves_to_another_zone_is_counted_there_alone() {
         Limits::default(),
         &[nodes("a", 9, 0, 2), nodes("b", 9, 0, 0)],
     );
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     assert!(guard.see("a-waiting-0", "b", waiting(0)));
     let counts = guard.report().zones.into_iter();
     let counts: Vec<_> = counts
@@ -198,7 +198,7 @@ fn a_node_that_moves_to_another_zone_is_counted_there_alone() {
     assert_eq!(counts, [(9, 1, 1), (9, 1, 1)]);
     assert!(!guard.may_close("a-waiting-0"), "b has not granted it");
     assert_eq!(
-        guard.granted(at(0)),
+        guard.granted(moment(0)),
         ["a-waiting-0", "a-waiting-1"],
         "a has its token back"
     );
@@ -215,10 +215,10 @@ fn zones_come_and_go_with_their_nodes() {
     assert!(!guard.forget("b-met-0"));
     assert_eq!(guard.report().zones.len(), 1);
     assert!(guard.report().all_zones_disrupted, "b is no zone any more");
-    assert_eq!(guard.granted(at(0)), [""; 0]);
+    assert_eq!(guard.granted(moment(0)), [""; 0]);
     assert!(guard.see("c", "c", Member::Met));
-    assert_eq!(guard.granted(at(0)), [""; 0]);
-    assert_eq!(guard.granted(at(10)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), [""; 0]);
+    assert_eq!(guard.granted(moment(10)), ["a-waiting-0"]);
 }
 
 #[test]
@@ -227,30 +227,30 @@ fn a_zone_that_comes_back_finds_its_bucket_as_it_was() {
         Limits::default(),
         &[nodes("a", 0, 0, 1), nodes("b", 1, 0, 0)],
     );
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Closed);
     guard.forget("a-waiting-0");
-    assert_eq!(guard.granted(at(1)), [""; 0]);
+    assert_eq!(guard.granted(moment(1)), [""; 0]);
     guard.see("a-waiting-1", "a", waiting(2));
-    assert_eq!(guard.granted(at(2)), [""; 0]);
-    assert_eq!(guard.granted(at(11)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(2)), [""; 0]);
+    assert_eq!(guard.granted(moment(11)), ["a-waiting-1"]);
 }
 
 #[test]
 fn limits_that_change_hold_from_then_on() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Closed);
     guard.set_limits(Limits {
         eviction_rate: 1.0,
         ..Limits::default()
     });
     assert_eq!(
-        guard.granted(at(5)),
+        guard.granted(moment(5)),
         [""; 0],
         "half a token, at the old rate"
     );
-    assert_eq!(guard.granted(at(6)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(6)), ["a-waiting-1"]);
 }
 
 #[test]
@@ -268,20 +268,20 @@ fn what_is_known_already_is_no_news() {
 #[test]
 fn a_granted_node_stays_granted_when_it_turns_out_to_have_waited_longer() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
-    assert_eq!(guard.granted(at(5)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(5)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", waiting(-5));
     assert!(guard.may_close("a-waiting-0"));
     guard.see("a-waiting-0", "a", Member::Met);
-    assert_eq!(guard.granted(at(5)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(5)), ["a-waiting-1"]);
 }
 
 #[test]
 fn a_missed_turn_is_forgotten_once_the_node_does_not_wait_any_more() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
-    assert_eq!(guard.granted(at(0)), ["a-waiting-0"]);
-    assert_eq!(guard.granted(at(30)), ["a-waiting-1"]);
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(30)), ["a-waiting-1"]);
     guard.see("a-waiting-0", "a", Member::Met);
     guard.see("a-waiting-1", "a", Member::Closed);
     guard.see("a-waiting-0", "a", waiting(0));
-    assert_eq!(guard.granted(at(40)), ["a-waiting-0"]);
+    assert_eq!(guard.granted(moment(40)), ["a-waiting-0"]);
 }

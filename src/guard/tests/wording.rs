@@ -2,7 +2,7 @@
 
 use super::{guard, nodes};
 use crate::guard::Limits;
-use crate::testing::at;
+use crate::testing::moment;
 
 #[test]
 fn a_node_that_is_held_back_says_why() {
@@ -45,7 +45,7 @@ fn a_node_that_is_held_back_says_why() {
         (vec![nodes("a", 8, 1, 2)], "nobody", None),
     ] {
         let mut guard = guard(Limits::default(), &zones);
-        guard.granted(at(0));
+        guard.granted(moment(0));
         let held = guard.held(node).map(|held| held.to_string());
         assert_eq!(held.as_deref(), expected);
     }
@@ -88,7 +88,7 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
         ),
     ] {
         let mut guard = guard(Limits::default(), &zones);
-        guard.granted(at(0));
+        guard.granted(moment(0));
         assert_eq!(guard.report().to_string(), expected);
     }
 }
@@ -104,7 +104,7 @@ fn a_report_fits_into_the_note_of_an_event() {
         nodes(String::leak(name), 4000, 0, 1000)
     });
     let mut guard = guard(limits, &zones.collect::<Vec<_>>());
-    guard.granted(at(0));
+    guard.granted(moment(0));
     let report = guard.report().to_string();
     // Each zone might have a region of 63 characters and a slash too.
     assert!(report.len() + 3 * 64 <= 1024, "{}", report.len());

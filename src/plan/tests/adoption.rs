@@ -31,9 +31,17 @@ fn a_taint_that_is_held_for_longer_than_a_moment_is_owned() {
         assert_eq!(plan.recheck, Some(at(1)), "{name}");
 
         let settled = early.now(at(1));
-        let plan = settled.plan();
-        assert_eq!(plan.taints, None, "{name}: the taint stays as it is");
-        assert_eq!(plan.annotations[OWNER].as_deref(), Some(expected), "{name}");
+        assert_eq!(
+            settled.new_taints(),
+            None,
+            "{name}: the taint stays as it is"
+        );
+        let write = settled.write();
+        assert_eq!(
+            write.annotations[OWNER].as_deref(),
+            Some(expected),
+            "{name}"
+        );
         assert!(!settled.carried_out().plan().writes_node(), "{name}: once");
     }
 }

@@ -315,8 +315,8 @@ fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
         plan.outcomes[0].standing,
         Standing::Governs(Decision::GiveUp)
     );
-    let [change] = plan.changes.as_slice() else {
-        panic!("{:?}", plan.changes);
+    let [change] = &world.write().changes[..] else {
+        panic!("{:?}", plan.taints);
     };
     assert!(change.gave_up && !change.components_ready);
     assert_eq!(
@@ -341,7 +341,7 @@ fn only_a_taint_that_is_held_is_given_up() {
     let world_of = |node: &NodeBuilder| world(node).rule(&repairing("r"));
     let plan = world_of(&ready);
     assert!(
-        !plan.plan().changes[0].gave_up,
+        !plan.write().changes[0].gave_up,
         "it has got ready after all"
     );
     assert_eq!(writes(&world_of(&met().completed("r-uid"))), [""; 0]);
@@ -384,7 +384,7 @@ fn nobody_is_given_up_before_all_is_certain_and_has_settled() {
         assert_eq!(plan.recheck, recheck, "{name}");
         assert_eq!(plan.outcomes[0].verdict, None, "{name}");
         assert_eq!(writes(&world), [""; 0], "{name}");
-        assert!(world.parts().is_empty(), "{name}");
+        assert!(!world.plan().writes_node(), "{name}");
         // Whose time is not up is not concerned.
         let early = world.now(at(899));
         let early = early.plan();
@@ -427,14 +427,4 @@ fn too_many_unhealthy_nodes_hold_a_repair_back_for_a_while() {
     let plan = dry.plan();
     assert!(plan.outcomes[0].would_repair());
     assert_eq!(plan.recheck, None, "a dry run waits for nothing");
-}
-
-#[test]
-fn the_parts_give_up_what_the_plan_gives_up() {
-    let node = due(gated_by(unmet(), "r"), 900);
-    let parts_of = |world: &World| {
-        let mut parts = world.parts().into_iter();
-        parts.any(|part| part.plan.changes.iter().any(|change| change.gave_up))
-    };
-    assert!(parts_of(&world(&node).rule(&repairing("r"))));
 }

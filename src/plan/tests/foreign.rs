@@ -24,9 +24,9 @@ fn a_startup_taint_is_held_and_lifted_whatever_its_effect() {
         let ready = world(&shut(met())).rule(&lifts("r", "NoSchedule"));
         let lifted = format!("-critical-components-not-ready:{effect}");
         assert_eq!(writes(&ready), [lifted], "{effect}");
-        let plan = ready.plan();
-        let [change] = plan.changes.as_slice() else {
-            panic!("{:?}", plan.changes);
+        let write = ready.write();
+        let [change] = &write.changes[..] else {
+            panic!("{:?}", write.changes);
         };
         assert_eq!(change.kind, ChangeKind::Removed);
         assert_eq!(change.effect.as_str(), effect);

@@ -66,9 +66,22 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
             false,
         ),
         (
-            "registered with the taint",
-            world(&unmet().taint(GATE, "NoSchedule")).rule(&careful()),
+            "registered with the taint, before any rule was there",
+            world(&unmet().taint(GATE, "NoSchedule"))
+                .joined(at(100))
+                .rule_in_force_since(&careful().created(at(101)), at(101))
+                .now(at(101)),
             true,
+        ),
+        (
+            "created with the taint in the rule's name",
+            world(&joining_by_annotation()).rule(&careful()),
+            true,
+        ),
+        (
+            "closed by another controller, who knows when",
+            world(&unmet().taint(GATE, "NoSchedule")).rule(&careful()),
+            false,
         ),
         (
             "closed when it had been open",

@@ -93,7 +93,7 @@ fn the_rule_stays_until_its_taint_is_gone() {
     let world = world(&gated(unmet())).rule(&rule.clone().deleting());
     let writes_for = |world: &World| world.plan().writes_for(&world.rules()[0]);
     assert!(writes_for(&world));
-    assert_eq!(world.plan().changes[0].why, "the rule is being deleted");
+    assert_eq!(world.write().changes[0].why, "the rule is being deleted");
     assert!(!writes_for(&world.carried_out()));
     assert_eq!(
         world

@@ -4,7 +4,6 @@ mod adoption;
 mod birth;
 mod bootstrap;
 mod deadlines;
-mod doubts;
 mod evaluation;
 mod foreign;
 mod forgery;
@@ -13,11 +12,12 @@ mod laws;
 mod left_behind;
 mod maintenance;
 mod orphans;
-mod parts;
 mod plan;
 mod publishing;
 mod several;
+mod stale_kinds;
 mod suspended;
+mod taint_plans;
 mod time;
 mod to_be_seen;
 
@@ -55,9 +55,8 @@ fn gate(name: &str) -> RuleBuilder {
 
 /// What the plan writes to the node: `+` for what it adds or changes, `-` for what it takes away.
 fn writes(world: &World) -> Vec<String> {
-    let plan = world.plan();
     let before = &world.node.taints;
-    let after = plan.taints.as_ref().unwrap_or(before);
+    let after = world.new_taints().unwrap_or_else(|| before.clone());
     let short = |key: &str| {
         key.rsplit('/')
             .next()
@@ -70,9 +69,9 @@ fn writes(world: &World) -> Vec<String> {
             .map(|taint| format!("{sign}{}:{}", short(&taint.key), taint.effect))
             .collect::<Vec<_>>()
     };
-    let mut lines = missing(after, before, '+');
-    lines.extend(missing(before, after, '-'));
-    lines.extend(plan.annotations.iter().map(|(key, value)| {
+    let mut lines = missing(&after, before, '+');
+    lines.extend(missing(before, &after, '-'));
+    lines.extend(world.write().annotations.iter().map(|(key, value)| {
         let sign = if value.is_some() { '+' } else { '-' };
         format!("{sign}{}", short(key))
     }));

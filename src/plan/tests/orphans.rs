@@ -140,8 +140,7 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
 #[test]
 fn a_lifted_orphan_names_the_rule_that_added_it() {
     let world = world(&gated_by(unmet(), "r"));
-    let plan = world.plan();
-    let change = &plan.changes[0];
+    let change = &world.write().changes[0];
     assert_eq!(
         (change.rule_name.as_str(), change.rule_uid.as_str()),
         ("r", "r-uid")

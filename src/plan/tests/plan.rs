@@ -218,19 +218,19 @@ fn annotations_say_what_upstream_and_a_later_run_can_read() {
     let released = world(&gated_by(met(), "r")).rule(&gate("r").bootstrap_only());
     let completed = "readiness.k8s.io/bootstrap-completed-r-uid";
     assert_eq!(
-        released.plan().annotations[completed].as_deref(),
+        released.write().annotations[completed].as_deref(),
         Some(r#"{"rule-name":"r"}"#)
     );
     let added = world(&unmet()).rule(&gate("r"));
     assert_eq!(
-        added.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
+        added.write().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
         Some(
             r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#
         )
     );
     let joining = world(&unmet()).rule(&gate("r")).joined(at(0));
     assert_eq!(
-        joining.plan().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
+        joining.write().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
         Some(
             r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule","joining":true}"#
         )
@@ -264,7 +264,7 @@ fn a_dry_run_counts_what_it_would_do() {
             Standing::DryRun(expected),
             "{name}"
         );
-        assert!(plan.changes.is_empty(), "{name}");
+        assert!(!plan.writes_node(), "{name}");
     }
 }
 
@@ -278,7 +278,7 @@ fn a_taint_counts_by_key_and_effect_whatever_its_value() {
     assert_writes("held as it is", &theirs(unmet()), rules, adopted);
     assert_writes("lifted", &theirs(met()), rules, &["-gate:NoSchedule"]);
     let added = world(&unmet()).rule(&rule);
-    assert_eq!(added.plan().taints.unwrap()[0].value, "mine");
+    assert_eq!(added.new_taints().unwrap()[0].value, "mine");
     let other_effect = unmet().taint(GATE, "NoExecute");
     assert_writes(
         "another effect is another taint",
@@ -355,9 +355,9 @@ fn a_held_node_says_what_its_critical_components_lack() {
         assert_eq!(waiting, expected, "{name}");
     }
     let released = world(&gated(met())).rule(&waits());
-    assert!(released.plan().changes[0].components_ready);
+    assert!(released.write().changes[0].components_ready);
     let other = world(&gated(met())).rule(&gate("r"));
-    assert!(!other.plan().changes[0].components_ready);
+    assert!(!other.write().changes[0].components_ready);
 }
 
 #[test]

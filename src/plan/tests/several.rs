@@ -250,15 +250,10 @@ fn all_rules_of_a_node_are_one_plan() {
         gate("third").taint("readiness.k8s.io/third", "NoSchedule"),
     ]);
     let plan = world.plan();
-    let taints: Vec<_> = plan
-        .taints
-        .as_ref()
-        .unwrap()
-        .iter()
-        .map(|taint| taint.key.as_str())
-        .collect();
-    assert_eq!(taints, ["example.com/first", "example.com/last", GATE]);
-    assert_eq!(plan.taints.as_ref().unwrap()[1].value, "y");
+    let taints = world.new_taints().unwrap();
+    let keys: Vec<_> = taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(keys, ["example.com/first", "example.com/last", GATE]);
+    assert_eq!(taints[1].value, "y");
     assert_eq!(
         writes(&world),
         [
@@ -277,8 +272,7 @@ fn all_rules_of_a_node_are_one_plan() {
         })
     };
     let changes: Vec<_> = plan
-        .changes
-        .iter()
+        .changes()
         .map(|change| {
             let rule = change.rule_name.as_str();
             (change.kind, rule, completes_bootstrap(rule))
@@ -305,8 +299,8 @@ fn a_change_is_the_rules_that_makes_it() {
     };
     assert_eq!(of_rules(&|rule| plan.lifts_for(rule)), [false, true]);
     assert_eq!(of_rules(&|rule| plan.writes_for(rule)), [true, true]);
-    let [lifted, added] = &plan.changes[..] else {
-        panic!("{:?}", plan.changes);
+    let [lifted, added] = &world.write().changes[..] else {
+        panic!("{:?}", plan.taints);
     };
     for (change, of_it, of_other) in [(lifted, true, false), (added, false, true)] {
         assert_eq!(lifted.taint().is_of(change), of_it);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, writes};
-use crate::plan::{Decision, Doubts, Finding, Standing, WaitReason};
+use crate::plan::{Decision, Finding, StaleKinds, Standing, WaitReason};
 use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
@@ -49,7 +49,7 @@ fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
         Some(at(900)),
         "when it would go stale"
     );
-    let silent = world.clone().now(at(900)).having_looked(Doubts::ALL);
+    let silent = world.clone().now(at(900)).having_looked(StaleKinds::all());
     assert_eq!(writes(&silent), GATED);
     assert_eq!(
         why(&silent),
@@ -69,7 +69,7 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
     let old = network("True", -9000, -9000);
     let world = world(&old).rule(&rule).restarted(&old, at(1000));
     assert_eq!(writes(&world.clone().now(at(1599))), [""; 0]);
-    let looked = world.now(at(1600)).having_looked(Doubts::ALL);
+    let looked = world.now(at(1600)).having_looked(StaleKinds::all());
     assert_eq!(writes(&looked), GATED);
 }
 
@@ -116,7 +116,7 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
     };
     let opened = world(&booted("a", 5)).rule(&rule).now(at(20));
     assert_eq!(
-        opened.plan().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
+        opened.write().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
         Some(r#"{"rule-name":"r","boot-id":"a"}"#)
     );
     let running = watched(&completed("a", booted("a", 5)), &rule);
@@ -126,7 +126,7 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
         .sees(&completed("a", booted("b", 5)), at(100))
         .now(at(101));
     assert_eq!(writes(&rebooted), GATED);
-    assert_eq!(rebooted.plan().relied_on.len(), 2);
+    assert_eq!(rebooted.write().relied_on.len(), 2);
     assert_eq!(
         why(&rebooted),
         "NetworkReady is Unknown, must be True: WrittenBeforeReboot: it has not been reported since the node rebooted"
@@ -150,7 +150,7 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
     let old_enough = waiting.now(at(460));
     assert_eq!(writes(&old_enough), release);
     assert_eq!(
-        old_enough.plan().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
+        old_enough.write().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
         Some(r#"{"rule-name":"r","boot-id":"b"}"#)
     );
 
@@ -354,8 +354,9 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
         !before_our_time.plan().outcomes[0].joining,
         "what nobody has gated may have run something"
     );
-    let registered = world(&unmet.taint(GATE, "NoSchedule"));
-    assert!(registered.rule(&careful()).plan().outcomes[0].joining);
+    let registered = world(&unmet.taint(GATE, "NoSchedule")).rule(&careful());
+    assert!(!registered.plan().outcomes[0].joining, "nor what has been");
+    assert!(registered.joined(at(5)).plan().outcomes[0].joining);
 }
 
 #[test]

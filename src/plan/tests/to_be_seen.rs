@@ -1,7 +1,7 @@
 //! What is done for a rule that names a `DaemonSet` before everything has been seen of that: nothing that could hurt.
 
 use super::{NETWORK, gated_by, met, unmet, writes};
-use crate::plan::{Doubts, PassedOver, WhyPassedOver};
+use crate::plan::{PassedOver, StaleKinds, WhyPassedOver};
 use crate::testing::{NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -40,6 +40,11 @@ fn an_open_node_stays_open_and_a_closed_one_closed() {
                 "conditions: [{{type: {AGENT}, requiredStatus: Unknown}}]"
             )),
         ),
+        (
+            "put a deadline on record of a node that is not closed",
+            unready(&unmet()),
+            bootstrap().spec("repair: {readinessTTL: 15m, action: Release}"),
+        ),
     ] {
         let seen = world.rule(&rule);
         if name != "lift for the opposite" {
@@ -48,7 +53,7 @@ fn an_open_node_stays_open_and_a_closed_one_closed() {
         let unseen = seen.before_it_is_seen();
         assert_eq!(writes(&unseen), [""; 0], "{name}");
         assert!(unseen.plan().look.is_empty(), "{name}: no look helps");
-        let looked = unseen.having_looked(Doubts::ALL);
+        let looked = unseen.having_looked(StaleKinds::all());
         assert_eq!(writes(&looked), [""; 0], "{name}: though all was read");
     }
 }
@@ -89,10 +94,10 @@ fn what_is_published_stays_as_it_is() {
 
 #[test]
 fn a_doubt_about_its_pods_is_looked_into() {
-    let mut doubts = Doubts::default();
+    let mut doubts = StaleKinds::default();
     let world = ready(&gated_by(unmet(), "r")).rule(&agent());
-    doubts.add_cohort(world.cluster().named[0].cohort);
-    let in_doubt = world.doubting(doubts);
+    doubts.add_group(world.cluster().named[0].group);
+    let in_doubt = world.doubting(doubts.clone());
     assert_eq!(writes(&in_doubt), [""; 0]);
     assert_eq!(in_doubt.plan().look, doubts);
     assert_ne!(writes(&in_doubt.having_looked(doubts)), [""; 0]);

@@ -1,23 +1,25 @@
-//! A program that is run without a shell: exit code 0 is good.
+//! A program that is run without a shell: exit code 0 is good. And what programs leave behind.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait,
+};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use super::failure::CheckFailure;
+use crate::reporter::outcome::CheckFailure;
 
 /// How much of each output stream is kept.
 const SHOWN: u64 = 256;
-/// How long to wait for the rest of the output once the program has ended: what it has left running may hold on to it.
+/// How long to wait for the rest of the output once the program has ended: what it left running may keep the pipe open.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs the program and says how it ended. When this is dropped, the program is killed with all that it has started.
-pub async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckFailure> {
+pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckFailure> {
     let started = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -28,7 +30,7 @@ pub async fn check(program: &Path, arguments: &[String]) -> Result<String, Check
         .spawn();
     let mut child =
         started.map_err(|error| CheckFailure::broken(format!("cannot be started: {error}")))?;
-    let _group = Group::of(child.id());
+    let _group = ProcessGroup::of(child.id());
     let mut output = Vec::new();
     let mut errors = Vec::new();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -74,9 +76,9 @@ fn failure(ended: ExitStatus) -> String {
 }
 
 /// A process group that is killed when this is dropped.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// The group of a process that leads one.
     fn of(leader: Option<u32>) -> Self {
         let leader = leader.and_then(|pid| i32::try_from(pid).ok());
@@ -84,7 +86,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // It fails where nothing of the group is left, which is the rule.
@@ -93,10 +95,24 @@ impl Drop for Group {
     }
 }
 
+/// Makes this process the parent of whatever its children leave behind, as if it were process 1 wherever it runs. As process 1
+/// of its container it is that in any case, and nobody else would collect what ends.
+pub(in crate::reporter) fn adopt_orphans() {
+    // Where the kernel does not support this, they go to process 1, which may be this one.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Collects every child that has ended. Call it while no check is under way: that one waits for its own child.
+///
+/// Nothing else starts processes and waits for them later: a kubeconfig's credential plugin is waited for on the spot.
+pub(in crate::reporter) fn collect_orphans() {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::super::outcome::CheckFinding;
     use super::*;
+    use crate::reporter::outcome::CheckFinding;
 
     #[tokio::test]
     async fn a_program_is_judged_by_its_exit_code() {

@@ -10,11 +10,10 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, TE, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::super::endpoint::Target;
-use super::connect;
-use super::exchange::{self, drive};
-use super::failure::CheckFailure;
+use super::connect::{self, connect, drive};
 use crate::causes::with_causes;
+use crate::reporter::endpoint::EndpointAddress;
+use crate::reporter::outcome::CheckFailure;
 
 /// The method that is called.
 const METHOD: &str = "/grpc.health.v1.Health/Check";
@@ -26,12 +25,12 @@ const SERVICE: u8 = 0x0a;
 const STATUS: u8 = 0x08;
 
 /// Asks for the health of a service, or of the server as a whole, and says what was found.
-pub async fn check(
-    target: &Target,
+pub(super) async fn check(
+    target: &EndpointAddress,
     authority: &str,
     service: &str,
 ) -> Result<String, CheckFailure> {
-    let stream = connect::connect(target).await?;
+    let stream = connect(target).await?;
     let unanswered = |error: hyper::Error| {
         CheckFailure::no_answer(format!("did not answer as gRPC: {}", with_causes(&error)))
     };
@@ -41,7 +40,7 @@ pub async fn check(
     let message = Request::post(format!("http://{authority}{METHOD}"))
         .header(CONTENT_TYPE, "application/grpc")
         .header(TE, "trailers")
-        .header(USER_AGENT, exchange::USER_AGENT)
+        .header(USER_AGENT, connect::USER_AGENT)
         .body(Full::new(Bytes::from(request(service))))
         .map_err(|error| CheckFailure::broken(format!("cannot be asked: {error}")))?;
     let exchange = async {

@@ -9,12 +9,11 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderValue, LOCATION, USER_AGENT}
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 
-use super::super::endpoint::{Check, Endpoint, HttpRequest};
-use super::connect;
-use super::exchange::{self, drive};
-use super::failure::CheckFailure;
+use super::connect::{self, connect, drive};
 use super::tls::Tls;
 use crate::causes::with_causes;
+use crate::reporter::endpoint::{Endpoint, EndpointCheck, HttpRequest};
+use crate::reporter::outcome::CheckFailure;
 
 /// How much of an answer's body is shown.
 const SHOWN: usize = 256;
@@ -24,13 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REDIRECTS: usize = 10;
 
 /// Makes the request, follows redirects on the same host, and says what was found.
-pub async fn check(request: &HttpRequest, tls: Option<&Tls>) -> Result<String, CheckFailure> {
+pub(super) async fn check(
+    request: &HttpRequest,
+    tls: Option<&Tls>,
+) -> Result<String, CheckFailure> {
     let mut request = request.clone();
     for _ in 0..=REDIRECTS {
         match get(&request, tls).await? {
-            Answer::Good(status) => return Ok(format!("answered {status}")),
-            Answer::Bad(words) => return Err(CheckFailure::not_ready(words)),
-            Answer::Elsewhere(location) => {
+            HttpAnswer::Good(status) => return Ok(format!("answered {status}")),
+            HttpAnswer::Bad(words) => return Err(CheckFailure::not_ready(words)),
+            HttpAnswer::Elsewhere(location) => {
                 request = follow(&request, &location).ok_or_else(|| {
                     CheckFailure::not_ready(format!(
                         "redirects to {location}, which is not on the same host; check that address itself"
@@ -44,8 +46,7 @@ pub async fn check(request: &HttpRequest, tls: Option<&Tls>) -> Result<String, C
     )))
 }
 
-/// An answer, as far as it matters here.
-enum Answer {
+enum HttpAnswer {
     /// A 2xx status.
     Good(String),
     /// Another one.
@@ -54,8 +55,8 @@ enum Answer {
     Elsewhere(String),
 }
 
-async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, CheckFailure> {
-    let mut stream = connect::connect(&request.target).await?;
+async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<HttpAnswer, CheckFailure> {
+    let mut stream = connect(&request.target).await?;
     if let Some(tls) = tls {
         stream = tls.connect(&request.target, stream).await?;
     }
@@ -67,7 +68,7 @@ async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, CheckFa
         .map_err(unanswered)?;
     let message = Request::get(&request.path)
         .header(HOST, &request.authority)
-        .header(USER_AGENT, exchange::USER_AGENT)
+        .header(USER_AGENT, connect::USER_AGENT)
         .header(ACCEPT, HeaderValue::from_static("*/*"))
         .header(CONNECTION, HeaderValue::from_static("close"))
         .body(Empty::<Bytes>::new())
@@ -80,24 +81,24 @@ async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<Answer, CheckFa
 }
 
 /// Looks at a response. The body of a good one is not waited for.
-async fn read(mut response: Response<Incoming>) -> Answer {
+async fn read(mut response: Response<Incoming>) -> HttpAnswer {
     let status = response.status();
     if status.is_success() {
-        return Answer::Good(status.to_string());
+        return HttpAnswer::Good(status.to_string());
     }
     let location = response.headers().get(LOCATION);
     let location = location.and_then(|location| location.to_str().ok());
     if let (true, Some(location)) = (status.is_redirection(), location) {
-        return Answer::Elsewhere(location.to_owned());
+        return HttpAnswer::Elsewhere(location.to_owned());
     }
     let body = start_of(response.body_mut()).await;
-    Answer::Bad(match body.as_str() {
+    HttpAnswer::Bad(match body.as_str() {
         "" => format!("answered {status}"),
         body => format!("answered {status}: {body}"),
     })
 }
 
-/// The start of a body, as far as it comes soon.
+/// The start of a body: what comes of it within [`PATIENCE`], up to [`SHOWN`] bytes.
 async fn start_of(body: &mut Incoming) -> String {
     let mut start = Vec::new();
     let reading = async {
@@ -110,7 +111,7 @@ async fn start_of(body: &mut Incoming) -> String {
             }
         }
     };
-    // What has come by then is shown.
+    // After that, what has come is shown.
     let _ = tokio::time::timeout(PATIENCE, reading).await;
     String::from_utf8_lossy(&start).into_owned()
 }
@@ -120,7 +121,7 @@ fn follow(from: &HttpRequest, location: &str) -> Option<HttpRequest> {
     let path = if location.starts_with('/') && !location.starts_with("//") {
         location.parse::<Uri>().ok()?.path_and_query()?.to_string()
     } else {
-        let Check::Http(to) = Endpoint::parse(location).ok()?.check else {
+        let EndpointCheck::Http(to) = Endpoint::parse(location).ok()?.check else {
             return None;
         };
         if (&to.target, to.tls) != (&from.target, from.tls) {
@@ -141,7 +142,8 @@ mod tests {
     #[test]
     fn redirects_are_followed_on_the_same_host_alone() {
         let from = "http://localhost:9099/old";
-        let Ok(Check::Http(from)) = Endpoint::parse(from).map(|endpoint| endpoint.check) else {
+        let Ok(EndpointCheck::Http(from)) = Endpoint::parse(from).map(|endpoint| endpoint.check)
+        else {
             panic!("{from} is no http endpoint");
         };
         for (location, expected) in [

@@ -1,23 +1,64 @@
-//! Carries one check out and says what it found. When checks are made and what follows is not known here.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `checker` | makes the check that an endpoint asks for |
-//! | `http`, `grpc`, `connect`, `command` | one way of checking each |
-//! | `tls` | TLS over a connection |
-//! | `exchange` | what requests have in common |
-//! | `failure` | why a check is not good |
-//! | [`orphans`] | ends what commands have left behind |
+//! Carries one check out, in the way that its endpoint asks for, and says what it found. When checks are made, and what follows
+//! from them, is not known here.
 
-mod checker;
-mod command;
+pub(super) mod command;
 mod connect;
-mod exchange;
-mod failure;
 mod grpc;
 mod http;
-pub mod orphans;
 mod tls;
 
-pub use checker::Checker;
-pub use exchange::USER_AGENT;
+use std::time::Duration;
+
+use super::endpoint::{Endpoint, EndpointCheck};
+use super::outcome::{CheckFinding, CheckOutcome};
+use super::settings::{ReporterSettings, SettingError};
+pub(super) use connect::USER_AGENT;
+use tls::Tls;
+
+#[derive(Debug)]
+pub(super) struct Checker {
+    endpoint: Endpoint,
+    timeout: Duration,
+    tls: Option<Tls>,
+}
+
+impl Checker {
+    /// A checker for the endpoint of these settings. An https endpoint needs authorities to verify it against.
+    pub(super) fn new(settings: &ReporterSettings) -> Result<Self, SettingError> {
+        let tls = settings.endpoint.is_tls();
+        let tls = tls.then(|| Tls::new(&settings.verify)).transpose()?;
+        Ok(Self {
+            endpoint: settings.endpoint.clone(),
+            timeout: settings.timeout,
+            tls,
+        })
+    }
+
+    /// Makes one check. It ends within the timeout, or a little later where a command has to be killed.
+    pub(super) async fn check(&self) -> CheckOutcome {
+        let endpoint = &self.endpoint;
+        let check = async {
+            match &endpoint.check {
+                EndpointCheck::Http(request) => http::check(request, self.tls.as_ref()).await,
+                EndpointCheck::Grpc {
+                    target,
+                    authority,
+                    service,
+                } => grpc::check(target, authority, service).await,
+                EndpointCheck::Connect(target) => connect::check(target).await,
+                EndpointCheck::Command { program, arguments } => {
+                    command::check(program, arguments).await
+                }
+            }
+        };
+        let (finding, words) = match tokio::time::timeout(self.timeout, check).await {
+            Ok(Ok(words)) => (CheckFinding::Ok, words),
+            Ok(Err(failure)) => (failure.finding, failure.words),
+            Err(_) => (
+                CheckFinding::NoAnswer,
+                format!("did not answer within {:?}", self.timeout),
+            ),
+        };
+        CheckOutcome::new(finding, &format!("{endpoint} {words}"))
+    }
+}

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use tokio_rustls::rustls::crypto::{
-    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature,
 };
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -17,27 +17,25 @@ use tokio_rustls::rustls::{
     WantsVerifier,
 };
 
-use super::super::endpoint::Target;
-use super::super::settings::{SettingError, Verify};
 use super::connect::ByteStream;
-use super::failure::CheckFailure;
 use crate::causes::with_causes;
+use crate::reporter::endpoint::EndpointAddress;
+use crate::reporter::outcome::CheckFailure;
+use crate::reporter::settings::{SettingError, Verify};
+use crate::serve::tls::provider;
 
 /// How to speak TLS with the endpoint.
 #[derive(Debug)]
-pub enum Tls {
+pub(super) enum Tls {
     /// In the same way each time.
     Fixed(Arc<ClientConfig>),
-    /// Verifying against this file, which is read again for each check: whoever rotates the authority replaces it.
+    /// Verifying against this file, which is read again for each check: it changes when the authority is rotated.
     File(PathBuf),
 }
 
 impl Tls {
-    /// Finds out what is verified against.
-    ///
-    /// # Errors
-    /// When there is nothing.
-    pub fn new(verify: &Verify) -> Result<Self, SettingError> {
+    /// An error where there is nothing to verify against.
+    pub(super) fn new(verify: &Verify) -> Result<Self, SettingError> {
         let unusable = |problem| SettingError::new("CHECK_CA_FILE", problem);
         match verify {
             Verify::System => system_roots()
@@ -51,9 +49,9 @@ impl Tls {
     }
 
     /// Speaks TLS over a connection to `target`.
-    pub async fn connect(
+    pub(super) async fn connect(
         &self,
-        target: &Target,
+        target: &EndpointAddress,
         connection: Box<dyn ByteStream>,
     ) -> Result<Box<dyn ByteStream>, CheckFailure> {
         let config = match self {
@@ -63,8 +61,8 @@ impl Tls {
             })?),
         };
         let host = match target {
-            Target::Tcp { host, .. } => host.as_str(),
-            Target::Unix(_) => "localhost",
+            EndpointAddress::Tcp { host, .. } => host.as_str(),
+            EndpointAddress::Unix(_) => "localhost",
         };
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             CheckFailure::broken(format!("cannot be verified: {host} is no DNS name"))
@@ -129,12 +127,7 @@ fn builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {
         .expect("ring speaks both TLS 1.2 and 1.3")
 }
 
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
-
-/// Takes any certificate, as long as the server has its key. Only for endpoints of this very host, where nobody else
-/// can answer in its place.
+/// Accepts any certificate, if the server has its key. Only for endpoints of this host, where no other machine can answer.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

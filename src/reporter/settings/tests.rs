@@ -18,7 +18,7 @@ fn text(text: &str) -> Option<String> {
 
 #[test]
 fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
-    let settings = Settings::read(&args()).unwrap();
+    let settings = ReporterSettings::read(&args()).unwrap();
     assert_eq!(settings.interval, Duration::from_secs(30));
     assert_eq!(settings.timeout, Duration::from_secs(10));
     assert_eq!(settings.policy.heartbeat, Duration::from_secs(300));
@@ -36,7 +36,7 @@ fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
         check_ca_file: text(""),
         ..args()
     };
-    assert_eq!(Settings::read(&empty), Ok(settings));
+    assert_eq!(ReporterSettings::read(&empty), Ok(settings));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn to_act_as_the_node_takes_the_word_that_upstream_asks_for() {
             ..args()
         };
         assert_eq!(
-            Settings::read(&args).unwrap().impersonate,
+            ReporterSettings::read(&args).unwrap().impersonate,
             impersonates,
             "{word}"
         );
@@ -171,7 +171,7 @@ fn each_setting_that_cannot_be_used_is_told_by_its_name_with_the_remedy() {
     for (change, words) in UNUSABLE {
         let mut args = args();
         change(&mut args);
-        let error = Settings::read(&args).expect_err(words).to_string();
+        let error = ReporterSettings::read(&args).expect_err(words).to_string();
         assert!(error.contains(words), "{words:?} is not in: {error}");
         assert!(!error.contains('\n'), "{error}");
     }

@@ -12,7 +12,7 @@ const POLICY: Policy = Policy {
 
 /// A reporter, its Node, and a clock that only the test moves.
 struct World {
-    state: State,
+    state: ReporterState,
     now: Timestamp,
     /// The same moment, by the clock that is for what is measured.
     instant: Instant,
@@ -22,7 +22,7 @@ struct World {
 impl World {
     fn new(policy: Policy) -> Self {
         Self {
-            state: State::new(policy),
+            state: ReporterState::new(policy),
             now: Timestamp::UNIX_EPOCH,
             instant: Instant::now(),
             written: Vec::new(),

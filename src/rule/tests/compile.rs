@@ -1,6 +1,7 @@
 //! Which rules can be used, and what is said about the others.
 
 use super::gate;
+use crate::api::MAX_CONDITIONS;
 use crate::config::Config;
 use crate::rule::Rule;
 use crate::testing::{Builder, GATE, RuleBuilder, rule};
@@ -32,8 +33,14 @@ fn a_rule_that_cannot_be_used_says_why() {
             "spec.conditions: Required value: at least one condition is required",
         ),
         (
+            (0..=MAX_CONDITIONS).fold(rule("r"), |rule, number| {
+                rule.waits_for(&format!("A{number}"))
+            }),
+            "spec.conditions: Too many: 33: must have at most 32 items",
+        ),
+        (
             gate("r").bootstrap_only().spec("conditionPolicy: anyOf"),
-            "spec.conditionPolicy: Forbidden: anyOf should not be used with bootstrap-only enforcementMode",
+            "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode",
         ),
         (
             rule("r").bootstrap_only().spec(default),

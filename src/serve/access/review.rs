@@ -12,54 +12,36 @@ use kube::{Api, Client};
 use crate::causes::with_causes;
 
 /// Asks the API server about tokens and users.
-pub struct Reviewer {
+pub(super) struct Reviewer {
     tokens: Api<TokenReview>,
     rights: Api<SubjectAccessReview>,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
-    /// The API server took too long.
+pub(super) enum Unanswered {
     #[error("the API server did not answer within {} s", .0.as_secs())]
     TooLate(Duration),
-    /// This process may not ask.
     #[error(
         "no permission to create {what} ({message}): grant it with `kubectl apply -k config/rbac`"
     )]
-    Forbidden {
-        /// What would have been created.
-        what: &'static str,
-        /// What the API server says.
-        message: String,
-    },
-    /// The API server refused.
+    Forbidden { what: &'static str, message: String },
     #[error("cannot create {what}: {message}")]
-    Refused {
-        /// What would have been created.
-        what: &'static str,
-        /// What the API server says.
-        message: String,
-    },
-    /// The API server cannot be reached.
+    Refused { what: &'static str, message: String },
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),
 }
 
 impl Reviewer {
-    /// Asks with this client.
-    pub fn new(client: &Client) -> Self {
+    pub(super) fn new(client: &Client) -> Self {
         Self {
             tokens: Api::all(client.clone()),
             rights: Api::all(client.clone()),
         }
     }
 
-    /// Whose token this is; `None` for nobody's.
-    ///
-    /// # Errors
-    /// When the API server gives no answer.
-    pub async fn user_of(&self, token: &str) -> Result<Option<UserInfo>, Unanswered> {
+    /// Whose token this is; `None` where the API server does not accept it.
+    pub(super) async fn user_of(&self, token: &str) -> Result<Option<UserInfo>, Unanswered> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.to_owned(),
@@ -77,10 +59,7 @@ impl Reviewer {
     }
 
     /// Whether the user may get this path.
-    ///
-    /// # Errors
-    /// When the API server gives no answer.
-    pub async fn may_get(&self, user: &UserInfo, path: &str) -> Result<bool, Unanswered> {
+    pub(super) async fn may_get(&self, user: &UserInfo, path: &str) -> Result<bool, Unanswered> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: user.username.clone(),

@@ -1,10 +1,14 @@
-//! A certificate chain with its private key.
+//! A certificate chain with its private key: read, verified as a client would, and made.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -12,39 +16,42 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore};
+use x509_parser::parse_x509_certificate;
+
+/// The common name of each CA that is made here.
+const AUTHORITY: &str = "nodegate-ca";
+
+/// How far back validity begins, for clients whose clocks are behind.
+const CLOCK_SKEW: Duration = Duration::from_secs(3600);
+
+/// How long a self-signed certificate is valid. It is used no longer than the process runs.
+const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A certificate chain with the private key of its first certificate.
 #[derive(Clone)]
-pub struct ServingCertificate(Arc<CertifiedKey>);
+pub(crate) struct ServingCertificate(Arc<CertifiedKey>);
 
 /// Why a chain and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// The chain is not one.
     #[error("the certificate cannot be used: {0}")]
     Chain(String),
-    /// The key is not one.
     #[error("the private key cannot be used: {0}")]
     Key(String),
-    /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// No certificate can be made.
     #[error("cannot make a certificate: {0}")]
     Issue(String),
 }
 
-/// The cryptography that is used throughout.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+/// The cryptography of all TLS here.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
 impl ServingCertificate {
     /// Reads a chain and a key, both PEM. The chain begins with the server's own certificate.
-    ///
-    /// # Errors
-    /// When either cannot be read, or they do not belong together.
-    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+    pub(crate) fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain).map_err(CertificateError::Chain)?;
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| CertificateError::Key(in_words(&error, "PEM private key")))?;
@@ -60,29 +67,41 @@ impl ServingCertificate {
 
     /// Whether a client that trusts only `ca` (PEM) would accept this certificate at this time, under each of these
     /// names.
-    #[must_use]
-    pub fn is_good_for(&self, ca: &[u8], names: &[String], at: Timestamp) -> bool {
+    pub(crate) fn is_good_for(&self, ca: &[u8], names: &[String], at: Timestamp) -> bool {
         let Ok(authorities) = certificates(ca) else {
             return false;
         };
+        let verify = self.verify(authorities, at);
+        names.iter().all(|name| verify(name).is_ok())
+    }
+
+    /// Whether the certificate has ended at this time: no client accepts it any more, whatever it trusts.
+    pub(crate) fn has_expired(&self, at: Timestamp) -> bool {
+        let own = self.0.cert.first();
+        own.and_then(|own| end(own))
+            .is_some_and(|(end, _)| end < at)
+    }
+
+    /// What a client that trusts these authorities finds about this certificate at this time, under a name.
+    fn verify(
+        &self,
+        authorities: Vec<CertificateDer<'static>>,
+        at: Timestamp,
+    ) -> impl Fn(&str) -> Result<(), Error> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(authorities);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider());
-        let (Ok(verifier), Some((own, intermediates))) =
-            (verifier.build(), self.0.cert.split_first())
-        else {
-            return false;
-        };
-        let at = UnixTime::since_unix_epoch(Duration::from_secs(
-            u64::try_from(at.as_second()).unwrap_or_default(),
-        ));
-        names.iter().all(|name| {
-            ServerName::try_from(name.as_str()).is_ok_and(|name| {
-                verifier
-                    .verify_server_cert(own, intermediates, &name, &[], at)
-                    .is_ok()
-            })
-        })
+        let verifier = verifier.build();
+        let seconds = u64::try_from(at.as_second()).unwrap_or_default();
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        move |name| {
+            let no = |why: &dyn fmt::Display| Error::General(why.to_string());
+            let verifier = verifier.as_ref().map_err(|error| no(error))?;
+            let name = ServerName::try_from(name).map_err(|error| no(&error))?;
+            let (own, intermediates) = self.0.cert.split_first().ok_or_else(|| no(&"no chain"))?;
+            let verified = verifier.verify_server_cert(own, intermediates, &name, &[], at);
+            verified.map(drop)
+        }
     }
 
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
@@ -106,7 +125,16 @@ impl fmt::Debug for ServingCertificate {
     }
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// When a certificate (DER) ends, and whether a CA that is made here has issued it.
+pub(crate) fn end(der: &[u8]) -> Option<(Timestamp, bool)> {
+    let (_, certificate) = parse_x509_certificate(der).ok()?;
+    let end = certificate.validity().not_after.timestamp();
+    let mut issuers = certificate.issuer().iter_common_name();
+    let is_own = issuers.any(|name| name.as_str().is_ok_and(|name| name == AUTHORITY));
+    Some((Timestamp::from_second(end).ok()?, is_own))
+}
+
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
         Ok(certificates) if certificates.is_empty() => {
@@ -124,9 +152,78 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
     }
 }
 
+/// A certificate, its key and its CA, all PEM.
+#[derive(Clone)]
+pub(crate) struct Issued {
+    /// The CA's certificate.
+    pub ca: String,
+    /// The server's certificate.
+    pub chain: String,
+    /// The server's private key.
+    pub key: String,
+}
+
+impl Issued {
+    pub(crate) fn certificate(&self) -> Result<ServingCertificate, CertificateError> {
+        ServingCertificate::from_pem(self.chain.as_bytes(), self.key.as_bytes())
+    }
+}
+
+impl ServingCertificate {
+    /// Makes a certificate for these DNS names and IP addresses, under a CA that nobody trusts.
+    pub(crate) fn self_signed(names: &[String], now: Timestamp) -> Result<Self, CertificateError> {
+        issue(names, now, SELF_SIGNED_LIFETIME)?.certificate()
+    }
+}
+
+/// Makes a CA, and under it a server's certificate for these DNS names and IP addresses. The CA's key is not kept, so nothing
+/// else is ever signed with it: whoever needs another certificate makes another CA.
+pub(crate) fn issue(
+    names: &[String],
+    now: Timestamp,
+    lifetime: Duration,
+) -> Result<Issued, CertificateError> {
+    let failed = |error: rcgen::Error| CertificateError::Issue(error.to_string());
+    let mut server = CertificateParams::new(names).map_err(failed)?;
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.use_authority_key_identifier_extension = true;
+    set_validity(&mut server, "nodegate", now, lifetime);
+
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    set_validity(&mut authority, AUTHORITY, now, lifetime);
+
+    let authority_key = KeyPair::generate().map_err(failed)?;
+    let key = KeyPair::generate().map_err(failed)?;
+    let ca = authority.self_signed(&authority_key).map_err(failed)?;
+    let issuer = Issuer::new(authority, authority_key);
+    let chain = server.signed_by(&key, &issuer).map_err(failed)?;
+    Ok(Issued {
+        ca: ca.pem(),
+        chain: chain.pem(),
+        key: key.serialize_pem(),
+    })
+}
+
+fn set_validity(
+    params: &mut CertificateParams,
+    common_name: &str,
+    now: Timestamp,
+    lifetime: Duration,
+) {
+    let since_epoch = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
+    let now = rcgen::date_time_ymd(1970, 1, 1) + since_epoch;
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + lifetime;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::issue::issue;
     use super::*;
 
     const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -189,6 +286,19 @@ mod tests {
         ] {
             let good = certificate.is_good_for(ca.as_bytes(), &names(asked), at);
             assert_eq!(good, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_has_expired_is_told_from_one_of_a_stranger() {
+        let issued = issue(&names(&["a.example"]), now(), 30 * DAY).unwrap();
+        let certificate = issued.certificate().unwrap();
+        for (days, expected) in [(0, false), (29, false), (31, true)] {
+            assert_eq!(
+                certificate.has_expired(now() + days * DAY),
+                expected,
+                "{days}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! A certificate in two files that somebody else (cert-manager, say) writes and rotates.
+//! A certificate in two files that another program (cert-manager, say) writes and rotates.
 
 use std::fs;
 use std::io;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::certificate::{CertificateError, ServingCertificate};
-use super::serving::Certificates;
+use super::serving::{Certificates, ClientAuthorities};
 
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
 /// How often the files are read again. They are small, and a mounted Secret changes by a swap of symbolic links, which
-/// few ways of watching files see.
+/// few file watchers see.
 const POLL: Duration = Duration::from_secs(2);
 
 /// The files `tls.crt` and `tls.key` of a folder.
 #[derive(Debug, Clone)]
-pub struct CertificateFiles {
+pub(crate) struct CertificateFiles {
     chain: PathBuf,
     key: PathBuf,
 }
@@ -26,47 +26,30 @@ pub struct CertificateFiles {
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// The folder is not there.
     #[error(
         "{0} is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder"
     )]
     Folder(PathBuf),
-    /// A file is not there, or not yet.
     #[error("{0} is not there: put the certificate's Secret in this folder")]
     Missing(PathBuf),
-    /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// A file's content cannot be used.
+    Read { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
     Content {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         source: CertificateError,
     },
 }
 
 impl CertificateFiles {
-    /// The files in this folder.
-    #[must_use]
-    pub fn in_folder(folder: &Path) -> Self {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
         Self {
             chain: folder.join(CHAIN),
             key: folder.join(KEY),
         }
     }
 
-    /// Reads them.
-    ///
-    /// # Errors
-    /// When one is missing, cannot be read, or they do not belong together; the message names the file.
-    pub fn read(&self) -> Result<ServingCertificate, FilesError> {
+    pub(crate) fn read(&self) -> Result<ServingCertificate, FilesError> {
         let chain = read(&self.chain)?;
         let key = read(&self.key)?;
         ServingCertificate::from_pem(&chain, &key).map_err(|source| {
@@ -81,14 +64,11 @@ impl CertificateFiles {
         })
     }
 
-    /// Reads them, and again and again for as long as the process lives: a rotated certificate is served from then on,
-    /// and of one that cannot be used the log tells while the old one stays.
+    /// Reads them now, and every [`POLL`] for as long as the process lives. A rotated certificate is served from then on. Where
+    /// it cannot be used, the log says so and the old one stays.
     ///
-    /// A file that is missing is waited for: the certificate's Secret may still be on its way.
-    ///
-    /// # Errors
-    /// When the folder is not there, or a file is there that cannot be used.
-    pub fn follow(self) -> Result<Certificates, FilesError> {
+    /// A missing file is no error: the certificate's Secret may come later. A missing folder is one.
+    pub(crate) fn follow(self) -> Result<Certificates, FilesError> {
         if let Some(folder) = self.chain.parent().filter(|folder| !folder.is_dir()) {
             return Err(FilesError::Folder(folder.to_owned()));
         }
@@ -127,6 +107,18 @@ impl CertificateFiles {
             }
         }
     }
+}
+
+/// Reads the authorities of clients.
+pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
+    let pem = fs::read(path).map_err(|source| FilesError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    ClientAuthorities::from_pem(&pem).map_err(|source| FilesError::Content {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FilesError> {

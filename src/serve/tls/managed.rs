@@ -1,9 +1,8 @@
-//! The webhook's certificate where nobody else provides one: kept in a Secret that all replicas share, made and
-//! renewed by whichever comes first, and made known to the API server in the webhook's configuration.
+//! The webhook's certificate where no files provide one. All replicas share it in a Secret; the first to come makes or renews it,
+//! and writes its CA to the webhook's configuration, for the API server to trust.
 //!
-//! The API server itself says by which names it calls: they stand in the configuration. A certificate is renewed
-//! together with its CA, and the earlier CA stays trusted for one more round, so that a replica that still serves the
-//! earlier certificate is believed.
+//! The certificate's names are those by which the API server calls, from the same configuration. A certificate is renewed
+//! together with its CA, and the earlier CA stays trusted for one more round: a replica may still serve the earlier certificate.
 
 use std::time::{Duration, Instant};
 
@@ -19,9 +18,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::certificate::{CertificateError, ServingCertificate};
-use super::handover::Handover;
-use super::issue::{Issued, issue};
+use super::certificate::{CertificateError, Issued, ServingCertificate, issue};
 use super::serving::Certificates;
 use crate::causes::with_causes;
 
@@ -29,7 +26,7 @@ use crate::causes::with_causes;
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.
 const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
-/// The label that says that the Secret is for this. Whoever installs it may have another word for who manages it.
+/// The label of a Secret that Nodegate may write. `app.kubernetes.io/managed-by` belongs to whoever installs it.
 const MARK: (&str, &str) = ("nodegate.dev/certificate", "webhook");
 const CA: &str = "ca.crt";
 const CHAIN: &str = "tls.crt";
@@ -41,17 +38,18 @@ const LIFETIME: Duration = DAY.saturating_mul(90);
 /// How long before its end a certificate is renewed.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 
-/// How often Secret and configuration are looked at.
+/// How long the API server may take to trust another CA.
+const SETTLING: Duration = Duration::from_secs(3);
+/// How often Secret and configuration are read.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How soon after a failure they are looked at again.
+/// How soon after a failure they are read again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How soon they are looked at again when another replica was faster.
+/// How soon they are read again when another replica was faster.
 const SHORTLY: Duration = Duration::from_millis(100);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The webhook's certificate in the cluster.
-pub struct ManagedCertificate {
+pub(crate) struct ManagedCertificate {
     namespace: String,
     secrets: Api<Secret>,
     configurations: Api<ValidatingWebhookConfiguration>,
@@ -62,7 +60,7 @@ pub struct ManagedCertificate {
 enum Error {
     #[error("{0}")]
     Request(String),
-    /// Another replica was faster: what it did is to be looked at.
+    /// Another replica was faster: read what it wrote.
     #[error("another replica has just written Secret {SECRET}")]
     Outrun,
     #[error(
@@ -86,9 +84,8 @@ struct Stored {
 }
 
 impl ManagedCertificate {
-    /// The certificate in the Secret of this namespace.
-    #[must_use]
-    pub fn new(client: &Client, namespace: &str) -> Self {
+    /// The certificate in this namespace's Secret.
+    pub(crate) fn new(client: &Client, namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
             secrets: Api::namespaced(client.clone(), namespace),
@@ -96,9 +93,8 @@ impl ManagedCertificate {
         }
     }
 
-    /// Serves with it from now on, for as long as the process lives. Until there is one, the certificates say why.
-    #[must_use]
-    pub fn follow(self) -> Certificates {
+    /// Keeps it for as long as the process lives. Until there is one, the certificates say why.
+    pub(crate) fn follow(self) -> Certificates {
         let certificates = Certificates::none("the webhook's certificate has not been read yet");
         tokio::spawn(self.keep(certificates.clone()));
         certificates
@@ -119,7 +115,12 @@ impl ManagedCertificate {
                 Err(Error::Outrun) => SHORTLY,
                 Err(error) => {
                     let error = error.to_string();
-                    certificates.explain(error.clone());
+                    let current = certificates.current();
+                    if current.is_some_and(|it| it.has_expired(Timestamp::now())) {
+                        certificates.withdraw(format!("the certificate has expired: {error}"));
+                    } else {
+                        certificates.explain(error.clone());
+                    }
                     if problem.as_ref() != Some(&error) {
                         warn!("cannot keep the webhook's certificate: {error}; trying again");
                         problem = Some(error);
@@ -131,7 +132,7 @@ impl ManagedCertificate {
         }
     }
 
-    /// Brings Secret, configuration and what is served in line, once. Answers when that is to be done again.
+    /// Brings Secret, configuration and what is served in line, once. Returns how long to wait before the next time.
     async fn tend(
         &self,
         certificates: &Certificates,
@@ -155,8 +156,8 @@ impl ManagedCertificate {
         };
         self.publish(&configuration, &stored.ca).await?;
         let current = certificates.current();
-        // A client that does not know the new CA yet still believes the certificate in use. Another replica may have told
-        // it of the CA only just now.
+        // An API server that does not know the new CA yet still trusts the certificate in use. Another replica may have written
+        // the CA only just now.
         let wait = handover.wait(current.as_ref(), &stored.certificate, Instant::now());
         if !wait.is_zero() {
             return Ok(wait);
@@ -168,7 +169,7 @@ impl ManagedCertificate {
         Ok(INTERVAL)
     }
 
-    /// Makes a certificate and puts it into the Secret, unless another replica does so first.
+    /// Makes a certificate and writes it to the Secret, unless another replica does so first.
     async fn renew(
         &self,
         secret: Secret,
@@ -194,7 +195,7 @@ impl ManagedCertificate {
         Ok(stored)
     }
 
-    /// Tells the API server which CA to trust, where it does not know.
+    /// Writes the CA to the webhooks that lack it.
     async fn publish(
         &self,
         configuration: &ValidatingWebhookConfiguration,
@@ -211,7 +212,7 @@ impl ManagedCertificate {
         if webhooks.is_empty() {
             return Ok(());
         }
-        // The version keeps a webhook that has just been taken away from coming back.
+        // The version keeps the patch from bringing back a webhook that has just been removed.
         let patch = Patch::Strategic(json!({
             "metadata": {"resourceVersion": configuration.metadata.resource_version},
             "webhooks": webhooks,
@@ -253,7 +254,7 @@ fn bundle(ca: &str, earlier: Option<&str>) -> String {
     format!("{ca}{latest}")
 }
 
-/// The Secret with a certificate, and whatever else it has.
+/// The Secret with this certificate; what else it has stays.
 fn filled(mut secret: Secret, issued: &Issued, ca: &str) -> Secret {
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
     secret.data.get_or_insert_default().extend([
@@ -270,7 +271,7 @@ fn is_foreign(secret: &Secret) -> bool {
     mark.map(String::as_str) != Some(MARK.1)
 }
 
-/// The names by which the API server calls the webhooks: those that it checks in the certificate.
+/// The names by which the API server calls the webhooks, and which it verifies in the certificate.
 fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
     let webhooks = configuration.webhooks.iter().flatten();
     let mut names: Vec<_> = webhooks
@@ -321,6 +322,36 @@ async fn request<T>(
             with_causes(&error)
         )),
     })
+}
+
+/// When another certificate may be served: not before clients have had time to trust its CA. Pure.
+#[derive(Debug)]
+pub(crate) struct Handover<C> {
+    /// The next certificate, and when this process first saw its CA in the configuration. It was written before that.
+    next: Option<(C, Instant)>,
+}
+
+impl<C> Default for Handover<C> {
+    fn default() -> Self {
+        Self { next: None }
+    }
+}
+
+impl<C: PartialEq + Clone> Handover<C> {
+    /// How long to wait before `next`, whose CA is in the configuration now, replaces `current`. Zero where there is no `current`: a
+    /// certificate that is not trusted yet is no worse than none.
+    pub(crate) fn wait(&mut self, current: Option<&C>, next: &C, now: Instant) -> Duration {
+        if current.is_none_or(|current| current == next) {
+            self.next = None;
+            return Duration::ZERO;
+        }
+        let since = match &self.next {
+            Some((known, since)) if known == next => *since,
+            _ => now,
+        };
+        self.next = Some((next.clone(), since));
+        SETTLING.saturating_sub(now.saturating_duration_since(since))
+    }
 }
 
 #[cfg(test)]
@@ -437,5 +468,26 @@ mod tests {
             })
             .collect();
         assert_eq!(believed, [false, true, true]);
+    }
+
+    #[test]
+    fn a_certificate_waits_until_its_ca_has_been_known_for_a_while() {
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut handover = Handover::default();
+        for (what, at, current, next, expected) in [
+            ("the first one is served at once", 0, None, "a", 0),
+            ("the one in use", 10, Some("a"), "a", 0),
+            ("another one, whoever made it", 10, Some("a"), "b", 3),
+            ("a moment later", 12, Some("a"), "b", 1),
+            ("yet another one", 13, Some("a"), "c", 3),
+            ("back to the one before", 14, Some("a"), "b", 3),
+            ("in time", 17, Some("a"), "b", 0),
+            ("in use", 18, Some("b"), "b", 0),
+            ("the next round", 100, Some("b"), "c", 3),
+        ] {
+            let waits = handover.wait(current.as_ref(), &next, start + at * second);
+            assert_eq!(waits, expected * second, "{what}");
+        }
     }
 }

@@ -1,35 +1,36 @@
-//! The certificate that is served with, replaced while serving.
+//! What TLS connections are taken with: a certificate that can be replaced while serving, and the authorities of clients.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use super::certificate::{ServingCertificate, provider};
+use super::certificate::{CertificateError, ServingCertificate, certificates, provider};
 
 /// The certificate to serve with: one that may still be missing, and that may be replaced at any time. Clones share it.
 ///
-/// New connections get the latest certificate; those that stand keep theirs.
+/// New connections get the latest certificate; open ones keep theirs.
 #[derive(Debug, Clone)]
-pub struct Certificates(Arc<watch::Sender<Result<ServingCertificate, String>>>);
+pub(crate) struct Certificates(Arc<watch::Sender<Result<ServingCertificate, String>>>);
 
 impl Certificates {
     /// No certificate yet, and why. Until there is one, every handshake fails.
-    #[must_use]
-    pub fn none(why: impl Into<String>) -> Self {
+    pub(crate) fn none(why: impl Into<String>) -> Self {
         Self(Arc::new(watch::Sender::new(Err(why.into()))))
     }
 
     /// Serves with this certificate from now on.
-    pub fn replace(&self, certificate: ServingCertificate) {
+    pub(crate) fn replace(&self, certificate: ServingCertificate) {
         self.0.send_modify(|state| *state = Ok(certificate));
     }
 
-    /// Notes why there is no certificate. One that is there stays in use.
-    pub fn explain(&self, why: impl Into<String>) {
+    /// Notes why there is no certificate, if there is none.
+    pub(crate) fn explain(&self, why: impl Into<String>) {
         let why = why.into();
         self.0.send_if_modified(|state| match state {
             Err(known) if *known != why => {
@@ -40,26 +41,35 @@ impl Certificates {
         });
     }
 
-    /// The certificate in use.
-    #[must_use]
-    pub fn current(&self) -> Option<ServingCertificate> {
+    /// Serves with no certificate from now on, and says why: no client trusts the one in use any more.
+    pub(crate) fn withdraw(&self, why: impl Into<String>) {
+        let why = Err(why.into());
+        self.0.send_if_modified(|state| {
+            let is_news = *state != why;
+            *state = why;
+            is_news
+        });
+    }
+
+    pub(crate) fn current(&self) -> Option<ServingCertificate> {
         self.0.borrow().as_ref().ok().cloned()
     }
 
-    /// What takes TLS connections with it (1.2 and 1.3, HTTP/1.1).
-    pub(in crate::serve) fn acceptor(self) -> TlsAcceptor {
+    /// Accepts TLS 1.2 and 1.3 for HTTP/1.1; from the clients of these authorities alone, where there are any.
+    pub(in crate::serve) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
+        let verifier =
+            clients.map_or_else(WebPkiClientVerifier::no_client_auth, |clients| clients.0);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .expect("ring does the cryptography of TLS 1.2 and 1.3")
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(self));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Follows whether there is a certificate, and why not.
-    #[must_use]
-    pub fn subscribe(&self) -> watch::Receiver<Result<ServingCertificate, String>> {
+    /// Watches the certificate, or why there is none.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Result<ServingCertificate, String>> {
         self.0.subscribe()
     }
 }
@@ -73,5 +83,108 @@ impl From<ServingCertificate> for Certificates {
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current().map(|certificate| certificate.key())
+    }
+}
+
+/// The authorities that sign clients' certificates.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientAuthorities(pub(super) Arc<dyn ClientCertVerifier>);
+
+impl ClientAuthorities {
+    /// Reads PEM certificates, of which there must be at least one.
+    pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, CertificateError> {
+        let problem = |error: &dyn Display| CertificateError::Chain(error.to_string());
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(pem).map_err(CertificateError::Chain)? {
+            roots.add(authority).map_err(|error| problem(&error))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
+        let verifier = verifier.build().map_err(|error| problem(&error))?;
+        Ok(Self(verifier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rcgen::{
+        BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::ClientConfig;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+
+    use super::super::certificate::issue;
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_there_stays_unless_it_is_withdrawn() {
+        let made = ServingCertificate::self_signed(&["localhost".into()], Timestamp::now());
+        let certificates = Certificates::none("not yet");
+        let state = certificates.subscribe();
+        let why = || state.borrow().clone().err();
+        certificates.explain("still not");
+        assert_eq!(why().as_deref(), Some("still not"));
+        certificates.replace(made.unwrap());
+        certificates.explain("not read");
+        assert_eq!(why(), None);
+        certificates.withdraw("expired");
+        assert_eq!(why().as_deref(), Some("expired"));
+        assert_eq!(certificates.current(), None);
+    }
+
+    /// An authority, and a client's certificate and key of it.
+    fn authority() -> (String, CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let its_key = KeyPair::generate().unwrap();
+        let ca = authority.self_signed(&its_key).unwrap().pem();
+        let mut client = CertificateParams::default();
+        client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let signed = client
+            .signed_by(&key, &Issuer::new(authority, its_key))
+            .unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap();
+        (ca, signed.der().clone(), key)
+    }
+
+    #[tokio::test]
+    async fn only_who_shows_a_certificate_of_the_authorities_is_let_in() {
+        let (ca, certificate, key) = authority();
+        let (_, strange, its_key) = authority();
+        let clients = ClientAuthorities::from_pem(ca.as_bytes());
+        assert!(ClientAuthorities::from_pem(b"").is_err());
+
+        let lifetime = std::time::Duration::from_secs(3600);
+        let issued = issue(&["localhost".into()], Timestamp::now(), lifetime).unwrap();
+        let served = ServingCertificate::from_pem(issued.chain.as_bytes(), issued.key.as_bytes());
+        let acceptor = Certificates::from(served.unwrap()).acceptor(Some(clients.unwrap()));
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(issued.ca.as_bytes()).unwrap())
+            .unwrap();
+        for (name, shown, expected) in [
+            ("its own", Some((certificate, key)), true),
+            ("another authority's", Some((strange, its_key)), false),
+            ("none", None, false),
+        ] {
+            let config = ClientConfig::builder_with_provider(provider())
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots.clone());
+            let config = match shown {
+                Some((certificate, key)) => config
+                    .with_client_auth_cert(vec![certificate], key)
+                    .unwrap(),
+                None => config.with_no_client_auth(),
+            };
+            let (here, there) = tokio::io::duplex(1 << 16);
+            let host = ServerName::try_from("localhost").unwrap();
+            let connector = TlsConnector::from(Arc::new(config));
+            let (_, accepted) = tokio::join!(connector.connect(host, here), acceptor.accept(there));
+            assert_eq!(accepted.is_ok(), expected, "{name}");
+        }
     }
 }

@@ -118,7 +118,8 @@ fn a_new_rule_must_not_conflict_with_another() {
             "{}",
             true,
         ),
-        ("a dry run", "{}", "spec: {dryRun: true}", true),
+        ("a dry run", "{}", "spec: {dryRun: true}", false),
+        ("itself a dry run", "spec: {dryRun: true}", "{}", false),
         (
             "one that is going",
             "{}",
@@ -129,7 +130,19 @@ fn a_new_rule_must_not_conflict_with_another() {
             "one that cannot be used",
             "{}",
             "spec: {conditions: []}",
-            false,
+            true,
+        ),
+        (
+            "one of all nodes",
+            "{}",
+            "spec: {nodeSelector: {matchLabels: null}}",
+            true,
+        ),
+        (
+            "one whose nodes nobody knows",
+            "{}",
+            "spec: {nodeSelector: {matchLabels: {zone: 'a b'}}}",
+            true,
         ),
     ] {
         let expected = if conflicts {
@@ -152,7 +165,6 @@ fn a_new_rule_must_not_conflict_with_another() {
 fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
     for (what, before, after, rejected) in [
         ("another field", "{}", "spec: {gracePeriod: 1m}", false),
-        ("into a dry run", "{}", "spec: {dryRun: true}", false),
         ("out of a dry run", "spec: {dryRun: true}", "{}", true),
         (
             "to these nodes",
@@ -179,6 +191,10 @@ fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
         };
         assert_eq!(verdict, expected, "{what}");
     }
+    let (before, after) = (rule("new", "{}"), rule("new", "spec: {dryRun: true}"));
+    let resolved = verdict(&after, Some(&before), &beside(&[rule("old", "{}")]));
+    let warnings = Vec::new();
+    assert_eq!(resolved, ReviewResult::Accepted { warnings });
 }
 
 #[test]
@@ -234,13 +250,29 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
         ),
         (
             "spec: {enforcementMode: bootstrap-only, conditionPolicy: anyOf}",
-            "[spec.conditionPolicy: Forbidden: anyOf should not be used with bootstrap-only enforcementMode]",
+            "[spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode]",
         ),
         (
             "spec: {enforcementMode: bootstrap-only, taint: {value: '-'}, conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
-            "[spec.taint.value: Invalid value: \"-\": taint value must be a valid label value, spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode]",
+            "[spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode, spec.taint.value: Invalid value: \"-\": taint value must be a valid label value]",
+        ),
+        (
+            "spec: {enforcementMode: bootstrap-only, conditionPolicy: anyOf, nodeSelector: {matchLabels: null}, conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
+            "must not be empty: name a label, such as kubernetes.io/os: linux, spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode, spec.conditionPolicy: Forbidden: anyOf",
         ),
         ("spec: {conditions: nonsense}", "spec cannot be read"),
+        (
+            "spec: null",
+            "[spec cannot be read: invalid type: null, expected an object]",
+        ),
+        (
+            "spec: {taint: 1}",
+            "[spec cannot be read: taint: invalid type: integer `1`, expected an object]",
+        ),
+        (
+            "spec: {conditions: ['a']}",
+            "[spec cannot be read: conditions[0]: invalid type: string \"a\", expected an object]",
+        ),
     ] {
         match verdict(&rule("new", patch), None, &Surroundings::default()) {
             ReviewResult::Rejected(why) => assert!(why.contains(expected), "{why}\n{expected}"),

@@ -288,6 +288,11 @@ impl<'a> Run<'a> {
                     process.stand_still(watch, now, now + lasts);
                 }
             }
+            Fault::Lagging { watch, lasts, .. } => {
+                for process in processes {
+                    process.lag(watch, world.cluster.revision(), now + lasts);
+                }
+            }
             Fault::StaleStart { lasts, .. } => {
                 for process in processes.iter_mut().filter(|process| process.leads()) {
                     process.die(world, LEASE_DURATION + lasts);
@@ -417,6 +422,7 @@ fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
         }
         Fault::Stop { at, .. }
         | Fault::Stale { at, .. }
+        | Fault::Lagging { at, .. }
         | Fault::ClockStep { at, .. }
         | Fault::Suspend { at, .. }
         | Fault::Freeze { at, .. }

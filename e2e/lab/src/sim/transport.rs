@@ -1,12 +1,12 @@
 //! A request of the engine as the API server carries it out, and its answer as the engine is given it.
 
-use nodegate::condition::{Cohort, CriticalComponentClass};
+use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
-use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence};
+use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use nodegate::engine::io::{Answer, Request};
 use nodegate::engine::kind::Scope;
 use nodegate::object::{MetadataObject, NodeMetadata};
-use nodegate::plan::Doubts;
+use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -112,24 +112,25 @@ pub fn carry(
             Ok(Answer::Node(Box::new(node)))
         }
         Request::LookAtNode { name, kinds, pods } => {
-            let evidence = look_at_node(cluster, classes, name, *kinds, pods)?;
+            let evidence = look_at_node(cluster, classes, name, kinds, pods)?;
             Ok(Answer::NodeEvidence(Box::new(evidence)))
         }
         Request::LookAtCluster { daemon_sets } => {
             let of_classes = classes.iter().enumerate().map(|(index, class)| {
                 let labels = class.selector.to_string();
                 let list = list(cluster, Kind::DaemonSet, None, &labels, "")?;
-                Ok::<_, RequestError>((index, list))
+                Ok::<_, RequestError>((ComponentGroup::Class(index), list))
             });
-            let by_name = daemon_sets.iter().map(|(cohort, key)| {
+            let by_name = daemon_sets.iter().map(|(group, key)| {
                 let (namespace, this) = (&*key.namespace, format!("metadata.name={}", key.name));
                 let list = list(cluster, Kind::DaemonSet, Some(namespace), "", &this)?;
-                Ok::<_, RequestError>((*cohort, list))
+                Ok::<_, RequestError>((*group, list))
             });
             let daemon_sets = of_classes.chain(by_name);
             Ok(Answer::ClusterEvidence(ClusterEvidence {
                 rules: list(cluster, Kind::NodeReadinessRule, None, "", "")?,
                 daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
+                unread: Unread::default(),
             }))
         }
         Request::PostEvent { notice, .. } => {
@@ -143,8 +144,8 @@ fn look_at_node(
     cluster: &Cluster,
     classes: &[CriticalComponentClass],
     name: &str,
-    kinds: Doubts,
-    pods: &[(Cohort, Scope)],
+    kinds: &StaleKinds,
+    pods: &[(ComponentGroup, Scope)],
 ) -> Result<NodeEvidence, RequestError> {
     let mut evidence = NodeEvidence::default();
     if kinds.nodes {
@@ -155,18 +156,19 @@ fn look_at_node(
         evidence.csi_node = Some(list(cluster, Kind::CsiNode, None, "", &this)?);
     }
     for (index, class) in classes.iter().enumerate() {
-        if kinds.has_cohort(index) {
+        let group = ComponentGroup::Class(index);
+        if kinds.has_group(group) {
             let (namespace, labels) = (class.namespaces.single(), class.selector.to_string());
             let bound = format!("spec.nodeName={name}");
             let pods = list(cluster, Kind::Pod, namespace, &labels, &bound)?;
-            evidence.pods.push((index, pods));
+            evidence.pods.push((group, pods));
         }
     }
-    for (cohort, scope) in pods {
+    for (group, scope) in pods {
         if let Scope::Pods(namespace, selector) = scope {
             let (labels, bound) = (selector.to_string(), format!("spec.nodeName={name}"));
             let pods = list(cluster, Kind::Pod, Some(namespace), &labels, &bound)?;
-            evidence.pods.push((*cohort, pods));
+            evidence.pods.push((*group, pods));
         }
     }
     Ok(evidence)

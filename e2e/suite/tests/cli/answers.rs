@@ -1,5 +1,6 @@
 //! What is printed, and that it is what the controller does.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
@@ -258,15 +259,20 @@ async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
         "{other:?}"
     );
     let hashed = folder.join("hashed").to_string_lossy().into_owned();
-    let said = ask(&kubeconfig, &["dump", "--hash-names", &hashed]).await?;
+    let hide = ["dump", "--hash-names", "--redact", &hashed];
+    let said = ask(&kubeconfig, &hide).await?;
     ensure!(said.code == 0, "{said:?}");
     for file in std::fs::read_dir(&hashed)? {
-        let text = std::fs::read_to_string(file?.path())?;
-        ensure!(
-            !text.contains(HELD) && !text.contains(&world.network_pod),
-            "{text}"
-        );
+        let file = file?;
+        let mode = file.metadata()?.permissions().mode();
+        ensure!(mode & 0o777 == 0o600, "{file:?} has mode {mode:o}");
+        let text = std::fs::read_to_string(file.path())?;
+        for hidden in [HELD, &world.network_pod, "Back-off"] {
+            ensure!(!text.contains(hidden), "{hidden}: {text}");
+        }
     }
+    let status = ask(&kubeconfig, &["status", "--from", &hashed]).await?;
+    ensure!(status.code == 0, "{status:?}");
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }

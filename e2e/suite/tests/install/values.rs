@@ -53,6 +53,17 @@ async fn values_end_up_where_they_belong() -> Result<()> {
             json!(true),
         ),
         (
+            "hostNetwork=true".into(),
+            "/spec/strategy/rollingUpdate",
+            json!({"maxSurge": 0, "maxUnavailable": 1}),
+        ),
+        ("hostNetwork=false".into(), "/spec/strategy", Value::Null),
+        (
+            "webhook.enabled=true,webhook.clientCAConfigMap=callers".into(),
+            "/spec/template/spec/volumes/0/configMap/name",
+            json!("callers"),
+        ),
+        (
             "hostNetwork=false".into(),
             "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/2",
             json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}),
@@ -296,15 +307,73 @@ async fn the_service_account_has_its_annotations() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_built_in_view_is_widened_only_when_asked() -> Result<()> {
+    let label = "/metadata/labels/rbac.authorization.k8s.io~1aggregate-to-view";
+    for (values, expected) in [
+        ("aggregateToView=false", None),
+        ("aggregateToView=true", Some(&json!("true"))),
+    ] {
+        let objects = template(&[values]).await?;
+        assert_eq!(
+            objects["ClusterRole /nodegate-view"].pointer(label),
+            expected
+        );
+    }
+    Ok(())
+}
+
+/// Other projects' controllers are labelled as controllers too.
+#[tokio::test]
+async fn nothing_selects_a_neighbours_pods() -> Result<()> {
+    let objects = template(&["webhook.enabled=true"]).await?;
+    let own =
+        json!({"control-plane": "controller-manager", "app.kubernetes.io/name": "nrrcontroller"});
+    for (object, pointer) in [
+        ("Service nrr-system/nrr-webhook-service", "/spec/selector"),
+        (
+            "Service nrr-system/nrr-controller-manager-metrics-service",
+            "/spec/selector",
+        ),
+        (
+            "PodDisruptionBudget nrr-system/nrr-controller-manager",
+            "/spec/selector/matchLabels",
+        ),
+        (
+            "NetworkPolicy nrr-system/nrr-controller-manager",
+            "/spec/podSelector/matchLabels",
+        ),
+        (
+            "NetworkPolicy nrr-system/nrr-webhook",
+            "/spec/podSelector/matchLabels",
+        ),
+    ] {
+        assert_eq!(objects[object].pointer(pointer), Some(&own), "{object}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn accounts_whose_names_read_alike_have_objects_of_their_own() -> Result<()> {
+    let accounts = "reporter.accounts[0].namespace=a-b,reporter.accounts[0].name=c,reporter.accounts[0].conditionTypes={x/y},\
+                    reporter.accounts[1].namespace=a,reporter.accounts[1].name=b-c,reporter.accounts[1].conditionTypes={x/z}";
+    let objects = template(&[accounts]).await?;
+    let named = objects
+        .keys()
+        .filter(|it| it.starts_with("ConfigMap nrr-system/reporter-"));
+    assert_eq!(named.count(), 2);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Result<()> {
     let account = "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=cni,\
                    reporter.accounts[0].conditionTypes={a.example.com/A,b.example.com/B}";
     let objects = template(&[account]).await?;
-    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system-cni"];
+    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system.cni"];
     assert_eq!(binding["roleRef"]["name"], "nrr-reporter-role");
     let subject = json!({"kind": "ServiceAccount", "name": "cni", "namespace": "kube-system"});
     assert_eq!(binding["subjects"], json!([subject]));
-    let named = &objects["ConfigMap nrr-system/reporter-kube-system-cni"];
+    let named = &objects["ConfigMap nrr-system/reporter-kube-system.cni"];
     assert_eq!(named["metadata"]["labels"]["nodegate.dev/reporter"], "true");
     let expected = json!({
         "serviceAccount": "kube-system/cni",
@@ -315,7 +384,7 @@ async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Resul
 
     let as_node = [account, "reporter.accounts[0].impersonateNode=true"];
     let objects = template(&as_node).await?;
-    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system-cni"];
+    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system.cni"];
     let role = "nrr-reporter-impersonation-role";
     assert_eq!(binding["roleRef"]["name"], role);
     Ok(())

@@ -1,13 +1,4 @@
 //! Metrics of the controller on a real control plane, scraped by hand and by a real Prometheus.
-//!
-//! ```text
-//! exposition   the text format, read
-//! scene        what there is to be measured
-//! scrape       names, labels and values
-//! secure       who may scrape with --metrics-secure
-//! observed     alerts and dashboard, in a Prometheus that scrapes two instances
-//! manifests    config/prometheus
-//! ```
 
 mod exposition;
 mod manifests;

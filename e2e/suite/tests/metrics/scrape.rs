@@ -52,6 +52,11 @@ const METRICS: &[(&str, &str, &[&str])] = &[
         &["rule", "condition"],
     ),
     (
+        "nodegate_condition_turned_unmet_total",
+        "counter",
+        &["rule", "condition"],
+    ),
+    (
         "node_readiness_rule_last_reconciliation_timestamp_seconds",
         "gauge",
         &["rule"],
@@ -240,7 +245,7 @@ const VALUES: &[(&str, f64)] = &[
         1.0,
     ),
     (
-        r#"node_readiness_condition_failures_total{condition="example.com/Ready",rule="gate"}"#,
+        r#"nodegate_condition_turned_unmet_total{condition="example.com/Ready",rule="gate"}"#,
         1.0,
     ),
     (

@@ -136,22 +136,22 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn told_to_end_it_finishes_the_writes_under_way_and_tells_of_them() -> Result<()> {
-    const COUNT: usize = 100;
+    const COUNT: usize = 400;
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;
-    let controller = Controller::start(&cluster, &["--node-concurrent-reconciles=4"]).await?;
+    let controller = Controller::start(&cluster, &["--node-concurrent-reconciles=2"]).await?;
     network_rule("network").create(&client).await?;
     eventually("the gating is under way", PROMPTLY, async || {
-        Ok(count_gated(&client).await? > COUNT / 10)
+        Ok(count_gated(&client).await? > 0)
     })
     .await?;
     let asked = Instant::now();
     let status = controller.stop().await?;
     let took = asked.elapsed();
     assert_eq!(status.code(), Some(0));
-    ensure!(took < Duration::from_secs(4), "it took {took:?} to end");
+    ensure!(took < Duration::from_secs(10), "it took {took:?} to end");
     println!("ended {took:?} after SIGTERM");
 
     let gated = count_gated(&client).await?;

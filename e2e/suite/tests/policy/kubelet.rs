@@ -1,13 +1,21 @@
 //! Kubelets are kept from Nodegate's annotations, and from nothing else.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use nodegate_suite::kubelet::kubelet;
 use nodegate_testbed::fixtures::node;
+use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
 use nodegate_testbed::sights;
 use serde_json::{Value, json};
 
 use crate::{cluster, condition, crowd, in_force, is_refused, patch_node, patch_status};
+
+/// How much longer than others' a write of a huge Node may take, on a busy machine: without a bound it took minutes.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {
@@ -51,5 +59,64 @@ async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {
     patch_node(&client, "its-own", &annotated(completed, Value::Null)).await?;
     let node = sights::node(&client, "its-own").await?;
     ensure!(!node.annotations().contains_key(completed));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_with_20_000_annotations_or_1_000_conditions_keeps_the_api_server_from_nothing()
+-> Result<()> {
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    node("huge").create(&client).await?;
+    let kubelet = kubelet(cluster, "huge").await?;
+    let annotated = |key: &str| json!({"metadata": {"annotations": {key: "x"}}});
+    in_force(&kubelet, "huge", &annotated("nodegate.dev/x")).await?;
+    let annotations: serde_json::Map<_, _> = (0..20_000)
+        .map(|number| (format!("a{number}"), json!("")))
+        .collect();
+    let annotations = json!({"metadata": {"annotations": annotations}});
+    let too_many = "annotations of a Node that has about 1000 or more";
+    is_refused(
+        patch_node(&kubelet, "huge", &annotations).await,
+        "a kubelet",
+        too_many,
+    )?;
+    // Somebody else may.
+    patch_node(&client, "huge", &annotations).await?;
+    let conditions: Vec<_> = (0..1_000)
+        .map(|number| json!({"type": format!("example.com/C{number}"), "status": "True"}))
+        .collect();
+    let conditions = json!({"status": {"conditions": conditions}});
+    patch_status(&kubelet, "huge", &conditions).await?;
+
+    let nodegate = cluster
+        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+        .await?;
+    let nodegate = cluster.client_for(&nodegate).await?;
+    let started = Instant::now();
+    patch_status(&client, "huge", &condition("Ready", "False")).await?;
+    patch_node(&client, "huge", &annotated("example.com/others")).await?;
+    let others = started.elapsed();
+    let started = Instant::now();
+    patch_status(&kubelet, "huge", &condition("Ready", "True")).await?;
+    let refusal = patch_node(&kubelet, "huge", &annotated("example.com/mine")).await;
+    is_refused(refusal, "a kubelet", too_many)?;
+    let refusal = patch_node(&nodegate, "huge", &annotated("nodegate.dev/x")).await;
+    is_refused(refusal, "Nodegate may not change the", too_many)?;
+    let own = "node.gardener.cloud/CriticalComponentsReady";
+    let refusal = patch_status(&nodegate, "huge", &condition(own, "True")).await;
+    is_refused(
+        refusal,
+        "Nodegate may not",
+        "conditions of one that has about 150 or more",
+    )?;
+    // Whatever else the node has: the taint is the controller's.
+    let taint = json!([{"op": "add", "path": "/spec/taints/-", "value": {"key": "readiness.k8s.io/x", "effect": "NoSchedule"}}]);
+    let taint = Patch::Json::<()>(serde_json::from_value(taint)?);
+    let nodes: Api<Node> = Api::all(nodegate);
+    nodes.patch("huge", &PatchParams::default(), &taint).await?;
+    let took = started.elapsed();
+    println!("two writes of others took {others:?}; five that are held to something {took:?}");
+    ensure!(took < 5 * (others + PATIENCE), "{took:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a user may get wrong: each is told in one line that names the variable and what to do, and ends with exit code 1.
+//! What a user may get wrong. The reporter ends with exit code 1 and one line that names the variable and what to do.
 
 use std::process::Command;
 
@@ -70,7 +70,7 @@ fn every_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> 
     Ok(())
 }
 
-/// What a reporter complains about that is started with these variables in place of good ones.
+/// The error of a reporter that is started with these variables in place of good ones.
 fn complaint(bad: &[(&str, &str)]) -> Result<String> {
     let output = Command::new(binary()?)
         .arg("reporter")

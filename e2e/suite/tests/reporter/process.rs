@@ -158,6 +158,9 @@ async fn a_node_that_does_not_exist_is_waited_for_with_the_remedy_in_the_log() -
         "{code} {why}"
     );
     assert_eq!(reporter.get("/healthz").await?.0, 200);
+    let errors = r#"node_readiness_reporter_condition_writes_total{result="error"}"#;
+    let errors = reporter.metric(errors).await?;
+    ensure!(errors >= 1.0, "{errors} errors");
     // A static pod runs before its node is registered.
     nodegate_testbed::fixtures::node("unknown")
         .create(&world.client)

@@ -138,7 +138,7 @@ async fn a_restart_writes_and_says_nothing_again() -> Result<()> {
         Ok(sights::events_on(&client, "restart-adopted").await?.len() == 1)
     })
     .await?;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    requests::at_rest(&cluster, "restart").await?;
     let status = rule::status(&client, "restart").await?;
     let listed = status["nodeEvaluations"].as_array().into_iter().flatten();
     let listed: Vec<_> = listed.map(|listed| &listed["nodeName"]).collect();

@@ -11,7 +11,7 @@ use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
 
-use super::requests::writes;
+use super::requests::{at_rest, writes};
 use super::rule::{self, bootstrap, continuous};
 use super::{
     READY, SOON, eventually_gated, eventually_open, is_gated, key, node, stays_gated, stays_open,
@@ -163,8 +163,7 @@ async fn a_status_that_the_crd_does_not_hold_in_full_is_not_written_over_and_ove
     let status = rule::status(&client, "upstream").await?;
     assert_eq!(status["matchedNodes"], Value::Null);
     assert_eq!(status["appliedNodes"], json!(["upstream"]));
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    let before = writes(&cluster, "upstream")?;
+    let before = at_rest(&cluster, "upstream").await?;
     never("a write", Duration::from_secs(3), async || {
         Ok(writes(&cluster, "upstream")? != before)
     })

@@ -17,6 +17,7 @@
 //! away          what happens while no controller runs, or one starts
 //! lax           a CRD that checks less and holds less
 //! frozen        nodes that cannot be written
+//! denied        nodes that somebody's webhook denies to write
 //! forged        annotations that are not Nodegate's
 //! faults        faults that users of the Node Readiness Controller have reported
 //! ```
@@ -28,6 +29,7 @@ mod away;
 mod bootstrap;
 mod continuous;
 mod deletion;
+mod denied;
 mod dry_run;
 mod events;
 mod faults;

@@ -1,9 +1,13 @@
 //! What the controller has asked of the API server, by the API server's own record.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
-use nodegate_testbed::Cluster;
 use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
+use nodegate_testbed::{Cluster, eventually};
 use serde_json::Value;
+
+use super::SOON;
 
 /// A request to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +18,19 @@ pub struct Write {
     pub name: String,
     /// The answer's HTTP status code.
     pub code: u64,
+}
+
+/// Those writes, once there has been none for two seconds.
+pub async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
+    let mut last = (0, Instant::now());
+    eventually("the controller comes to rest", SOON, async || {
+        let writes = writes(cluster, name)?;
+        if writes.len() != last.0 {
+            last = (writes.len(), Instant::now());
+        }
+        Ok((last.1.elapsed() > Duration::from_secs(2)).then_some(writes))
+    })
+    .await
 }
 
 /// The controller's writes to nodes and rules whose name begins with this, in the order of their answers.

@@ -107,7 +107,9 @@ pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicO
         let rule = rules.get(name).await?;
         let observed = &rule.data["status"]["observedGeneration"];
         let is_current = observed.as_i64() == rule.metadata.generation;
-        Ok((is_current && !rule.finalizers().is_empty()).then_some(rule))
+        let is_dry_run = rule.data["spec"]["dryRun"] == true;
+        let is_taken_on = is_dry_run || !rule.finalizers().is_empty();
+        Ok((is_current && is_taken_on).then_some(rule))
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! What a rule says about its nodes and about itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
@@ -10,7 +10,7 @@ use nodegate_testbed::changes::{patch_node_status, set_node_condition};
 use nodegate_testbed::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
-use super::requests::writes;
+use super::requests::{at_rest, writes};
 use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
@@ -106,9 +106,7 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     .await?;
     rule::eventually_counts(&client, "quiet", [2, 1, 1]).await?;
     // A status is written at most once a second, so one more may follow.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-
-    let before = writes(cluster, "quiet")?;
+    let before = at_rest(cluster, "quiet").await?;
     let version = rule::rules(&client).get("quiet").await?.resource_version();
     never("a write", Duration::from_secs(3), async || {
         Ok(writes(cluster, "quiet")? != before)
@@ -144,7 +142,7 @@ async fn a_status_that_somebody_else_writes_over_is_put_right_but_not_at_their_p
     node("wronged", "wronged-held").create(&client).await?;
     rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
     // A status is written at most once a second, so one more may follow.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    at_rest(cluster, "wronged").await?;
 
     let foreign = json!({"status": {"heldNodes": 99, "appliedNodes": ["ghost"]}});
     let write_over = async || {
@@ -159,12 +157,15 @@ async fn a_status_that_somebody_else_writes_over_is_put_right_but_not_at_their_p
     assert_eq!(right["appliedNodes"], json!(["wronged-held"]));
 
     let before = writes(cluster, "wronged")?.len();
+    let begun = Instant::now();
     for _ in 0..ROUNDS {
         write_over().await?;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let answers = writes(cluster, "wronged")?.len() - before;
-    ensure!(answers <= 3, "{answers} answers to {ROUNDS} writes");
+    // One every ten seconds, however long this machine takes.
+    let most = 2 + usize::try_from(begun.elapsed().as_secs())? / 10;
+    ensure!(answers <= most, "{answers} answers to {ROUNDS} writes");
     rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
     Ok(())
 }

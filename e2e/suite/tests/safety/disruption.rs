@@ -144,6 +144,7 @@ async fn nodes_that_join_are_not_limited() -> Result<()> {
         count_gated(&client, "joining", &nodes).await
     })
     .await?;
+    // Limited, it would take two minutes.
     ensure!(started.elapsed() < SOON, "it took too long");
     let says = eventually_says(&client, "joining", LIMITED, ["False", "NoNodeHeldBack"]);
     says.await?;

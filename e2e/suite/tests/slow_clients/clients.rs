@@ -1,4 +1,4 @@
-//! Clients that keep a server waiting, and come back when they are sent away.
+//! Clients that keep a server waiting, and connect again when it closes the connection.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -40,7 +41,7 @@ pub struct Target {
     path: &'static str,
 }
 
-/// A complete review of almost as much as is read, which would be many times that as values.
+/// A complete review of almost the largest size that is read. Decoded into values, it would be many times that.
 pub fn swelling_review(field: &str) -> Vec<u8> {
     let filler = format!("[{}0]", "[],".repeat(1_390_000));
     format!(
@@ -50,6 +51,34 @@ pub fn swelling_review(field: &str) -> Vec<u8> {
         "object": {{"apiVersion": "g/v", "kind": "K", "{field}": {filler}}}}}}}"#
     )
     .into_bytes()
+}
+
+/// A review of a rule that waits for so many `DaemonSet`s.
+pub fn asking_review(conditions: usize) -> Vec<u8> {
+    let conditions: Vec<_> = (0..conditions)
+        .map(|number| json!({"type": format!("daemonset.nodegate.dev/a.b{number}"), "requiredStatus": "True"}))
+        .collect();
+    let what = |name: &str, value: &str| json!({"group": "readiness.node.x-k8s.io", "version": "v1alpha1", name: value});
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "1",
+        "name": "r",
+        "operation": "CREATE",
+        "userInfo": {},
+        "kind": what("kind", "NodeReadinessRule"),
+        "resource": what("resource", "nodereadinessrules"),
+        "object": {
+            "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
+            "kind": "NodeReadinessRule",
+            "metadata": {"name": "r"},
+            "spec": {
+                "enforcementMode": "continuous",
+                "conditions": conditions,
+                "taint": {"key": "readiness.k8s.io/r", "effect": "NoSchedule"},
+                "nodeSelector": {"matchLabels": {"a": "b"}},
+            },
+        },
+    }});
+    review.to_string().into_bytes()
 }
 
 /// Clients that go on until this is dropped.
@@ -85,7 +114,7 @@ impl Target {
         Ok(self.connector.connect(name, stream).await?)
     }
 
-    /// Connects, sends what is to be sent, and waits to be sent away.
+    /// Connects, sends so much, and waits for the server to close the connection.
     async fn dawdle(&self, stops: Stops, connected: &AtomicUsize) -> Result<()> {
         let here = IpAddr::from(Ipv4Addr::LOCALHOST);
         let path = self.path;
@@ -170,7 +199,7 @@ impl Crowd {
         }
     }
 
-    /// How many have sent what they send, and wait.
+    /// How many have sent their part, and wait.
     pub fn connected(&self) -> usize {
         self.connected.load(Ordering::Relaxed)
     }

@@ -1,11 +1,5 @@
 //! The validation webhook, called over TLS by a real API server.
 //!
-//! ```text
-//! review    what it turns down, and what it warns of
-//! start     what it waits for when it starts, and what ends the start
-//! serving   its certificate, which it makes or is given
-//! ```
-//!
 //! The test cluster has no network of Services, so the manifest's `clientConfig.service` becomes a URL. All else is the
 //! manifest's.
 
@@ -80,7 +74,7 @@ async fn apply_secret(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Has the API server call the webhook at this URL.
+/// Makes the API server call the webhook at this URL.
 async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
     let patch = json!({"webhooks": [{
         "name": "vnodereadinessrule.readiness.node.x-k8s.io",

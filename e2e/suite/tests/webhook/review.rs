@@ -41,6 +41,17 @@ nodeSelector: {matchExpressions: [{key: zone, operator: NotIn, values: [a, b]}]}
     // Nor is its name in the way of one that takes its place.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;
     create(cluster, &new).await?;
+
+    // A dry run is in nobody's way, but its end is.
+    let turn = async |patch| {
+        let arguments = ["patch", "nrr", "elsewhere", "--type=merge", "-p", patch];
+        cluster.kubectl(&arguments).await
+    };
+    turn(r#"{"spec":{"dryRun":true}}"#).await?;
+    let beside = rule("beside", &about("conflict", "NoSchedule", "b"));
+    create(cluster, &beside).await?;
+    let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
+    assert!(error.contains("existing rule 'beside'"), "{error}");
     Ok(())
 }
 

@@ -1,12 +1,16 @@
 //! The certificate that the webhook serves with: its own, shared among replicas, or one from files.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use nodegate_suite::SOON;
 use nodegate_testbed::install::NAMESPACE;
-use nodegate_testbed::{certificate, eventually, ports};
+use nodegate_testbed::{Controller, certificate, eventually, fetch, ports};
 use rcgen::KeyPair;
+use tokio::time::sleep;
 
 use super::{
     PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, own_cluster, secret,
@@ -70,6 +74,44 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     })
     .await?;
     until_reviewed(&cluster).await
+}
+
+/// On a cluster whose first family is IPv6, everything is called by that.
+#[tokio::test]
+async fn a_port_alone_is_called_by_ipv4_and_ipv6() -> Result<()> {
+    let (_turn, cluster) = own_cluster().await?;
+    let (port, metrics) = (ports::free()?, ports::free()?);
+    install(&cluster, port).await?;
+    let webhook = format!("--webhook-bind-address=:{port}");
+    let exposed = format!("--metrics-bind-address=:{metrics}");
+    let arguments = ["--enable-webhook", &webhook, &exposed];
+    let _controller = Controller::start(&cluster, &arguments).await?;
+    until_reviewed(&cluster).await?;
+    call_at(&cluster, &format!("https://[::1]:{port}{PATH}")).await?;
+    until_reviewed(&cluster).await?;
+    for host in ["127.0.0.1", "[::1]"] {
+        let (status, _) = fetch::get(format!("{host}:{metrics}").parse()?, "/metrics").await?;
+        assert_eq!(status, 200, "{host}");
+    }
+    Ok(())
+}
+
+/// API servers learn a moment later that it is no endpoint of the Service any more.
+#[tokio::test]
+async fn a_replica_that_is_told_to_stop_serves_for_a_moment_and_ends_in_time() -> Result<()> {
+    let (_turn, cluster) = own_cluster().await?;
+    let port = ports::free()?;
+    install(&cluster, port).await?;
+    let mut controller = start(&cluster, port, &["--leader-elect"]).await?;
+    until_reviewed(&cluster).await?;
+    let told = Instant::now();
+    kill(Pid::from_raw(controller.pid().try_into()?), Signal::SIGTERM)?;
+    sleep(Duration::from_secs(2)).await;
+    assert!(is_reviewed(&cluster).await?, "{}", controller.log());
+    let status = eventually("it ends", SOON, async || controller.exited()).await?;
+    assert!(status.success(), "{}", controller.log());
+    assert!(told.elapsed() < Duration::from_secs(20));
+    Ok(())
 }
 
 #[tokio::test]

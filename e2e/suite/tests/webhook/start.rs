@@ -12,8 +12,8 @@ use nodegate_testbed::{Controller, certificate, eventually, ports};
 use rcgen::KeyPair;
 
 use super::{
-    SECRET, about, address, apply_secret, create, install, own_cluster, reviewed, rule, spawn,
-    until_reviewed,
+    PATH, SECRET, about, address, apply_secret, call_at, create, install, own_cluster, reviewed,
+    rule, spawn, until_reviewed,
 };
 
 #[tokio::test]
@@ -34,13 +34,22 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     said("install config/webhook with `kubectl apply -k config/webhook`").await?;
     assert!(controller.log().contains("is forbidden"));
 
-    // A Secret that is not its to overwrite.
-    install(&cluster, port).await?;
-    for command in ["delete secret", "create secret generic"] {
-        let mut arguments: Vec<_> = command.split(' ').collect();
-        arguments.extend([SECRET, "-n", NAMESPACE]);
-        cluster.kubectl(&arguments).await?;
+    // A Secret that is not its to overwrite. It is there before the permissions are: the controller never sees another one.
+    cluster
+        .kubectl(&["create", "secret", "generic", SECRET, "-n", NAMESPACE])
+        .await?;
+    for file in [
+        "role.yaml",
+        "role_binding.yaml",
+        "service.yaml",
+        "webhook.yaml",
+    ] {
+        let file = config("webhook").join(file);
+        cluster
+            .kubectl(&["apply", "-f", &file.to_string_lossy()])
+            .await?;
     }
+    call_at(&cluster, &format!("https://127.0.0.1:{port}{PATH}")).await?;
     said("is somebody else's: serve from it with --webhook-cert-dir, or delete it").await?;
     let role = ["role", "nrr-webhook-certificate-role", "-n", NAMESPACE];
     cluster.kubectl(&[&["delete"], &role[..]].concat()).await?;
@@ -99,8 +108,8 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
         .await?;
     cluster.stop_api_server();
     let mut command = Command::new(binary()?);
+    // Without a subcommand, as the Node Readiness Controller's Deployment has it.
     command
-        .arg("controller")
         .arg("--kubeconfig")
         .arg(kubeconfig)
         .arg("--health-probe-bind-address=0")
@@ -115,7 +124,13 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
     })
     .await?;
     cluster.start_api_server().await?;
-    until_reviewed(&cluster).await
+    until_reviewed(&cluster).await?;
+    // What its documentation looks for in the log of a running installation.
+    eventually("it says that it runs", SOON, async || {
+        let log = early.log();
+        Ok(log.contains("Starting EventSource") && log.contains("Starting Controller"))
+    })
+    .await
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ pub(super) fn empty() -> Cache {
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
     for watch in Watch::KINDS {
         cache.see(Seen::Listing(watch), now(0));
-        cache.see(Seen::Synced(watch), now(0));
+        cache.see(Seen::Synced(watch, 0), now(0));
     }
     assert!(cache.has_synced());
     cache
@@ -114,7 +114,7 @@ fn what_a_list_does_not_show_is_gone() {
         cache.see(Seen::Put(object_of(watch, "stays", 5, "a")), now(3));
         cache.see(Seen::Put(object_of(watch, "new", 6, "a")), now(3));
         assert_eq!(names(&cache, watch), ["goes", "new", "stays"], "{watch:?}");
-        cache.see(Seen::Synced(watch), now(4));
+        cache.see(Seen::Synced(watch, 0), now(4));
         assert_eq!(names(&cache, watch), ["new", "stays"], "{watch:?}");
         cache.see(Seen::Gone(object_of(watch, "new", 7, "a")), now(5));
         assert_eq!(names(&cache, watch), ["stays"], "{watch:?}");
@@ -129,7 +129,7 @@ fn a_list_says_nothing_of_other_kinds() {
     }
     for watch in Watch::KINDS {
         cache.see(Seen::Listing(watch), now(2));
-        cache.see(Seen::Synced(watch), now(2));
+        cache.see(Seen::Synced(watch, 0), now(2));
         let there = Watch::KINDS
             .into_iter()
             .filter(|other| !names(&cache, *other).is_empty());
@@ -149,7 +149,7 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
         let before = known(&cache, watch);
         cache.see(Seen::Listing(watch), now(2));
         cache.see(Seen::Put(object_of(watch, "n", 5, "restored")), now(2));
-        cache.see(Seen::Synced(watch), now(2));
+        cache.see(Seen::Synced(watch, 0), now(2));
         let restored = known(&cache, watch);
         assert_ne!(restored, before, "{watch:?}");
         // From then on that version is what others are measured by.

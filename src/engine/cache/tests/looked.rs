@@ -2,34 +2,40 @@
 
 use super::lists::{empty, known, names, object_of};
 use super::*;
-use crate::engine::evidence::{ClusterEvidence, List};
+use crate::condition::ComponentGroup;
+use crate::engine::evidence::{ClusterEvidence, List, Unread};
 
 /// What of each kind a look at a node or at the cluster shows.
 fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
     let mut of_node = NodeEvidence::default();
     let mut of_cluster = ClusterEvidence {
         rules: list(None, 0),
-        daemon_sets: vec![(0, list(None, 0))],
+        daemon_sets: vec![(ComponentGroup::Class(0), list(None, 0))],
+        unread: Unread::default(),
     };
     match (watch, shown) {
         (Watch::CsiNodes, None) => of_node.csi_node = Some(list(None, version)),
         (Watch::CsiNodes, Some(Object::CsiNode(it))) => {
             of_node.csi_node = Some(list(Some(it), version));
         }
-        (Watch::Pods(_), None) => of_node.pods = vec![(0, list(None, version))],
+        (Watch::Pods(_), None) => {
+            of_node.pods = vec![(ComponentGroup::Class(0), list(None, version))];
+        }
         (Watch::Pods(_), Some(Object::Pod(_, it))) => {
-            of_node.pods = vec![(0, list(Some(it), version))];
+            of_node.pods = vec![(ComponentGroup::Class(0), list(Some(it), version))];
         }
         (Watch::Rules, None) => of_cluster.rules = list(None, version),
         (Watch::Rules, Some(Object::Rule(it))) => of_cluster.rules = list(Some(it), version),
-        (Watch::DaemonSets(_), None) => of_cluster.daemon_sets = vec![(0, list(None, version))],
+        (Watch::DaemonSets(_), None) => {
+            of_cluster.daemon_sets = vec![(ComponentGroup::Class(0), list(None, version))];
+        }
         (Watch::DaemonSets(_), Some(Object::DaemonSet(_, it))) => {
-            of_cluster.daemon_sets = vec![(0, list(Some(it), version))];
+            of_cluster.daemon_sets = vec![(ComponentGroup::Class(0), list(Some(it), version))];
         }
         (watch, shown) => panic!("{watch:?} {shown:?}"),
     }
     cache.take_in_node(&"n".into(), of_node, now(60));
-    cache.take_in_cluster(&of_cluster, at(60));
+    cache.take_in_cluster(of_cluster, at(60));
 }
 
 fn list<K>(item: Option<K>, version: u64) -> List<K> {
@@ -39,21 +45,89 @@ fn list<K>(item: Option<K>, version: u64) -> List<K> {
     }
 }
 
+const KINDS: [Watch; 4] = [
+    Watch::CsiNodes,
+    Watch::Pods(ComponentGroup::Class(0)),
+    Watch::Rules,
+    Watch::DaemonSets(ComponentGroup::Class(0)),
+];
+
+#[test]
+fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
+    for watch in KINDS {
+        let there = || object_of(watch, "n", 5, "shown");
+        let gone = || Seen::Gone(object_of(watch, "n", 8, "shown"));
+        for (name, before) in [
+            (
+                "the watch has shown its end",
+                vec![Seen::Put(there()), gone()],
+            ),
+            (
+                "the watch has listed what there is",
+                vec![Seen::Listing(watch), Seen::Synced(watch, 8)],
+            ),
+            (
+                "the watch has told how far it is",
+                vec![current_at(watch, 8)],
+            ),
+        ] {
+            let mut cache = empty();
+            for seen in before {
+                cache.see(seen, now(1));
+            }
+            look(&mut cache, watch, Some(there()), 7);
+            assert_eq!(names(&cache, watch), [""; 0], "{watch:?}: {name}");
+        }
+        // And the other way round: a look is ahead of the watch.
+        let mut cache = empty();
+        look(&mut cache, watch, None, 9);
+        cache.see(Seen::Put(there()), now(1));
+        assert_eq!(names(&cache, watch), [""; 0], "{watch:?}");
+        cache.see(gone(), now(1));
+        let again = object_of(watch, "n", 10, "shown");
+        cache.see(Seen::Put(again), now(1));
+        assert_eq!(names(&cache, watch), ["n"], "{watch:?}: made again");
+        cache.see(gone(), now(1));
+        assert_eq!(names(&cache, watch), ["n"], "{watch:?}: its former end");
+    }
+}
+
+#[test]
+fn a_cluster_that_was_restored_is_taken_as_it_is_listed() {
+    for watch in KINDS {
+        let mut cache = empty();
+        look(&mut cache, watch, None, 90);
+        let object = |version| object_of(watch, "n", version, "shown");
+        cache.see(Seen::Put(object(95)), now(1));
+        for seen in [
+            Seen::Listing(watch),
+            Seen::Put(object(5)),
+            Seen::Synced(watch, 9),
+            Seen::Gone(object(12)),
+            Seen::Put(object(15)),
+        ] {
+            cache.see(seen, now(1));
+        }
+        assert_eq!(names(&cache, watch), ["n"], "{watch:?}");
+        look(&mut cache, watch, None, 16);
+        assert_eq!(names(&cache, watch), [""; 0], "{watch:?}");
+    }
+}
+
+/// The watch has shown everything up to this version.
+fn current_at(watch: Watch, version: u64) -> Seen {
+    Seen::Current(watch, now(1).monotonic, version)
+}
+
 #[test]
 fn what_a_look_shows_counts_unless_something_newer_is_known() {
-    const KINDS: [Watch; 4] = [
-        Watch::CsiNodes,
-        Watch::Pods(0),
-        Watch::Rules,
-        Watch::DaemonSets(0),
-    ];
     for watch in KINDS {
         for (name, known_in, shown_in, read_in, mark) in [
             ("gone since", 5, None, 9, None),
             ("gone at that very time", 9, None, 9, None),
             ("came after the look", 10, None, 9, Some("known")),
             ("has changed since", 5, Some(7), 9, Some("shown")),
-            ("as it was", 5, Some(5), 9, Some("shown")),
+            ("as it was", 5, Some(5), 9, Some("known")),
             ("changed after the look", 8, Some(7), 9, Some("known")),
         ] {
             let mut cache = empty();
@@ -87,34 +161,58 @@ fn a_look_says_nothing_of_pods_on_other_nodes_nor_a_list_of_what_it_shows() {
     let mut cache = empty();
     for name in ["stays", "goes"] {
         cache.see(
-            Seen::Put(object_of(Watch::Pods(0), name, 5, "known")),
+            Seen::Put(object_of(
+                Watch::Pods(ComponentGroup::Class(0)),
+                name,
+                5,
+                "known",
+            )),
             now(1),
         );
     }
     look(
         &mut cache,
-        Watch::Pods(0),
-        Some(object_of(Watch::Pods(0), "stays", 5, "known")),
+        Watch::Pods(ComponentGroup::Class(0)),
+        Some(object_of(
+            Watch::Pods(ComponentGroup::Class(0)),
+            "stays",
+            5,
+            "known",
+        )),
         9,
     );
-    assert_eq!(names(&cache, Watch::Pods(0)), ["stays"]);
+    assert_eq!(
+        names(&cache, Watch::Pods(ComponentGroup::Class(0))),
+        ["stays"]
+    );
     let elsewhere = NodeEvidence {
-        pods: vec![(0, list(None, 9))],
+        pods: vec![(ComponentGroup::Class(0), list(None, 9))],
         ..NodeEvidence::default()
     };
     cache.take_in_node(&"m".into(), elsewhere, now(60));
-    assert_eq!(names(&cache, Watch::Pods(0)), ["stays"]);
+    assert_eq!(
+        names(&cache, Watch::Pods(ComponentGroup::Class(0))),
+        ["stays"]
+    );
 }
 
 #[test]
 fn what_was_not_read_stays_as_it_is() {
     let mut cache = empty();
-    for watch in [Watch::CsiNodes, Watch::Pods(0), Watch::Nodes] {
+    for watch in [
+        Watch::CsiNodes,
+        Watch::Pods(ComponentGroup::Class(0)),
+        Watch::Nodes,
+    ] {
         cache.see(Seen::Put(object_of(watch, "n", 5, "known")), now(1));
     }
-    let again = cache.take_in_node(&"n".into(), NodeEvidence::default(), now(60));
-    assert!(again.is_empty());
-    for watch in [Watch::CsiNodes, Watch::Pods(0), Watch::Nodes] {
+    let unread = cache.take_in_node(&"n".into(), NodeEvidence::default(), now(60));
+    assert!(unread.kinds.is_empty());
+    for watch in [
+        Watch::CsiNodes,
+        Watch::Pods(ComponentGroup::Class(0)),
+        Watch::Nodes,
+    ] {
         assert_eq!(names(&cache, watch), ["n"], "{watch:?}");
     }
 }

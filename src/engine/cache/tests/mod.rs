@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::*;
+use crate::condition::ComponentGroup;
 use crate::config::Config;
 use crate::engine::evidence::NodeEvidence;
 use crate::engine::io::{Object, Seen};
@@ -37,15 +38,15 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     for seen in [
         Seen::Listing(Watch::Rules),
         Seen::Put(Object::Rule(rule.object())),
-        Seen::Synced(Watch::Rules),
+        Seen::Synced(Watch::Rules, 0),
         Seen::Listing(Watch::CsiNodes),
-        Seen::Synced(Watch::CsiNodes),
+        Seen::Synced(Watch::CsiNodes, 0),
         Seen::Listing(Watch::Nodes),
         Seen::Put(Object::Node(node.object())),
-        Seen::Synced(Watch::Nodes),
-        Seen::Confirmed(Watch::Rules, 0),
-        Seen::Confirmed(Watch::CsiNodes, 0),
-        Seen::Confirmed(Watch::Nodes, 0),
+        Seen::Synced(Watch::Nodes, 0),
+        current(Watch::Rules, 0),
+        current(Watch::CsiNodes, 0),
+        current(Watch::Nodes, 0),
     ] {
         cache.see(seen, now(0));
     }
@@ -55,13 +56,18 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     cache
 }
 
+/// The view of this watch is current as of this time.
+fn current(watch: Watch, as_of: u64) -> Seen {
+    Seen::Current(watch, now(as_of).monotonic, 0)
+}
+
 /// What the rule decides on the node `n`.
 fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     cache.select_rules("n", now);
     let state = cache.node("n").unwrap();
     let history = NodeHistory {
         is_known: false,
-        looked: Doubts::default(),
+        looked: &StaleKinds::default(),
         memories: &[],
         may_close: &[],
         watching_since: at(0),
@@ -83,13 +89,13 @@ fn waiting_for_components() -> Cache {
     for seen in [
         Seen::Listing(Watch::Rules),
         Seen::Put(Object::Rule(gate.object())),
-        Seen::Synced(Watch::Rules),
-        Seen::Synced(Watch::CsiNodes),
-        Seen::Synced(Watch::Pods(0)),
-        Seen::Synced(Watch::DaemonSets(0)),
+        Seen::Synced(Watch::Rules, 0),
+        Seen::Synced(Watch::CsiNodes, 0),
+        Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0),
+        Seen::Synced(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
         Seen::Listing(Watch::Nodes),
         Seen::Put(Object::Node(node("n").version(1).object())),
-        Seen::Synced(Watch::Nodes),
+        Seen::Synced(Watch::Nodes, 0),
     ] {
         cache.see(seen, now(0));
     }
@@ -171,15 +177,15 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 }
 
 #[test]
-fn what_was_confirmed_before_everything_was_doubted_does_not_end_the_doubt() {
+fn what_is_current_as_of_before_everything_was_doubted_does_not_end_the_doubt() {
     let mut cache = synced(&node("n"), &regating());
-    cache.doubt_all(3);
-    for (confirmation, certain) in [(2, false), (3, true)] {
+    cache.doubt_all(now(59).monotonic);
+    for (as_of, certain) in [(58, false), (59, true)] {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
-            cache.see(Seen::Confirmed(watch, confirmation), now(60));
+            cache.see(current(watch, as_of), now(60));
         }
         cache.weigh(now(60));
-        assert_eq!(cache.is_certain(), certain, "{confirmation}");
+        assert_eq!(cache.is_certain(), certain, "{as_of}");
     }
 }
 
@@ -202,7 +208,7 @@ fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
     cache.see(Seen::Put(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
-    cache.see(Seen::Confirmed(Watch::Nodes, 0), now(12));
+    cache.see(current(Watch::Nodes, 12), now(12));
     cache.see(Seen::Put(Object::Node(node("new").object())), now(13));
     assert_eq!(joined(&cache, "new"), Some(at(13)));
 }
@@ -283,7 +289,7 @@ fn a_look_from_before_a_patch_is_had_once_more() {
             ..NodeEvidence::default()
         };
         let left = cache.take_in_node(&"n".into(), evidence, now(60));
-        assert_eq!(left.nodes, again, "{name}");
+        assert_eq!(left.kinds.nodes, again, "{name}");
     }
 }
 
@@ -291,7 +297,7 @@ fn a_look_from_before_a_patch_is_had_once_more() {
 fn a_cluster_without_karpenter_is_certain_of_it() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
     for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
-        cache.see(Seen::Confirmed(watch, 0), now(0));
+        cache.see(current(watch, 0), now(0));
     }
     cache.weigh(now(0));
     assert!(!cache.is_certain(), "nobody knows yet");
@@ -307,7 +313,13 @@ fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
     cache.take_rules_changed();
     for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
         let labelled = daemon_set(key).critical();
-        cache.see(Seen::Put(Object::DaemonSet(0, labelled.object())), now(10));
+        cache.see(
+            Seen::Put(Object::DaemonSet(
+                ComponentGroup::Class(0),
+                labelled.object(),
+            )),
+            now(10),
+        );
         assert!(cache.take_rules_changed(), "{key}: rules tell of it");
         assert_eq!(!follows(&mut cache).0.is_empty(), evaluated, "{key}");
     }

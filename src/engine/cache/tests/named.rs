@@ -1,8 +1,8 @@
 //! `DaemonSet`s that rules name: what is watched for them, and what is known of them.
 
 use super::*;
-use crate::condition::Cohort;
-use crate::engine::evidence::{ClusterEvidence, List};
+use crate::condition::ComponentGroup::{self, Class, Named};
+use crate::engine::evidence::{ClusterEvidence, List, Unread};
 use crate::engine::io::Effect;
 use crate::engine::kind::Scope;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
@@ -24,11 +24,11 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     for watch in [
         Watch::Rules,
         Watch::CsiNodes,
-        Watch::Pods(0),
-        Watch::DaemonSets(0),
+        Watch::Pods(Class(0)),
+        Watch::DaemonSets(Class(0)),
         Watch::Nodes,
     ] {
-        seen.extend([Seen::Synced(watch), Seen::Confirmed(watch, 0)]);
+        seen.extend([Seen::Synced(watch, 0), current(watch, 0)]);
     }
     for seen in seen {
         cache.see(seen, now(0));
@@ -66,21 +66,21 @@ fn orders(cache: &mut Cache) -> Vec<String> {
 fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
     let listing = [Seen::Listing(watch)].into_iter();
     let listing = listing.chain(object.map(Seen::Put));
-    for seen in listing.chain([Seen::Synced(watch), Seen::Confirmed(watch, 0)]) {
+    for seen in listing.chain([Seen::Synced(watch, 0), current(watch, 1)]) {
         cache.see(seen, now(1));
     }
 }
 
-fn lists_agent(cache: &mut Cache, cohort: Cohort, agent: &DaemonSetBuilder) {
-    let object = Object::DaemonSet(cohort, agent.object());
-    lists(cache, Watch::DaemonSets(cohort), Some(object));
+fn lists_agent(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
+    let object = Object::DaemonSet(group, agent.object());
+    lists(cache, Watch::DaemonSets(group), Some(object));
 }
 
 /// The same with its pod on the node.
-fn lists_all(cache: &mut Cache, cohort: Cohort, agent: &DaemonSetBuilder) {
-    lists_agent(cache, cohort, agent);
-    let pod = Object::Pod(cohort, pod_of(agent).object());
-    lists(cache, Watch::Pods(cohort), Some(pod));
+fn lists_all(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
+    lists_agent(cache, group, agent);
+    let pod = Object::Pod(group, pod_of(agent).object());
+    lists(cache, Watch::Pods(group), Some(pod));
 }
 
 fn sizes(cache: &Cache) -> (usize, usize) {
@@ -89,9 +89,9 @@ fn sizes(cache: &Cache) -> (usize, usize) {
 }
 
 /// Whether everything has been seen of each that is named.
-fn seen(cache: &Cache) -> Vec<(Cohort, bool)> {
+fn seen(cache: &Cache) -> Vec<(ComponentGroup, bool)> {
     let named = cache.cluster().named.iter();
-    named.map(|named| (named.cohort, named.is_seen)).collect()
+    named.map(|named| (named.group, named.is_seen)).collect()
 }
 
 fn shows(cache: &mut Cache, seen: Seen) {
@@ -101,15 +101,19 @@ fn shows(cache: &mut Cache, seen: Seen) {
 #[test]
 fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() {
     let mut cache = with(&[waits("r"), waits("another")]);
-    assert_eq!(orders(&mut cache), ["+DaemonSets(1) tools/agent"]);
-    assert_eq!(seen(&cache), [(1, false)]);
-    lists_agent(&mut cache, 1, &agent("a"));
-    assert_eq!(orders(&mut cache), ["+Pods(1) tools app in (a)"]);
-    assert_eq!(seen(&cache), [(1, false)]);
+    assert_eq!(orders(&mut cache), ["+DaemonSets(Named(0)) tools/agent"]);
+    assert_eq!(seen(&cache), [(Named(0), false)]);
+    lists_agent(&mut cache, Named(0), &agent("a"));
+    assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
+    assert_eq!(seen(&cache), [(Named(0), false)]);
     follows(&mut cache);
     let pod = pod_of(&agent("a")).object();
-    lists(&mut cache, Watch::Pods(1), Some(Object::Pod(1, pod)));
-    assert_eq!(seen(&cache), [(1, true)]);
+    lists(
+        &mut cache,
+        Watch::Pods(Named(0)),
+        Some(Object::Pod(Named(0), pod)),
+    );
+    assert_eq!(seen(&cache), [(Named(0), true)]);
     assert_eq!(sizes(&cache), (1, 1));
     assert_eq!(follows(&mut cache).0, ["n".into()], "now it can be decided");
     assert_eq!(orders(&mut cache), [""; 0]);
@@ -118,99 +122,115 @@ fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() 
 #[test]
 fn that_there_is_none_is_known_once_it_has_been_looked_for() {
     let mut cache = with(&[waits("r")]);
-    lists(&mut cache, Watch::DaemonSets(1), None);
-    assert_eq!(seen(&cache), [(1, true)]);
+    lists(&mut cache, Watch::DaemonSets(Named(0)), None);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
     orders(&mut cache);
     // It comes later: then its pods have to be seen.
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(1, agent("a").object())),
+        Seen::Put(Object::DaemonSet(Named(0), agent("a").object())),
     );
-    assert_eq!(seen(&cache), [(1, false)]);
-    assert_eq!(orders(&mut cache), ["+Pods(1) tools app in (a)"]);
-    lists(&mut cache, Watch::Pods(1), None);
-    assert_eq!(seen(&cache), [(1, true)]);
+    assert_eq!(seen(&cache), [(Named(0), false)]);
+    assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
+    lists(&mut cache, Watch::Pods(Named(0)), None);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
     // It goes: that is known at once.
     shows(
         &mut cache,
-        Seen::Gone(Object::DaemonSet(1, agent("a").object())),
+        Seen::Gone(Object::DaemonSet(Named(0), agent("a").object())),
     );
-    assert_eq!(seen(&cache), [(1, true)]);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
     assert_eq!(orders(&mut cache), [""; 0]);
 }
 
 #[test]
 fn a_list_alone_is_not_certain_before_it_is_confirmed() {
     let mut cache = with(&[waits("r")]);
-    cache.doubt_all(7);
-    let watch = Watch::DaemonSets(1);
+    cache.doubt_all(now(7).monotonic);
+    let watch = Watch::DaemonSets(Named(0));
     for shown in [
         Seen::Listing(watch),
-        Seen::Synced(watch),
-        Seen::Confirmed(watch, 6),
+        Seen::Synced(watch, 0),
+        current(watch, 6),
     ] {
         shows(&mut cache, shown);
-        assert_eq!(seen(&cache), [(1, false)]);
+        assert_eq!(seen(&cache), [(Named(0), false)]);
     }
-    shows(&mut cache, Seen::Confirmed(watch, 7));
-    assert_eq!(seen(&cache), [(1, true)]);
+    shows(&mut cache, current(watch, 7));
+    assert_eq!(seen(&cache), [(Named(0), true)]);
 }
 
 #[test]
 fn one_that_is_created_again_with_another_selector_is_another_one() {
     let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, 1, &agent("a"));
+    lists_all(&mut cache, Named(0), &agent("a"));
     orders(&mut cache);
     shows(
         &mut cache,
-        Seen::Gone(Object::DaemonSet(1, agent("a").object())),
+        Seen::Gone(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(sizes(&cache), (0, 1));
     // The same selector: nothing changes.
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(1, agent("a").object())),
+        Seen::Put(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(orders(&mut cache), [""; 0]);
-    assert_eq!(seen(&cache), [(1, true)]);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(1, agent("b").object())),
+        Seen::Put(Object::DaemonSet(Named(0), agent("b").object())),
     );
     assert_eq!(
         orders(&mut cache),
-        ["-Pods(1)", "-DaemonSets(1)", "+DaemonSets(2) tools/agent"]
+        [
+            "-Pods(Named(0))",
+            "-DaemonSets(Named(0))",
+            "+DaemonSets(Named(1)) tools/agent"
+        ]
     );
-    assert_eq!((seen(&cache), sizes(&cache)), (vec![(2, false)], (0, 0)));
+    assert_eq!(
+        (seen(&cache), sizes(&cache)),
+        (vec![(Named(1), false)], (0, 0))
+    );
     // What is still on its way from the old watches says nothing.
-    lists_all(&mut cache, 1, &agent("a"));
-    assert_eq!((seen(&cache), sizes(&cache)), (vec![(2, false)], (0, 0)));
-    lists_all(&mut cache, 2, &agent("b"));
-    assert_eq!((seen(&cache), sizes(&cache)), (vec![(2, true)], (1, 1)));
+    lists_all(&mut cache, Named(0), &agent("a"));
+    assert_eq!(
+        (seen(&cache), sizes(&cache)),
+        (vec![(Named(1), false)], (0, 0))
+    );
+    lists_all(&mut cache, Named(1), &agent("b"));
+    assert_eq!(
+        (seen(&cache), sizes(&cache)),
+        (vec![(Named(1), true)], (1, 1))
+    );
 }
 
 #[test]
 fn the_last_rule_that_names_it_takes_everything_along() {
     let mut cache = with(&[waits("r"), waits("another")]);
-    lists_all(&mut cache, 1, &agent("a"));
+    lists_all(&mut cache, Named(0), &agent("a"));
     orders(&mut cache);
     shows(&mut cache, Seen::Gone(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), [""; 0]);
     let going = waits("another").deleting();
     shows(&mut cache, Seen::Put(Object::Rule(going.object())));
-    assert_eq!(orders(&mut cache), ["-Pods(1)", "-DaemonSets(1)"]);
+    assert_eq!(
+        orders(&mut cache),
+        ["-Pods(Named(0))", "-DaemonSets(Named(0))"]
+    );
     assert_eq!((seen(&cache), sizes(&cache)), (vec![], (0, 0)));
     cache.weigh(now(3));
     assert!(cache.is_certain(), "nothing is left that could be in doubt");
     // Created again, it is seen anew.
     shows(&mut cache, Seen::Put(Object::Rule(waits("r").object())));
-    assert_eq!(orders(&mut cache), ["+DaemonSets(2) tools/agent"]);
+    assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);
 }
 
 #[test]
 fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
     let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, 1, &agent("a"));
+    lists_all(&mut cache, Named(0), &agent("a"));
     shows(&mut cache, Seen::Gone(Object::Node(node("n").object())));
     assert_eq!(cache.entries.len(), 1, "its pod is still there");
     shows(&mut cache, Seen::Gone(Object::Rule(waits("r").object())));
@@ -220,13 +240,16 @@ fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
 #[test]
 fn others_pods_are_not_kept() {
     let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, 1, &agent("a"));
+    lists_all(&mut cache, Named(0), &agent("a"));
     let bare = pod("tools/bare").label("app", "a").on("n");
-    shows(&mut cache, Seen::Put(Object::Pod(1, bare.object())));
+    shows(&mut cache, Seen::Put(Object::Pod(Named(0), bare.object())));
     assert_eq!(sizes(&cache), (1, 1));
     // Nor one that it lets go of.
     let orphan = pod("tools/a").label("app", "a").on("n");
-    shows(&mut cache, Seen::Put(Object::Pod(1, orphan.object())));
+    shows(
+        &mut cache,
+        Seen::Put(Object::Pod(Named(0), orphan.object())),
+    );
     assert_eq!(sizes(&cache), (1, 0));
 }
 
@@ -235,43 +258,44 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
     let odd = || {
         let meta = json!({"namespace": "tools", "name": "agent"});
         let json = json!({"metadata": meta, "spec": {"template": 5}});
-        Object::DaemonSet(1, object(json))
+        Object::DaemonSet(Named(0), object(json))
     };
     let mut cache = with(&[waits("r")]);
-    lists(&mut cache, Watch::DaemonSets(1), Some(odd()));
-    assert_eq!(seen(&cache), [(1, false)]);
+    lists(&mut cache, Watch::DaemonSets(Named(0)), Some(odd()));
+    assert_eq!(seen(&cache), [(Named(0), false)]);
     shows(&mut cache, Seen::Gone(odd()));
-    assert_eq!(seen(&cache), [(1, true)]);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
 }
 
 #[test]
 fn a_look_reads_what_is_named_and_nothing_that_no_longer_is() {
     let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, 1, &agent("a"));
-    let read = |cohort, agent: &DaemonSetBuilder| ClusterEvidence {
+    lists_all(&mut cache, Named(0), &agent("a"));
+    let read = |group, agent: &DaemonSetBuilder| ClusterEvidence {
         rules: List {
             items: vec![waits("r").object()],
             version: 0,
         },
         daemon_sets: vec![(
-            cohort,
+            group,
             List {
                 items: vec![agent.object()],
                 version: 9,
             },
         )],
+        unread: Unread::default(),
     };
     assert_eq!(cache.daemon_sets_to_look_at().len(), 1);
-    assert_eq!(cache.pods_to_look_at(Doubts::ALL).len(), 1);
-    assert_eq!(cache.pods_to_look_at(Doubts::default()).len(), 0);
+    assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 1);
+    assert_eq!(cache.pods_to_look_at(&StaleKinds::default()).len(), 0);
     // The look shows that it was created again.
-    cache.take_in_cluster(&read(1, &agent("b")), at(5));
-    assert_eq!(seen(&cache), [(2, false)]);
-    assert_eq!(cache.pods_to_look_at(Doubts::ALL).len(), 0);
-    cache.take_in_cluster(&read(1, &agent("a")), at(5));
+    cache.take_in_cluster(read(Named(0), &agent("b")), at(5));
+    assert_eq!(seen(&cache), [(Named(1), false)]);
+    assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 0);
+    cache.take_in_cluster(read(Named(0), &agent("a")), at(5));
     let evidence = NodeEvidence {
         pods: vec![(
-            1,
+            Named(0),
             List {
                 items: vec![pod_of(&agent("a")).object()],
                 version: 9,
@@ -280,7 +304,10 @@ fn a_look_reads_what_is_named_and_nothing_that_no_longer_is() {
         ..NodeEvidence::default()
     };
     cache.take_in_node(&"n".into(), evidence, now(5));
-    assert_eq!((seen(&cache), sizes(&cache)), (vec![(2, false)], (0, 0)));
+    assert_eq!(
+        (seen(&cache), sizes(&cache)),
+        (vec![(Named(1), false)], (0, 0))
+    );
 }
 
 #[test]

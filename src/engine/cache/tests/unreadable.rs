@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::condition::ComponentGroup;
 use crate::object::{CsiNodeObject, PodObject};
 
 fn odd_node() -> NodeObject {
@@ -40,17 +41,20 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
                 vec![Seen::Gone(Object::CsiNode(odd_csi_node()))],
                 vec![
                     Seen::Listing(Watch::CsiNodes),
-                    Seen::Synced(Watch::CsiNodes),
+                    Seen::Synced(Watch::CsiNodes, 0),
                 ],
             ],
         ),
         (
-            || Seen::Put(Object::Pod(0, odd_pod())),
+            || Seen::Put(Object::Pod(ComponentGroup::Class(0), odd_pod())),
             "Pod kube-system/p cannot be understood: status has a form that the API does not know",
             vec![
-                vec![Seen::Put(Object::Pod(0, pod()))],
-                vec![Seen::Gone(Object::Pod(0, odd_pod()))],
-                vec![Seen::Listing(Watch::Pods(0)), Seen::Synced(Watch::Pods(0))],
+                vec![Seen::Put(Object::Pod(ComponentGroup::Class(0), pod()))],
+                vec![Seen::Gone(Object::Pod(ComponentGroup::Class(0), odd_pod()))],
+                vec![
+                    Seen::Listing(Watch::Pods(ComponentGroup::Class(0))),
+                    Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0),
+                ],
             ],
         ),
     ] {
@@ -83,7 +87,7 @@ fn a_list_with_something_odd_in_it_is_a_list_all_the_same() {
             json!({"metadata": {"name": "n"}, "spec": 5}),
         ))),
         Seen::Put(Object::Node(node("m").object())),
-        Seen::Synced(Watch::Nodes),
+        Seen::Synced(Watch::Nodes, 0),
     ] {
         cache.see(seen, now(10));
     }
@@ -102,11 +106,23 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         object(json!({"metadata": meta, "spec": {"template": 5}}))
     };
     let mut cache = waiting_for_components();
-    cache.see(Seen::Put(Object::DaemonSet(0, cni.object())), now(10));
-    let before = cache.cluster().daemon_sets(0).clone();
+    cache.see(
+        Seen::Put(Object::DaemonSet(ComponentGroup::Class(0), cni.object())),
+        now(10),
+    );
+    let before = cache
+        .cluster()
+        .daemon_sets(ComponentGroup::Class(0))
+        .clone();
     follows(&mut cache);
-    cache.see(Seen::Put(Object::DaemonSet(0, odd())), now(20));
-    assert_eq!(*cache.cluster().daemon_sets(0), before);
+    cache.see(
+        Seen::Put(Object::DaemonSet(ComponentGroup::Class(0), odd())),
+        now(20),
+    );
+    assert_eq!(
+        *cache.cluster().daemon_sets(ComponentGroup::Class(0)),
+        before
+    );
     assert_eq!(follows(&mut cache), (vec![], None));
     let told = cache.tell_unreadable();
     assert!(
@@ -115,7 +131,15 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
             .starts_with("DaemonSet kube-system/cni cannot be understood: spec: template"),
         "{told:?}"
     );
-    cache.see(Seen::Gone(Object::DaemonSet(0, odd())), now(30));
-    assert!(cache.cluster().daemon_sets(0).is_empty());
+    cache.see(
+        Seen::Gone(Object::DaemonSet(ComponentGroup::Class(0), odd())),
+        now(30),
+    );
+    assert!(
+        cache
+            .cluster()
+            .daemon_sets(ComponentGroup::Class(0))
+            .is_empty()
+    );
     assert_eq!(cache.unreadable_counts()["DaemonSet"], 0);
 }

@@ -138,12 +138,11 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
             daemon_set("two", labels, &pod),
         ];
         let surroundings = Surroundings {
-            daemon_sets: vec![
-                daemon_sets
-                    .into_iter()
-                    .map(|daemon_set| (daemon_set.key.clone(), daemon_set))
-                    .collect(),
-            ],
+            daemon_sets: [daemon_sets
+                .into_iter()
+                .map(|daemon_set| (daemon_set.key.clone(), daemon_set))
+                .collect()]
+            .into(),
             ..Surroundings::default()
         };
         let warnings = warnings("{}", &surroundings);
@@ -158,7 +157,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
     let kept_away = "spec: {taint: {effect: PreferNoSchedule}}";
     let one = daemon_set("one", critical, "{}");
     let surroundings = Surroundings {
-        daemon_sets: vec![[(one.key.clone(), one)].into()],
+        daemon_sets: [[(one.key.clone(), one)].into()].into(),
         ..Surroundings::default()
     };
     assert!(warnings(kept_away, &surroundings).is_empty());

@@ -36,7 +36,7 @@ fn fault(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Option<Fault> {
     let watch = *rng.pick(&watches);
     let writes: usize = quiet.writes.iter().sum();
     let write = rng.below(writes + writes / 4 + 1);
-    Some(match rng.below(16) {
+    Some(match rng.below(17) {
         0 | 1 => Fault::Kill {
             instance,
             write,
@@ -92,6 +92,7 @@ fn fault(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Option<Fault> {
             lasts,
             by: rng.between(ms(500), s(10)),
         },
+        16 => Fault::Lagging { watch, at, lasts },
         15 if rng.chance(50) => Fault::Expired { watch, at },
         15 => Fault::SilentDeath { watch, at },
         _ => return None,

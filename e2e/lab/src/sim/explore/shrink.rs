@@ -100,6 +100,7 @@ fn lasts(fault: &mut Fault) -> Option<&mut Time> {
     match fault {
         Fault::Stale { lasts, .. }
         | Fault::StaleStart { lasts, .. }
+        | Fault::Lagging { lasts, .. }
         | Fault::Suspend { lasts, .. }
         | Fault::Freeze { lasts, .. }
         | Fault::TwoLeaders { lasts, .. }
@@ -115,6 +116,7 @@ fn at(fault: &mut Fault) -> Option<&mut Time> {
         Fault::Stop { at, .. }
         | Fault::Stale { at, .. }
         | Fault::StaleStart { at, .. }
+        | Fault::Lagging { at, .. }
         | Fault::ClockStep { at, .. }
         | Fault::Suspend { at, .. }
         | Fault::Freeze { at, .. }

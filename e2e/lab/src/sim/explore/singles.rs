@@ -38,6 +38,8 @@ pub fn all(scenario: &Scenario, quiet: &Outcome) -> Vec<Fault> {
 #[cfg(test)]
 #[must_use]
 pub fn examples() -> Vec<Fault> {
+    use nodegate::condition::ComponentGroup;
+
     let mut faults: Vec<_> = at_write(1, 23).collect();
     for watch in Watch::KINDS {
         faults.extend(of_watch(watch, ms(1234)));
@@ -54,7 +56,7 @@ pub fn examples() -> Vec<Fault> {
     });
     faults.push(Fault::Unobserved {
         instance: 1,
-        watch: Watch::Pods(2),
+        watch: Watch::Pods(ComponentGroup::Named(1)),
         event: 7,
     });
     faults
@@ -121,6 +123,7 @@ fn of_watch(watch: Watch, at: Time) -> Vec<Fault> {
     ];
     for lasts in [s(5), s(18), s(45)] {
         faults.push(Fault::Stale { watch, at, lasts });
+        faults.push(Fault::Lagging { watch, at, lasts });
         faults.push(Fault::StaleStart { watch, at, lasts });
     }
     faults

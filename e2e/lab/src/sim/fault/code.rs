@@ -1,5 +1,6 @@
 //! A fault as code: printed, and read again.
 
+use nodegate::condition::ComponentGroup;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -64,7 +65,15 @@ impl<'a> Code<'a> {
 
     fn watch(&self) -> Option<Watch> {
         let value = self.fields.get("watch")?.trim_start_matches("Watch::");
-        let index = |inner: &str| inner.strip_suffix(')')?.parse().ok();
+        let group = |inner: &str| {
+            let (of, number) = inner.strip_suffix("))")?.rsplit_once('(')?;
+            let number = number.parse().ok()?;
+            match of.trim_start_matches("ComponentGroup::") {
+                "Class" => Some(ComponentGroup::Class(number)),
+                "Named" => Some(ComponentGroup::Named(number)),
+                _ => None,
+            }
+        };
         Some(match value {
             "Nodes" => Watch::Nodes,
             "CsiNodes" => Watch::CsiNodes,
@@ -72,8 +81,8 @@ impl<'a> Code<'a> {
             "NodeClaims" => Watch::NodeClaims,
             "NodePools" => Watch::NodePools,
             _ => match value.split_once('(')? {
-                ("Pods", inner) => Watch::Pods(index(inner)?),
-                ("DaemonSets", inner) => Watch::DaemonSets(index(inner)?),
+                ("Pods", inner) => Watch::Pods(group(inner)?),
+                ("DaemonSets", inner) => Watch::DaemonSets(group(inner)?),
                 _ => return None,
             },
         })
@@ -155,6 +164,11 @@ impl<'a> Code<'a> {
             },
             "Storm" => Fault::Storm {
                 trouble: self.trouble()?,
+                at: at()?,
+                lasts: lasts()?,
+            },
+            "Lagging" => Fault::Lagging {
+                watch: self.watch()?,
                 at: at()?,
                 lasts: lasts()?,
             },
@@ -269,6 +283,12 @@ impl fmt::Display for Fault {
             Self::Storm { trouble, at, lasts } => write!(
                 f,
                 "Storm {{ trouble: Trouble::{trouble:?}, at: {}, lasts: {} }}",
+                ms(at),
+                ms(lasts)
+            ),
+            Self::Lagging { watch, at, lasts } => write!(
+                f,
+                "Lagging {{ watch: Watch::{watch:?}, at: {}, lasts: {} }}",
                 ms(at),
                 ms(lasts)
             ),

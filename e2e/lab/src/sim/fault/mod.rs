@@ -30,16 +30,19 @@ pub enum Trouble {
     Unavailable,
     /// Nothing. Some of the requests are carried out.
     Timeout,
+    /// 429 to every Event, and to nothing else.
+    EventRateLimit,
 }
 
 impl Trouble {
     /// Every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Conflict,
         Self::TooManyRequests,
         Self::InternalError,
         Self::Unavailable,
         Self::Timeout,
+        Self::EventRateLimit,
     ];
 }
 
@@ -148,10 +151,20 @@ pub enum Fault {
         /// For how long.
         lasts: Time,
     },
-    /// The API server refuses nearly everything.
+    /// The API server refuses nearly everything, or every Event.
     Storm {
         /// What it answers.
         trouble: Trouble,
+        /// When.
+        at: Time,
+        /// For how long.
+        lasts: Time,
+    },
+    /// The API server lags behind its etcd: what it knows of a kind stands still, while it sends bookmarks and ends watches as ever,
+    /// and answers requests.
+    Lagging {
+        /// Which watch is about that kind.
+        watch: Watch,
         /// When.
         at: Time,
         /// For how long.
@@ -201,6 +214,7 @@ impl Fault {
             Self::TwoLeaders { .. } => "TwoLeaders",
             Self::Partition { .. } => "Partition",
             Self::Storm { .. } => "Storm",
+            Self::Lagging { .. } => "Lagging",
             Self::WatchDelay { .. } => "WatchDelay",
             Self::Expired { .. } => "Expired",
             Self::SilentDeath { .. } => "SilentDeath",
@@ -214,6 +228,7 @@ impl Fault {
             Self::Kill { .. } | Self::Unobserved { .. } | Self::AnswerLost { .. } => None,
             Self::Stop { at, down, .. } => Some(*at + *down),
             Self::Stale { at, lasts, .. }
+            | Self::Lagging { at, lasts, .. }
             | Self::Suspend { at, lasts, .. }
             | Self::Freeze { at, lasts, .. }
             | Self::TwoLeaders { at, lasts }

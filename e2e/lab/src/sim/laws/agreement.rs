@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use nodegate::cli::explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
-use nodegate::cli::snapshot::{Kind as Asked, Snapshot};
-use nodegate::cli::standing::State;
-use nodegate::cli::{Lists, snapshot_of};
+use nodegate::cli::{
+    ConditionOnNode, Lists, NodeExplanation, ResourceKind as Asked, RuleOnNode, Snapshot, State,
+    explain_node, snapshot_of,
+};
 use nodegate::engine::notice::Notice;
 use serde_json::Value;
 
@@ -74,6 +74,10 @@ fn judge(
         if is_only_watched(moment, key, node, it) {
             continue;
         }
+        // When late nodes are repaired it says itself that it cannot know.
+        if repairs(moment, it) && is_settling(moment) {
+            continue;
+        }
         is_done(it).map_err(|what| format!("{key}, rule {}: {what}", it.rule))?;
         // What a suspended rule says of itself stays as it was.
         if it.state == State::Suspended {
@@ -85,6 +89,19 @@ fn judge(
         told.map_err(|what| format!("{key}, rule {}, {}: {what}", it.rule, it.state.word()))?;
     }
     Ok(())
+}
+
+/// Whether the rule repairs nodes that are late.
+fn repairs(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
+    let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
+    let rule = moment.cluster.get(&rule);
+    rule.is_some_and(|rule| !rule["spec"]["repair"].is_null())
+}
+
+/// Whether a controller may still give late nodes as long as it could not see them.
+fn is_settling(moment: &Moment<'_>) -> bool {
+    let mut blind_until = moment.faults.iter().filter_map(Fault::ends);
+    blind_until.any(|until| moment.cluster.now() <= until * 2)
 }
 
 /// Whether only who watches can know what the rule makes of a reboot: one from before its bootstrap was completed, of which there is

@@ -4,22 +4,22 @@
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
 
-use super::books::Shared;
+use super::ledger::Shared;
 use super::rule::TaintId;
 use super::{NodeWrite, seconds};
 use crate::sim::law::{Law, Moment};
 
 /// The law.
 pub struct Bootstrap {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Bootstrap {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -47,12 +47,12 @@ impl Law for Bootstrap {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
                 for owner in owners(write.after, &taint) {
-                    let mut rules = books
+                    let mut rules = ledger
                         .all_rules()
                         .filter(|rule| rule.uid == owner)
                         .peekable();
@@ -76,7 +76,7 @@ impl Law for Bootstrap {
                     continue;
                 };
                 let is_its = |uid: &str, name: &str| uid == id || name == id;
-                let mut rules = books.all_rules();
+                let mut rules = ledger.all_rules();
                 if !rules.any(|rule| rule.is_deleting && is_its(&rule.uid, &rule.name)) {
                     return Err(format!(
                         "instance {} took {key} off node {} at {}, and the rule was never deleted",
@@ -99,7 +99,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, close, node, rule};
 
     fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|books| Box::new(Bootstrap::new(books)))
+        story.judge(|ledger| Box::new(Bootstrap::new(ledger)))
     }
 
     /// A node that has completed its bootstrap in boot 1, as somebody has noted.

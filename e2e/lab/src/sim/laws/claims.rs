@@ -8,7 +8,7 @@ use nodegate::api::RepairAction;
 use nodegate::api::names::READY_DEADLINE_PREFIX;
 use serde_json::Value;
 
-use super::books::{Books, Shared, is_ours};
+use super::ledger::{Ledger, Shared, is_ours};
 use super::rule::Rule;
 use super::{longest_age, seconds, steps};
 use crate::sim::cluster::Change;
@@ -21,15 +21,15 @@ const SHORTEST: Duration = Duration::from_secs(60);
 
 /// The law.
 pub struct Claims {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Claims {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -40,8 +40,8 @@ impl Law for Claims {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         for change in moment.new_changes() {
             if change.key.kind != Kind::NodeClaim || !is_ours(change.who) {
                 continue;
@@ -50,7 +50,7 @@ impl Law for Claims {
             if let Some(claim) = change.before.as_ref().filter(|claim| !is_deleted(claim))
                 && change.after.as_ref().is_none_or(|claim| is_deleted(claim))
             {
-                judge(&books, moment, change, claim).map_err(|why| {
+                judge(&ledger, moment, change, claim).map_err(|why| {
                     let (name, at) = (&change.key.name, seconds(change.at));
                     format!("{:?} deleted the claim {name} at {at}: {why}", change.who)
                 })?;
@@ -60,7 +60,12 @@ impl Law for Claims {
     }
 }
 
-fn judge(books: &Books, moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), String> {
+fn judge(
+    ledger: &Ledger,
+    moment: &Moment<'_>,
+    change: &Change,
+    claim: &Value,
+) -> Result<(), String> {
     let now = moment.cluster.as_of(change.revision - 1);
     let name = claim["status"]["nodeName"].as_str().unwrap_or_default();
     let key = Key::cluster(Kind::Node, name);
@@ -81,7 +86,7 @@ fn judge(books: &Books, moment: &Moment<'_>, change: &Change, claim: &Value) -> 
     {
         return Err(format!("node {name} is not to be repaired"));
     }
-    let rules = books.rules(change.revision - 1);
+    let rules = ledger.rules(change.revision - 1);
     let deletes = |rule: &&std::sync::Arc<Rule>| {
         let action = rule.spec.repair.map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
@@ -218,7 +223,7 @@ mod tests {
         story.patch_claim_status("c", &json!({ "status": { "nodeName": "n" } }));
         story.at(at);
         story.delete(Who::Nodegate(0), Key::cluster(Kind::NodeClaim, "c"));
-        story.judge(|books| Box::new(Claims::new(books)))
+        story.judge(|ledger| Box::new(Claims::new(ledger)))
     }
 
     #[test]

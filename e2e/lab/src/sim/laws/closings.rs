@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::books::{Books, Glances, Shared};
+use super::ledger::{Glances, Ledger, Shared};
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
@@ -22,15 +22,15 @@ const LATE: Duration = s(5);
 
 /// The law.
 pub struct Closings {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Closings {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -41,11 +41,11 @@ impl Law for Closings {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
-                judge(&books, moment, &write, &taint)?;
+                judge(&ledger, moment, &write, &taint)?;
             }
         }
         Ok(())
@@ -53,7 +53,7 @@ impl Law for Closings {
 }
 
 fn judge(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     write: &NodeWrite<'_>,
     taint: &TaintId,
@@ -64,7 +64,7 @@ fn judge(
     let uid = &write.after["metadata"]["uid"];
     let wants = |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && wants(facts, taint);
     let tell = |what: String| {
-        let truth = books.ask(moment, node, Glances::all(revision - 1), at, |facts| {
+        let truth = ledger.ask(moment, node, Glances::all(revision - 1), at, |facts| {
             let rules = facts.rules.iter().filter(|rule| rule.is_about(taint));
             let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
             rules.collect::<Vec<_>>().join("; ")
@@ -76,9 +76,9 @@ fn judge(
             truth.unwrap_or_default(),
         ))
     };
-    let rules = books.rules(revision - 1);
+    let rules = ledger.rules(revision - 1);
     let governing = governing(&rules, taint, write.before);
-    if !books.was_ever(moment, node, (from, at), revision, wants) {
+    if !ledger.was_ever(moment, node, (from, at), revision, wants) {
         if governing.is_some_and(|rule| names_a_daemon_set(rule)) && has_just_come(moment, write) {
             return Ok(());
         }
@@ -91,7 +91,7 @@ fn judge(
     if grace.is_zero() || !was_open(moment, node, taint, at, revision) {
         return Ok(());
     }
-    let longest = longest_unwanted(books, moment, write, (at.saturating_sub(grace), at), taint);
+    let longest = longest_unwanted(ledger, moment, write, (at.saturating_sub(grace), at), taint);
     // Since when its conditions are unmet may be told by another clock.
     if longest > age + steps(moment) {
         let longest = seconds(longest);
@@ -132,7 +132,7 @@ fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
 
 /// For how long in one piece nobody wanted the taint on the node, of this time.
 fn longest_unwanted(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     write: &NodeWrite<'_>,
     (from, to): (Time, Time),
@@ -140,7 +140,7 @@ fn longest_unwanted(
 ) -> Time {
     let node = write.node();
     let first = moment.cluster.at(from).revision();
-    let turns = books.turns(moment, node, first, write.change.revision - 1);
+    let turns = ledger.turns(moment, node, first, write.change.revision - 1);
     let mut turns: Vec<u64> = turns.into_iter().flatten().collect();
     turns.sort_unstable();
     let changes = moment.cluster.changes();
@@ -152,7 +152,7 @@ fn longest_unwanted(
     for (revision, at) in
         std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
     {
-        let is_wanted = books.ask(moment, node, Glances::all(revision), at, |facts| {
+        let is_wanted = ledger.ask(moment, node, Glances::all(revision), at, |facts| {
             wants(facts, taint)
         });
         match (is_wanted, since) {
@@ -206,7 +206,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, node, rule, taint};
 
     fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|books| Box::new(Closings::new(books)))
+        story.judge(|ledger| Box::new(Closings::new(ledger)))
     }
 
     fn close(story: &mut Story) {

@@ -2,8 +2,8 @@
 
 use nodegate::api::names::FINALIZER;
 
-use super::books::{Shared, is_ours};
 use super::bootstrap::owners;
+use super::ledger::{Shared, is_ours};
 use super::rule::{TaintId, governing};
 use super::{longest_age, seconds};
 use crate::Kind;
@@ -11,15 +11,15 @@ use crate::sim::law::{Law, Moment};
 
 /// The law.
 pub struct Deletion {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Deletion {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -30,8 +30,8 @@ impl Law for Deletion {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         let has_ours = |rule: &serde_json::Value| {
             let mut finalizers = rule["metadata"]["finalizers"]
                 .as_array()
@@ -51,7 +51,7 @@ impl Law for Deletion {
             }
             let uid = rule["metadata"]["uid"].as_str().unwrap_or_default();
             let taint = TaintId::of(&rule["spec"]["taint"]);
-            let others = books.rules(change.revision - 1);
+            let others = ledger.rules(change.revision - 1);
             // What another rule governs it may take over afterwards.
             let is_left = |node: &serde_json::Value| {
                 taint.is_on(node)
@@ -97,7 +97,7 @@ mod tests {
                 story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
             }
             story.patch_rule_by_nodegate("r", &json!({ "metadata": { "finalizers": null } }));
-            let judged = story.judge(|books| Box::new(Deletion::new(books)));
+            let judged = story.judge(|ledger| Box::new(Deletion::new(ledger)));
             assert_eq!(judged.is_ok(), fine, "{judged:?}");
         }
     }

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 use nodegate::guard::Limits;
 
-use super::books::{Books, Shared};
 use super::bootstrap::owners;
 use super::closings::was_open;
+use super::ledger::{Ledger, Shared};
 use super::rule::{Rule, TaintId};
 use super::truth::Answer;
 use super::{NodeWrite, longest_age, seconds};
@@ -23,7 +23,7 @@ use crate::sim::time::Time;
 
 /// The law.
 pub struct Disruption {
-    books: Shared,
+    ledger: Shared,
     closings: Vec<Closing>,
 }
 
@@ -37,11 +37,11 @@ struct Closing {
 }
 
 impl Disruption {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
             closings: Vec::new(),
         }
     }
@@ -83,19 +83,19 @@ impl Law for Disruption {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let books = self.books.clone();
-        let mut books = books.borrow_mut();
-        books.read(moment);
+        let ledger = self.ledger.clone();
+        let mut ledger = ledger.borrow_mut();
+        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
-                let Some(rule) = guarded(&books, moment, &write, &taint) else {
+                let Some(rule) = guarded(&ledger, moment, &write, &taint) else {
                     continue;
                 };
                 let (at, revision) = (write.change.at, write.change.revision);
                 if !was_open(moment, write.node(), &taint, at, revision) {
                     continue;
                 }
-                if is_halted(&books, moment, &write, &rule) {
+                if is_halted(&ledger, moment, &write, &rule) {
                     return Err(format!(
                         "rule {} closed node {} at {}, and no node has met its conditions for {}",
                         rule.name,
@@ -104,7 +104,7 @@ impl Law for Disruption {
                         seconds(longest_age(moment)),
                     ));
                 }
-                if is_stopped(&books, moment, &write, &rule) {
+                if is_stopped(&ledger, moment, &write, &rule) {
                     return Err(format!(
                         "rule {} closed node {} at {}, and most nodes of its zone have not met its conditions for {}",
                         rule.name,
@@ -124,7 +124,7 @@ impl Law for Disruption {
                         report.and_then(|it| it.leads_since),
                     ),
                 });
-                self.judge(rate(&books, moment, &rule))?;
+                self.judge(rate(&ledger, moment, &rule))?;
             }
         }
         Ok(())
@@ -133,7 +133,7 @@ impl Law for Disruption {
 
 /// The guarded rule that puts a taint on.
 fn guarded(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     write: &NodeWrite<'_>,
     taint: &TaintId,
@@ -145,7 +145,7 @@ fn guarded(
         .revision();
     // Whoever sees the rule late may know it without its limits.
     let as_of = |revision| {
-        let mut rules = books.rules(revision).into_iter();
+        let mut rules = ledger.rules(revision).into_iter();
         rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.spec.disruption.is_some())
     };
     as_of(first)?;
@@ -153,7 +153,7 @@ fn guarded(
 }
 
 /// Whether for as long as evidence may be old no node met the rule's conditions.
-fn is_halted(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
     let first = moment.cluster.at(from).revision();
@@ -161,7 +161,7 @@ fn is_halted(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &R
     let then = moment.cluster.as_of(first).objects(Kind::Node);
     let names: BTreeSet<&str> = now.chain(then).map(|(key, _)| key.name.as_str()).collect();
     !names.into_iter().any(|node| {
-        books.was_ever(moment, node, (from, at), revision, |facts| {
+        ledger.was_ever(moment, node, (from, at), revision, |facts| {
             rule.selects(facts.node) && facts.met(rule) != Answer::No
         })
     })
@@ -169,7 +169,7 @@ fn is_halted(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &R
 
 /// Whether for as long as evidence may be old the node's zone was small and partially disrupted: more than two of its nodes,
 /// and as great a part as the rule's threshold, did not meet the rule's conditions, and others did.
-fn is_stopped(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
     let first = moment.cluster.at(from).revision();
@@ -192,7 +192,7 @@ fn is_stopped(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &
             continue;
         }
         let was_ever = |answer: Answer| {
-            books.was_ever(moment, &key.name, (from, at), revision, |facts| {
+            ledger.was_ever(moment, &key.name, (from, at), revision, |facts| {
                 !rule.selects(facts.node) || facts.met(rule) != answer
             })
         };
@@ -212,9 +212,9 @@ fn is_stopped(books: &Books, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &
 }
 
 /// The highest rate that the rule ever had, in nodes a second.
-fn rate(books: &Books, moment: &Moment<'_>, rule: &Rule) -> f64 {
+fn rate(ledger: &Ledger, moment: &Moment<'_>, rule: &Rule) -> f64 {
     let limits = &moment.settings.disruption_limits;
-    let rates = books
+    let rates = ledger
         .all_rules()
         .filter(|it| it.uid == rule.uid)
         .map(|rule| {
@@ -264,7 +264,7 @@ mod tests {
             close(&mut story, name);
             at += pace;
         }
-        story.judge(|books| Box::new(Disruption::new(books)))
+        story.judge(|ledger| Box::new(Disruption::new(ledger)))
     }
 
     #[test]

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::books::{Books, Glances, Shared, is_ours};
 use super::bootstrap::owners;
 use super::disruption::zone;
+use super::ledger::{Glances, Ledger, Shared, is_ours};
 use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_introduced};
 use super::truth::{Answer, Facts};
@@ -29,15 +29,15 @@ const CONTENTION: Time = s(5 * 60);
 
 /// The law.
 pub struct End {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl End {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Law for End {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.books.borrow_mut().read(moment);
+        self.ledger.borrow_mut().read(moment);
         Ok(())
     }
 
@@ -57,8 +57,8 @@ impl Law for End {
         if moment.instances.iter().all(|it| it.leads_since.is_none()) {
             return Err("nobody leads".to_owned());
         }
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         for (key, rule) in moment.cluster.objects(Kind::NodeReadinessRule) {
             let finalizers = rule["metadata"]["finalizers"]
                 .as_array()
@@ -70,7 +70,7 @@ impl Law for End {
         let mut is_quiet = true;
         for (key, _) in moment.cluster.objects(Kind::Node) {
             is_quiet &= !is_interfered_with(moment, key, now);
-            judge(&books, moment, &key.name)?;
+            judge(&ledger, moment, &key.name)?;
         }
         if is_quiet && !moved_lately(moment, now) {
             still_written(moment, now)?;
@@ -147,12 +147,12 @@ fn without_times(object: &serde_json::Value) -> serde_json::Value {
     object
 }
 
-fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
+fn judge(ledger: &Ledger, moment: &Moment<'_>, node: &str) -> Result<(), String> {
     let now = moment.cluster.now();
     if is_interfered_with(moment, &Key::cluster(Kind::Node, node), now) {
         return Ok(());
     }
-    let judged = books.ask(
+    let judged = ledger.ask(
         moment,
         node,
         Glances::all(moment.cluster.revision()),
@@ -167,7 +167,7 @@ fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
             for taint in concerned {
                 match governing(facts.rules, &taint, facts.node) {
                     Some(rule) if rule.has_finalizer => {
-                        governed(books, moment, facts, rule, &taint)?;
+                        governed(ledger, moment, facts, rule, &taint)?;
                     }
                     Some(rule) => return Err(format!("rule {} has no finalizer", rule.name)),
                     None => left(facts, &taint)?,
@@ -181,7 +181,7 @@ fn judge(books: &Books, moment: &Moment<'_>, node: &str) -> Result<(), String> {
 
 /// A taint that a rule governs is there, or not, as the rule's conditions say; under one that is suspended, as it was.
 fn governed(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     facts: &Facts<'_>,
     rule: &Rule,
@@ -209,7 +209,7 @@ fn governed(
         (Answer::No, false)
             if rule.adds() && !(rule.is_bootstrap() && rule.is_completed_on(facts.node)) =>
         {
-            if may_wait(books, moment, facts, rule, taint) {
+            if may_wait(ledger, moment, facts, rule, taint) {
                 return Ok(());
             }
             tell("lacks")
@@ -220,7 +220,7 @@ fn governed(
 
 /// Whether an unmet node may still be open: its grace period lasts, or the disruption guard holds it back.
 fn may_wait(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     facts: &Facts<'_>,
     rule: &Rule,
@@ -241,26 +241,26 @@ fn may_wait(
     let is_wanted = |facts: &Facts<'_>| {
         rule.selects(facts.node) && facts.met(rule) == Answer::No && !taint.is_on(facts.node)
     };
-    let has_turned = books.was_ever(
+    let has_turned = ledger.was_ever(
         moment,
         name,
         period,
         moment.cluster.revision() + 1,
         |facts| !is_wanted(facts),
     );
-    has_turned || rule.spec.disruption.is_some() && is_held_back(books, moment, facts, rule)
+    has_turned || rule.spec.disruption.is_some() && is_held_back(ledger, moment, facts, rule)
 }
 
 /// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
 /// lately.
-fn is_held_back(books: &Books, moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+fn is_held_back(ledger: &Ledger, moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
     let own = rule.spec.disruption.unwrap_or_default();
     let limits = &moment.settings.disruption_limits;
     let rate = own.eviction_rate.unwrap_or(limits.eviction_rate);
     let (mut met, mut met_here, mut unmet_here) = (0_usize, 0_usize, 0_usize);
     for (key, node) in moment.cluster.objects(Kind::Node) {
-        let answer = books.ask(moment, &key.name, Glances::all(revision), now, |it| {
+        let answer = ledger.ask(moment, &key.name, Glances::all(revision), now, |it| {
             it.met(rule)
         });
         let is_here = zone(node) == zone(facts.node);
@@ -321,7 +321,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, close, gated, node, rule};
 
     fn judge(story: &Story) -> Result<(), String> {
-        story.judge_end(|books| Box::new(End::new(books)))
+        story.judge_end(|ledger| Box::new(End::new(ledger)))
     }
 
     #[test]

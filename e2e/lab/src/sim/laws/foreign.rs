@@ -5,7 +5,7 @@ use nodegate::api::names::FINALIZER;
 use nodegate::condition::CriticalComponentClass;
 use serde_json::{Value, json};
 
-use super::books::{Books, Shared, is_ours};
+use super::ledger::{Ledger, Shared, is_ours};
 use super::rule::TaintId;
 use super::seconds;
 use crate::Kind;
@@ -19,15 +19,15 @@ const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
 /// The law.
 pub struct Foreign {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Foreign {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -38,8 +38,8 @@ impl Law for Foreign {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         let changes = moment.new_changes().iter();
         for change in changes.filter(|change| is_ours(change.who)) {
             let (Some(before), Some(after)) = (&change.before, &change.after) else {
@@ -57,7 +57,7 @@ impl Law for Foreign {
                 return Err(tell(change, &format!("{was} became {is}")));
             }
             if change.key.kind == Kind::Node {
-                taints(&books, before, after).map_err(|what| tell(change, &what))?;
+                taints(&ledger, before, after).map_err(|what| tell(change, &what))?;
             }
         }
         Ok(())
@@ -69,8 +69,8 @@ fn tell(change: &Change, what: &str) -> String {
     format!("{:?} changed {} at {at}: {what}", change.who, change.key)
 }
 
-fn taints(books: &Books, before: &Value, after: &Value) -> Result<(), String> {
-    let is_known = |taint: &TaintId| books.all_rules().any(|rule| rule.is_about(taint));
+fn taints(ledger: &Ledger, before: &Value, after: &Value) -> Result<(), String> {
+    let is_known = |taint: &TaintId| ledger.all_rules().any(|rule| rule.is_about(taint));
     for (taint, object) in TaintId::all(before) {
         match TaintId::all(after).find(|(other, _)| *other == taint) {
             Some((_, now)) if now != object => return Err(format!("{object} became {now}")),
@@ -90,7 +90,7 @@ fn taints(books: &Books, before: &Value, after: &Value) -> Result<(), String> {
     }
     let mut new = TaintId::all(after).filter(|(taint, _)| !taint.is_on(before));
     let adds = |taint: &TaintId| {
-        books
+        ledger
             .all_rules()
             .any(|rule| rule.adds() && rule.taint() == *taint)
     };
@@ -239,7 +239,7 @@ mod tests {
             node["spec"] = json!({ "unschedulable": true, "taints": [taint(), gpu, cordon] });
             story.create(node);
             story.patch_by_nodegate("n", &patch);
-            let judged = story.judge(|books| Box::new(Foreign::new(books)));
+            let judged = story.judge(|ledger| Box::new(Foreign::new(ledger)));
             assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
         }
     }

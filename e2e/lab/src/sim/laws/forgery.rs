@@ -2,23 +2,23 @@
 //! otherwise (`docs/security.md`): a taint goes only for a rule that is or was about it; without one it has to say itself when
 //! Nodegate added it; and another project's goes for nothing but a rule that selects the node.
 
-use super::books::Shared;
 use super::bootstrap::owners;
+use super::ledger::Shared;
 use super::rule::{OUR_TAINTS, TaintId};
 use super::{NodeWrite, longest_age, seconds};
 use crate::sim::law::{Law, Moment};
 
 /// The law.
 pub struct Forgery {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Forgery {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -29,14 +29,14 @@ impl Law for Forgery {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             let (at, revision) = (write.change.at, write.change.revision);
             let from = at.saturating_sub(longest_age(moment));
             for taint in write.lifted() {
                 let is_for_a_rule =
-                    books.was_ever(moment, write.node(), (from, at), revision, |facts| {
+                    ledger.was_ever(moment, write.node(), (from, at), revision, |facts| {
                         let mut rules = facts.rules.iter();
                         rules.any(|rule| rule.is_about(&taint) && rule.selects(facts.node))
                     });
@@ -46,7 +46,7 @@ impl Law for Forgery {
                 let of_this = TaintId::all(write.before).find(|(it, _)| *it == taint);
                 let says_when = of_this.is_some_and(|(_, taint)| taint.get("timeAdded").is_some());
                 let owners = owners(write.before, &taint);
-                let is_of_a_rule = books
+                let is_of_a_rule = ledger
                     .all_rules()
                     .any(|rule| rule.is_about(&taint) && owners.contains(&rule.uid.as_str()));
                 let is_ours = taint.key.starts_with(OUR_TAINTS);
@@ -104,7 +104,7 @@ mod tests {
             node["spec"]["taints"] = json!([taint]);
             story.create(node);
             story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
-            let judged = story.judge(|books| Box::new(Forgery::new(books)));
+            let judged = story.judge(|ledger| Box::new(Forgery::new(ledger)));
             assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
         }
     }

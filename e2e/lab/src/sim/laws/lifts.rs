@@ -5,7 +5,7 @@
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
-use super::books::{Glances, Shared};
+use super::ledger::{Glances, Shared};
 use super::rule::{Rule, boot_id, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
@@ -14,15 +14,15 @@ use crate::sim::time::wall;
 
 /// The law.
 pub struct Lifts {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Lifts {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -33,7 +33,7 @@ impl Law for Lifts {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.books.borrow_mut().read(moment);
+        self.ledger.borrow_mut().read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.lifted() {
                 self.judge(moment, &write, &taint.to_string(), |facts| {
@@ -68,16 +68,16 @@ impl Lifts {
         what: &str,
         is_justified: impl Fn(&Facts<'_>) -> bool,
     ) -> Result<(), String> {
-        let books = self.books.borrow();
+        let ledger = self.ledger.borrow();
         let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
         let from = at.saturating_sub(longest_age(moment));
         let uid = &write.after["metadata"]["uid"];
         let is_so =
             |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
-        if books.was_ever(moment, node, (from, at), revision, is_so) {
+        if ledger.was_ever(moment, node, (from, at), revision, is_so) {
             return Ok(());
         }
-        let truth = books.ask(moment, node, Glances::all(revision - 1), at, |facts| {
+        let truth = ledger.ask(moment, node, Glances::all(revision - 1), at, |facts| {
             let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
             let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
             rules.collect::<Vec<_>>().join("; ")
@@ -124,7 +124,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, gated, node, rule};
 
     fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|books| Box::new(Lifts::new(books)))
+        story.judge(|ledger| Box::new(Lifts::new(ledger)))
     }
 
     fn lift(story: &mut Story) {

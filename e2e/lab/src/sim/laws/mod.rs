@@ -15,14 +15,13 @@
 //! agreement    at the end the command line makes of every node what has been made of it
 //! end          at the end every node is as the rules say, and nothing is written any more
 //!
-//! books        what all of them look up: what was true of a node, and when
+//! ledger        what all of them look up: what was true of a node, and when
 //! truth        what is true of a rule's conditions on a node, by the documentation
 //! placement    which DaemonSets are waited for, by the documentation
 //! rule         a rule, by the documentation
 //! ```
 
 mod agreement;
-mod books;
 mod bootstrap;
 mod claims;
 mod closings;
@@ -32,6 +31,7 @@ mod end;
 mod foreign;
 mod forgery;
 mod leadership;
+mod ledger;
 mod lifts;
 mod placement;
 pub(super) mod rule;
@@ -41,10 +41,11 @@ mod truth;
 mod workload;
 mod writes;
 
+use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
 pub use self::agreement::Agreement;
-use self::books::Shared;
+use self::ledger::Shared;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
 use super::fault::Fault;
@@ -56,33 +57,30 @@ use crate::Kind;
 /// All of them, for one schedule.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Law>> {
-    let books = Shared::default();
+    let ledger = Shared::default();
     vec![
-        Box::new(lifts::Lifts::new(&books)),
-        Box::new(closings::Closings::new(&books)),
-        Box::new(bootstrap::Bootstrap::new(&books)),
-        Box::new(foreign::Foreign::new(&books)),
-        Box::new(forgery::Forgery::new(&books)),
-        Box::new(disruption::Disruption::new(&books)),
-        Box::new(workload::Workload::new(&books)),
-        Box::new(deletion::Deletion::new(&books)),
-        Box::new(claims::Claims::new(&books)),
-        Box::new(writes::Writes::new(&books)),
+        Box::new(lifts::Lifts::new(&ledger)),
+        Box::new(closings::Closings::new(&ledger)),
+        Box::new(bootstrap::Bootstrap::new(&ledger)),
+        Box::new(foreign::Foreign::new(&ledger)),
+        Box::new(forgery::Forgery::new(&ledger)),
+        Box::new(disruption::Disruption::new(&ledger)),
+        Box::new(workload::Workload::new(&ledger)),
+        Box::new(deletion::Deletion::new(&ledger)),
+        Box::new(claims::Claims::new(&ledger)),
+        Box::new(writes::Writes::new(&ledger)),
         Box::new(leadership::Leadership),
-        Box::new(end::End::new(&books)),
+        Box::new(end::End::new(&ledger)),
         Box::new(Agreement),
     ]
 }
 
-/// How old what a write goes by may be when it is carried out. What a watch has shown counts while the watch is not silent
-/// for more than 20 s (`engine::certainty::SILENCE`; a last look counts for less, 10 s), and a write is given up 10 s after
-/// it was begun. What a watch shows late by a fault is older by that, and so is what was seen before a suspension during which
-/// the clock was set back: nothing tells of that one.
+/// How old what a write goes by may be when it is carried out: what a watch has shown counts for [`MAX_AGE`] (a last look for
+/// less, 10 s), and a write is given up 10 s after it was begun. What was seen before a suspension during which the clock was set
+/// back is older by that: nothing tells of it.
 fn longest_age(moment: &Moment<'_>) -> Time {
-    const SILENCE: Time = s(20);
     const WRITE: Time = s(10);
     let late = moment.faults.iter().map(|fault| match fault {
-        Fault::WatchDelay { by, .. } => *by,
         Fault::Suspend {
             instance,
             at,
@@ -90,7 +88,7 @@ fn longest_age(moment: &Moment<'_>) -> Time {
         } if is_set_back(moment, *instance, (*at, *at + *lasts)) => *lasts,
         _ => Time::ZERO,
     });
-    SILENCE + WRITE + late.max().unwrap_or_default()
+    MAX_AGE + WRITE + late.max().unwrap_or_default()
 }
 
 /// Whether an instance's clock is set back in this time.

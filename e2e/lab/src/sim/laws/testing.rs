@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::books::{Books, Glances, Shared};
+use super::ledger::{Glances, Ledger, Shared};
 use super::truth::Facts;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::fault::Fault;
@@ -264,10 +264,10 @@ impl Story {
     pub fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
         let reports = std::slice::from_ref(&self.report);
         let moment = self.moment(&self.cluster, reports, (0, 0));
-        let mut books = Books::default();
-        books.read(&moment);
+        let mut ledger = Ledger::default();
+        ledger.read(&moment);
         let now = Glances::all(self.cluster.revision());
-        books.ask(&moment, node, now, self.cluster.now(), ask)
+        ledger.ask(&moment, node, now, self.cluster.now(), ask)
     }
 
     /// What a law says of the story, page by page.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use nodegate::api::TaintEffect;
 use serde_json::Value;
 
-use super::books::{Books, Shared};
+use super::ledger::{Ledger, Shared};
 use super::placement::tolerates;
 use super::rule::Rule;
 use super::truth::Answer;
 use super::{longest_age, seconds};
 use crate::sim::cluster::Change;
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Trouble};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
@@ -26,15 +26,15 @@ const WRITE_AGAIN: Time = s(3);
 
 /// The law.
 pub struct Workload {
-    books: Shared,
+    ledger: Shared,
 }
 
 impl Workload {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
         }
     }
 }
@@ -45,14 +45,14 @@ impl Law for Workload {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut books = self.books.borrow_mut();
-        books.read(moment);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
         if moment.faults.iter().any(is_troubling) {
             return Ok(());
         }
         for change in moment.new_changes() {
             if let Some((node, pod)) = bound(change) {
-                judge(&books, moment, change, node, pod)?;
+                judge(&ledger, moment, change, node, pod)?;
             }
         }
         Ok(())
@@ -65,9 +65,14 @@ fn is_troubling(fault: &Fault) -> bool {
         fault,
         Fault::Unobserved { .. }
             | Fault::Stale { .. }
+            | Fault::Lagging { .. }
             | Fault::WatchDelay { .. }
             | Fault::Expired { .. }
             | Fault::SilentDeath { .. }
+            | Fault::Storm {
+                trouble: Trouble::EventRateLimit,
+                ..
+            }
     )
 }
 
@@ -82,7 +87,7 @@ fn bound(change: &Change) -> Option<(&str, &Value)> {
 }
 
 fn judge(
-    books: &Books,
+    ledger: &Ledger,
     moment: &Moment<'_>,
     change: &Change,
     node: &str,
@@ -118,13 +123,13 @@ fn judge(
     if at < *seen + write || *seen > came.at + longest_age(moment) {
         return Ok(());
     }
-    let known = books.rules(
+    let known = ledger.rules(
         moment
             .cluster
             .at(came.at.saturating_sub(longest_age(moment)))
             .revision(),
     );
-    for rule in books.rules(revision - 1) {
+    for rule in ledger.rules(revision - 1) {
         let was_in_force = known.iter().any(|it| it.uid == rule.uid && is_in_force(it));
         if !was_in_force || !is_in_force(&rule) || !rule.selects(object) {
             continue;
@@ -137,7 +142,7 @@ fn judge(
             || (rule.is_bootstrap() && rule.is_completed_on(object))
             || object["metadata"].get("deletionTimestamp").is_some();
         let was_free = || {
-            books.was_ever(moment, node, (came.at, at), revision, |facts| {
+            ledger.was_ever(moment, node, (came.at, at), revision, |facts| {
                 facts.met(&rule) != Answer::No
                     || !rule.selects(facts.node)
                     || taint.is_on(facts.node)
@@ -197,7 +202,7 @@ mod tests {
                 "metadata": { "name": "web", "namespace": "default" },
                 "spec": { "nodeName": "n", "containers": [{ "name": "web", "image": "web" }] },
             }));
-            let judged = story.judge(|books| Box::new(Workload::new(books)));
+            let judged = story.judge(|ledger| Box::new(Workload::new(ledger)));
             assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
         }
     }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::books::Shared;
+use super::ledger::Shared;
 use super::rule::TaintId;
 use super::{NodeWrite, longest_age, ours, seconds};
 use crate::sim::Who;
@@ -23,7 +23,7 @@ const SHORT: Time = s(10);
 
 /// The law.
 pub struct Writes {
-    books: Shared,
+    ledger: Shared,
     /// When what was last done to a taint of a node was done once more, by the same process.
     repeated: BTreeMap<(Process, String, TaintId), (bool, Times)>,
     refused: BTreeMap<(Process, Key), Times>,
@@ -41,11 +41,11 @@ type Process = (usize, Option<Time>);
 type Times = VecDeque<Time>;
 
 impl Writes {
-    /// The law, by these books.
+    /// The law, by these ledger.
     #[must_use]
-    pub fn new(books: &Shared) -> Self {
+    pub fn new(ledger: &Shared) -> Self {
         Self {
-            books: books.clone(),
+            ledger: ledger.clone(),
             repeated: BTreeMap::new(),
             refused: BTreeMap::new(),
             idle: BTreeMap::new(),
@@ -154,7 +154,7 @@ impl Law for Writes {
     }
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.books.borrow_mut().read(moment);
+        self.ledger.borrow_mut().read(moment);
         for change in moment.new_changes() {
             self.note_change(change);
         }
@@ -202,7 +202,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, node, rule, taint};
 
     fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|books| Box::new(Writes::new(books)))
+        story.judge(|ledger| Box::new(Writes::new(ledger)))
     }
 
     #[test]

@@ -91,6 +91,13 @@ impl Process<'_> {
         }
     }
 
+    /// The API server's view of what one of its watches is about stands at this revision until then.
+    pub fn lag(&mut self, watch: Watch, revision: u64, until: Time) {
+        if let Some(feed) = self.feed(watch) {
+            feed.lag(revision, until);
+        }
+    }
+
     /// The connection of one of its watches dies without a word.
     pub fn lose(&mut self, watch: Watch) {
         if let Some(feed) = self.feed(watch) {

@@ -8,6 +8,7 @@ use crate::sim::cluster::Who;
 use crate::sim::fault::{Fault, Side, Trouble};
 use crate::sim::time::{Time, ms, s};
 use crate::sim::transport::{carry, is_of_status, is_write, target};
+use crate::sim::watches::Feed;
 
 /// How long a request may take.
 pub(super) const DEADLINE: Time = s(10);
@@ -48,6 +49,13 @@ pub(super) enum Fate {
     },
 }
 
+fn is_look(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::LookAtNode { .. } | Request::LookAtCluster { .. }
+    )
+}
+
 impl Process<'_> {
     /// What the API server does with the requests that have reached it.
     pub(super) fn carry_requests(&mut self, world: &mut World<'_>) {
@@ -80,7 +88,12 @@ impl Process<'_> {
         world: &mut World<'_>,
     ) -> (Time, Result<Answer, RequestError>) {
         let now = world.cluster.now();
-        let soon = now + self.latency();
+        let soon = if is_look(&flight.request) && self.feeds.iter().any(Feed::lags) {
+            // An API server that lags tries to catch up before it answers. Meanwhile the watches may recover.
+            now + self.rng.between(s(1), s(7))
+        } else {
+            now + self.latency()
+        };
         let late = (flight.sent + DEADLINE).max(soon);
         let timed_out = || (late, Err(RequestError::TimedOut(DEADLINE)));
         if now < self.cut_off_until {
@@ -94,20 +107,21 @@ impl Process<'_> {
             world.trouble_until(late);
             return timed_out();
         }
+        let too_many = |wait| RequestError::Throttled {
+            message: "too many requests".into(),
+            come_again: Some(wait),
+        };
+        if world.refuses_events() && matches!(flight.request, Request::PostEvent { .. }) {
+            return (soon, Err(too_many(s(5))));
+        }
         let is_write = is_write(&flight.request);
         if let Some(trouble) = world.storm()
             && self.rng.chance(STORM)
         {
             match trouble {
                 Trouble::Conflict if is_write => return (soon, Err(RequestError::Conflict)),
-                Trouble::Conflict => {}
-                Trouble::TooManyRequests => {
-                    let error = RequestError::Throttled {
-                        message: "too many requests".into(),
-                        come_again: Some(s(1)),
-                    };
-                    return (soon, Err(error));
-                }
+                Trouble::Conflict | Trouble::EventRateLimit => {}
+                Trouble::TooManyRequests => return (soon, Err(too_many(s(1)))),
                 Trouble::InternalError | Trouble::Unavailable => {
                     let error = RequestError::Broken {
                         message: "the server is out of order".into(),

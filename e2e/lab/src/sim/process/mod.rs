@@ -55,8 +55,8 @@ pub struct Process<'a> {
     is_braked: bool,
     /// Which events of watches are not to be seen.
     unobserved: Vec<(Watch, usize)>,
-    /// The confirmation that is wanted of all watches.
-    confirmation: u64,
+    /// As of when all watches are to be current.
+    as_of: Option<Instant>,
     flights: Vec<Flight>,
     inputs: Vec<Input>,
     standing: Standing,
@@ -128,7 +128,7 @@ impl<'a> Process<'a> {
             brake: scenario.brake,
             is_braked: false,
             unobserved,
-            confirmation: 0,
+            as_of: None,
             flights: Vec::new(),
             inputs: Vec::new(),
             standing: Standing::default(),
@@ -277,7 +277,7 @@ impl<'a> Process<'a> {
                 feed.end();
             }
         }
-        self.confirmation = 0;
+        self.as_of = None;
         self.is_braked = false;
         self.report.runs_since = Some(now);
         world.note(self.id(), || "starts".into());
@@ -310,7 +310,7 @@ impl<'a> Process<'a> {
         self.look_at_brake(now);
         let mut seen = Vec::new();
         for feed in &mut self.feeds {
-            feed.poll(&world.cluster, &mut seen);
+            feed.poll(&world.cluster, &self.clocks, &mut seen);
         }
         self.inputs.extend(seen.into_iter().map(Input::Seen));
         let is_cut_off = now < self.cut_off_until;
@@ -380,10 +380,10 @@ impl<'a> Process<'a> {
                         break;
                     }
                 }
-                Effect::Confirm(number) => {
-                    self.confirmation = number;
+                Effect::Confirm => {
+                    self.as_of = Some(clocks.monotonic);
                     for feed in &mut self.feeds {
-                        feed.confirm(number, now);
+                        feed.confirm(clocks.monotonic, now);
                     }
                 }
                 Effect::Watch(watch, scope) => self.watch(watch, &scope, now),
@@ -405,9 +405,9 @@ impl<'a> Process<'a> {
             hide(&mut feed, &self.unobserved);
             self.feeds.push(feed);
         }
-        let (wanted, cut_off_until) = (self.confirmation, self.cut_off_until);
+        let (as_of, cut_off_until) = (self.as_of, self.cut_off_until);
         if let Some(feed) = self.feed(watch) {
-            feed.want(scope, wanted, now);
+            feed.want(scope, as_of, now);
             if now < cut_off_until {
                 feed.stand_still(now, cut_off_until);
             }

@@ -30,8 +30,19 @@ pub struct World<'a> {
 impl World<'_> {
     /// What the API server answers to nearly everything now.
     pub(super) fn storm(&self) -> Option<Trouble> {
+        let mut storms = self.storms();
+        storms.find(|trouble| *trouble != Trouble::EventRateLimit)
+    }
+
+    /// Whether the API server refuses every Event now.
+    pub(super) fn refuses_events(&self) -> bool {
+        let mut storms = self.storms();
+        storms.any(|trouble| trouble == Trouble::EventRateLimit)
+    }
+
+    fn storms(&self) -> impl Iterator<Item = Trouble> {
         let now = self.cluster.now();
-        self.faults.iter().find_map(|fault| match fault {
+        self.faults.iter().filter_map(move |fault| match fault {
             Fault::Storm { trouble, at, lasts } => {
                 (*at <= now && now < *at + *lasts).then_some(*trouble)
             }

@@ -8,6 +8,7 @@ use super::objects::{
 };
 use super::{Base, booting, joining, with};
 use crate::sim::Cluster;
+use crate::sim::actors::ask::node_key;
 use crate::sim::actors::kubelet::READY_AFTER;
 use crate::sim::actors::{Kubelets, Operator, Order, Reporter, Which};
 use crate::sim::time::s;
@@ -99,6 +100,36 @@ pub(super) const ALL: &[Base] = &[
         },
         |cluster| {
             at_most(cluster, 10, 1)?;
+            closed(cluster, GATE, &[])
+        },
+    ),
+    Base::new(
+        "closed-by-another",
+        "another controller has closed most nodes of the only zone when a rule begins to guard them: the others stay open",
+        s(155),
+        |_, _| {
+            let machines = booting(10, s(5), s(1)).into_iter();
+            let machines = machines.map(|machine| machine.zone("a")).collect();
+            let mut reporter = Reporter::new(READY);
+            let mut operator = Operator::default();
+            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"] {
+                reporter = reporter.then(s(60), Which::Node(node), Order::Say("False"));
+                let taint = json!({"key": GATE, "effect": "NoSchedule"});
+                operator =
+                    operator.edits(s(62), node_key(node), json!({"spec": {"taints": [taint]}}));
+            }
+            operator = operator.creates(s(70), guarded().object());
+            for node in ["n-6", "n-7"] {
+                reporter = reporter.then(s(110), Which::Node(node), Order::Say("False"));
+            }
+            let reporter = reporter.then(s(140), Which::All, Order::SayGood);
+            with(
+                Kubelets::new(machines),
+                [Box::new(reporter), Box::new(operator)],
+            )
+        },
+        |cluster| {
+            put_on(cluster, GATE, 0)?;
             closed(cluster, GATE, &[])
         },
     ),

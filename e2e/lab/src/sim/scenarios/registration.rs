@@ -63,6 +63,25 @@ pub(super) const ALL: &[Base] = &[
         },
     ),
     Base::new(
+        "late-heartbeat",
+        "nodes register with the taint of a rule that comes long after the reporter on one of them has died",
+        s(200),
+        |_, _| {
+            let strict = rule("network").with("heartbeatTimeout", json!("1m"));
+            let operator = Operator::default().creates(s(150), strict.object());
+            let reporter = Reporter::new(READY).beat(s(20));
+            let reporter = reporter.then(s(40), Which::Node("n-1"), Order::Die);
+            with(
+                registering(3, GATE, "NoSchedule"),
+                [Box::new(reporter), Box::new(operator)],
+            )
+        },
+        |cluster| {
+            put_on(cluster, GATE, 0)?;
+            closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
         "birth",
         "the API server closes nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
         s(60),

@@ -1,35 +1,31 @@
-//! What the watches of one process show, and when: as the product's watches do, they list page by page, watch on from there
-//! for as long as the product asks for, confirm at a bookmark or at the end of a quiet watch, and are begun anew where they
-//! break off.
+//! What the watches of one process show, and when. What they ask for next, and as of when their view is current, is up to the
+//! product's own [`WatchCursor`].
 
 mod source;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use nodegate::engine::io::Seen;
 use nodegate::engine::kind::{Scope, Watch};
+use nodegate::engine::watch_cursor::{BOOKMARK, End, Question, View, WatchCursor};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
 use super::rng::Rng;
 use super::settings::Settings;
-use super::time::{Time, ms, s};
+use super::time::{Clocks, Time, ms, s};
+use crate::watch::bookmark;
 use crate::{Event, EventType, Key};
 use source::{Source, revision, wrapped};
 
-/// How long the API server keeps a watch open.
-const LENGTH: Time = s(15);
-/// The same where a confirmation is wanted soon.
-const SHORT_LENGTH: Time = s(3);
-/// How long before its end a watch is sent a bookmark.
-const BOOKMARK: Time = s(2);
+/// How long an API server that lags behind its etcd takes for a consistent read.
+const CATCHING_UP: Time = s(3);
 /// How long a watch may go without a sign after it should have ended.
 const GRACE: Time = s(5);
 /// How long it may take until a watch begins.
 const START_LIMIT: Time = s(10);
-/// A watch that ends when nothing has come for so long has shown everything.
-const QUIET: Time = s(1);
 /// The pauses before a watch is tried again.
 const PAUSES: (Time, Time) = (ms(50), s(1));
 /// How many objects a page of a list has. Fewer than the product asks for: then there are pages.
@@ -43,14 +39,15 @@ pub struct Feed {
     watch: Watch,
     source: Source,
     stage: Stage,
-    /// All up to this revision has been shown; `None` where it has to be listed.
-    shown: Option<u64>,
+    cursor: WatchCursor,
+    /// When the consistent read under way is answered.
+    reading: Option<Time>,
+    /// Up to which revision consistent reads have moved the API server's own view on.
+    moved: u64,
+    /// The API server's view stands at this revision until then.
+    lag: Option<(u64, Time)>,
     /// When something was shown last.
     shown_at: Time,
-    /// The confirmation that is wanted, the one that the watch under way can give, and the one that has been had.
-    wanted: u64,
-    asked: u64,
-    confirmed: Option<u64>,
     pause: Time,
     /// From when until when it stands still.
     stills: Vec<(Time, Time)>,
@@ -95,6 +92,8 @@ enum Stage {
 /// A watch that is open.
 #[derive(Debug)]
 struct Stream {
+    /// When a consistent read is due, if none has been made.
+    read_at: Option<Time>,
     /// When the API server ends it.
     ends: Time,
     has_bookmark: bool,
@@ -102,6 +101,8 @@ struct Stream {
     is_dead: bool,
     /// What is under way, each with when it comes.
     queue: VecDeque<(Time, Event)>,
+    /// What an API server that lags will have to show.
+    held: Vec<Event>,
 }
 
 impl Stream {
@@ -131,11 +132,11 @@ impl Feed {
             watch,
             source,
             stage: Stage::Pausing(Time::ZERO),
-            shown: None,
+            cursor: WatchCursor::default(),
+            reading: None,
+            moved: 0,
+            lag: None,
             shown_at: Time::ZERO,
-            wanted: 0,
-            asked: 0,
-            confirmed: None,
             pause: PAUSES.0,
             stills: Vec::new(),
             late: (Time::ZERO, Time::ZERO),
@@ -146,11 +147,13 @@ impl Feed {
         }
     }
 
-    /// It is wanted from now on, of this; and this confirmation of it.
-    pub fn want(&mut self, scope: &Scope, wanted: u64, now: Time) {
+    /// It is wanted from now on, of this; and current as of this time.
+    pub fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
         self.source = Source::of(scope);
         self.restart(now);
-        self.wanted = wanted;
+        if let Some(as_of) = as_of {
+            self.cursor.want(as_of);
+        }
     }
 
     /// It is not wanted any more.
@@ -184,9 +187,9 @@ impl Feed {
 
     /// Begins from nothing: the process has been started.
     pub fn restart(&mut self, now: Time) {
-        self.shown = None;
+        self.cursor = WatchCursor::default();
+        self.reading = None;
         self.shown_at = now;
-        (self.wanted, self.asked, self.confirmed) = (0, 0, None);
         self.pause = PAUSES.0;
         self.nodes.clear();
         self.stage = Stage::Pausing(now + self.latency(now));
@@ -220,6 +223,23 @@ impl Feed {
         self.late = (until, by);
     }
 
+    /// The API server's view stands still at this revision until then.
+    pub fn lag(&mut self, revision: u64, until: Time) {
+        self.lag = Some((revision, until));
+    }
+
+    /// Whether that is so.
+    #[must_use]
+    pub fn lags(&self) -> bool {
+        self.lag.is_some()
+    }
+
+    /// Whether what an event shows is not in the API server's view yet.
+    fn is_held(&self, revision: u64, now: Time) -> bool {
+        self.lag
+            .is_some_and(|(frozen, until)| now < until && frozen < revision)
+    }
+
     /// The connection dies without a word.
     pub fn die(&mut self) {
         if let Stage::Watching(stream) = &mut self.stage {
@@ -230,17 +250,14 @@ impl Feed {
 
     /// The API server cannot go on with it.
     pub fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
-        if matches!(self.stage, Stage::Ended) {
-            return;
+        if !matches!(self.stage, Stage::Ended) {
+            self.fail(End::Expired, now, seen);
         }
-        self.shown = None;
-        self.fail(now, seen);
     }
 
-    /// Has it find out whether it has shown all there is, and tell by this number.
-    pub fn confirm(&mut self, number: u64, now: Time) {
-        self.wanted = self.wanted.max(number);
-        if matches!(self.stage, Stage::Watching(_)) {
+    /// Has it be current as of this time.
+    pub fn confirm(&mut self, as_of: Instant, now: Time) {
+        if self.cursor.want(as_of) && matches!(self.stage, Stage::Watching(_)) {
             self.stage = Stage::Pausing(now + self.latency(now));
         }
     }
@@ -248,6 +265,16 @@ impl Feed {
     /// When it has something to show or to do.
     #[must_use]
     pub fn next(&self) -> Time {
+        if matches!(self.stage, Stage::Ended) {
+            return Time::MAX;
+        }
+        let caught_up = self.lag.map(|(_, until)| until);
+        let besides = [self.reading, caught_up].into_iter().flatten().min();
+        besides.map_or(self.goes_on(), |at| at.min(self.goes_on()))
+    }
+
+    /// When the list or the watch under way goes on.
+    fn goes_on(&self) -> Time {
         match &self.stage {
             Stage::Ended => Time::MAX,
             Stage::Pausing(at) => *at,
@@ -257,7 +284,9 @@ impl Feed {
             Stage::Watching(stream) if stream.is_dead => self.give_up(stream),
             Stage::Watching(stream) => {
                 let first = stream.queue.front().map(|(due, _)| *due);
-                let next = if stream.has_bookmark {
+                let next = if let Some(read_at) = stream.read_at {
+                    first.map_or(read_at, |first| first.min(read_at))
+                } else if stream.has_bookmark {
                     // The end comes after what is still under way.
                     first.unwrap_or(stream.ends)
                 } else {
@@ -289,8 +318,13 @@ impl Feed {
                     return;
                 };
                 let due = change.at + self.latency(change.at);
+                let is_held = self.is_held(change.revision, change.at);
                 if let Stage::Watching(stream) = &mut self.stage {
-                    stream.queue.push_back((stream.due(due), event));
+                    if is_held {
+                        stream.held.push(event);
+                    } else {
+                        stream.queue.push_back((stream.due(due), event));
+                    }
                 }
             }
             _ => {}
@@ -298,44 +332,64 @@ impl Feed {
     }
 
     /// Shows and does everything that is due.
-    pub fn poll(&mut self, cluster: &Cluster, seen: &mut Vec<Seen>) {
+    pub fn poll(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
         while self.next() <= cluster.now() {
-            self.step(cluster, seen);
+            self.step(cluster, clocks, seen);
         }
     }
 
-    fn step(&mut self, cluster: &Cluster, seen: &mut Vec<Seen>) {
+    fn step(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
         let now = cluster.now();
         let stands_still = self.held(now) > now;
+        if self.lag.is_some_and(|(_, until)| until <= now) {
+            self.catch_up(now);
+            return;
+        }
+        if self.reading.is_some_and(|at| at <= now) {
+            self.reading = None;
+            if stands_still {
+                self.cursor.read_failed();
+            } else {
+                if self.lag.is_none() {
+                    self.moved = cluster.revision();
+                }
+                let view = self.cursor.read(cluster.revision());
+                self.judge(view, now, seen);
+            }
+            return;
+        }
         match &mut self.stage {
             Stage::Ended => {}
             Stage::Pausing(_) if stands_still => {
                 let until = now + START_LIMIT;
                 self.stage = Stage::Opening { since: now, until };
             }
-            Stage::Opening { .. } if stands_still => self.fail(now, seen),
-            Stage::Pausing(_) | Stage::Opening { .. } => self.begin(cluster, seen),
+            Stage::Opening { .. } if stands_still => self.fail(End::Failed, now, seen),
+            Stage::Pausing(_) | Stage::Opening { .. } => self.begin(cluster, clocks, seen),
             Stage::Listing { .. } => self.show_page(now, seen),
             Stage::Hiding { .. } => self.stage = Stage::Pausing(now),
-            Stage::Watching(stream) if stream.is_dead || stands_still => self.fail(now, seen),
+            Stage::Watching(stream) if stream.is_dead || stands_still => {
+                self.fail(End::Failed, now, seen);
+            }
             Stage::Watching(stream) => {
                 let is_due = |(due, _): &(Time, Event)| *due <= now;
                 if stream.queue.front().is_some_and(is_due) {
                     if let Some((_, event)) = stream.queue.pop_front() {
                         self.show(&event, now, seen);
                     }
+                } else if stream.read_at.is_some_and(|at| at <= now) {
+                    stream.read_at = None;
+                    if self.cursor.begin_read(clocks.now(now).monotonic) {
+                        let takes = self.lag.map_or(Time::ZERO, |_| CATCHING_UP);
+                        let answered = now + takes + self.latency(now);
+                        let answered = self.held(answered);
+                        self.reading = Some(answered.min(now + START_LIMIT));
+                    }
                 } else if !stream.has_bookmark && now < stream.ends {
                     stream.has_bookmark = true;
-                    let bookmark = cluster.server().bookmark(self.source.kind);
-                    let due = now + self.latency(now);
-                    if let Stage::Watching(stream) = &mut self.stage {
-                        stream.queue.push_back((stream.due(due), bookmark));
-                    }
+                    self.send_bookmark(now);
                 } else {
-                    // It has ended in good order.
-                    if now.saturating_sub(self.shown_at) >= QUIET {
-                        self.confirmed(seen);
-                    }
+                    // It has ended in good order, which proves nothing.
                     self.stage = Stage::Pausing(now + self.latency(now));
                 }
             }
@@ -347,10 +401,42 @@ impl Feed {
         stream.ends.max(self.shown_at) + GRACE
     }
 
-    fn begin(&mut self, cluster: &Cluster, seen: &mut Vec<Seen>) {
+    /// The API server has caught up with its etcd.
+    fn catch_up(&mut self, now: Time) {
+        self.lag = None;
+        let due = now + self.latency(now);
+        if let Stage::Watching(stream) = &mut self.stage {
+            for event in std::mem::take(&mut stream.held) {
+                stream.queue.push_back((stream.due(due), event));
+            }
+        }
+    }
+
+    /// The API server tells how far its own view goes, where that is news: as far as what has happened to objects of this kind,
+    /// and as consistent reads have moved it.
+    fn send_bookmark(&mut self, now: Time) {
+        let due = now + self.latency(now);
+        let lags = self.lag.is_some();
+        let (shown, moved) = (self.cursor.shown(), self.moved);
+        if let Stage::Watching(stream) = &mut self.stage {
+            let last = stream
+                .queue
+                .back()
+                .map(|(_, event)| revision(&event.object));
+            let seen = last.unwrap_or_default().max(shown);
+            let version = if lags { seen } else { seen.max(moved) };
+            if version > shown || lags {
+                let event = bookmark(self.source.kind, version);
+                stream.queue.push_back((stream.due(due), event));
+            }
+        }
+    }
+
+    fn begin(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
         let now = cluster.now();
-        self.asked = self.wanted;
-        let Some(shown) = self.shown else {
+        let question = self.cursor.next(clocks.now(now).monotonic);
+        let takes = self.lag.map_or(Time::ZERO, |_| CATCHING_UP);
+        let Question::Watch { version, length } = question else {
             let source = &self.source;
             let items: Vec<_> = cluster
                 .objects(source.kind)
@@ -365,10 +451,11 @@ impl Feed {
                 pages,
                 is_first: true,
                 revision: cluster.revision(),
-                next: now + self.latency(now),
+                next: now + takes + self.latency(now),
             };
             return;
         };
+        let shown = version.parse().unwrap_or_default();
         let source = &self.source;
         let events = cluster.server().events(
             source.kind,
@@ -379,17 +466,16 @@ impl Feed {
         let Ok(events) = events else {
             return self.expire(now, seen);
         };
-        let length = if self.confirmed == Some(self.wanted) {
-            LENGTH
-        } else {
-            SHORT_LENGTH
-        };
         let due = now + self.latency(now);
+        let is_held = |event: &Event| self.is_held(revision(&event.object), now);
+        let (held, shown): (Vec<_>, Vec<_>) = events.into_iter().partition(is_held);
         self.stage = Stage::Watching(Stream {
+            read_at: Some(now + self.cursor.read_after()),
             ends: now + length,
             has_bookmark: false,
             is_dead: false,
-            queue: events.into_iter().map(|event| (due, event)).collect(),
+            queue: shown.into_iter().map(|event| (due, event)).collect(),
+            held,
         });
     }
 
@@ -409,60 +495,66 @@ impl Feed {
         }
         *next = due;
         let page = pages.pop_front().unwrap_or_default();
-        let revision = pages.is_empty().then_some(*revision);
+        let version = Some(revision.to_string());
+        let more = (!pages.is_empty()).then(|| "more".to_owned());
+        let is_last = more.is_none();
+        let view = self.cursor.page(version, more).unwrap_or(View::Unchanged);
         for object in page {
             self.note_node(&object);
             seen.extend(wrapped(self.watch, &object).map(Seen::Put));
         }
         self.shown_at = now;
-        if let Some(revision) = revision {
-            self.shown = Some(revision);
-            seen.push(Seen::Synced(self.watch));
-            self.confirmed(seen);
+        if is_last {
+            seen.push(Seen::Synced(self.watch, self.cursor.shown()));
+            self.judge(view, now, seen);
             self.stage = Stage::Pausing(due);
         }
     }
 
     fn show(&mut self, event: &Event, now: Time, seen: &mut Vec<Seen>) {
-        let revision = revision(&event.object);
+        let version = Some(revision(&event.object).to_string());
         if event.event_type == EventType::Bookmark {
-            self.shown = Some(revision);
-            self.shown_at = now;
-            self.confirmed(seen);
+            self.saw(version, now, seen);
             return;
         }
         let number = self.events;
         self.events += 1;
         if self.hidden.contains(&number) {
-            self.fail(now, seen);
-            self.shown = None;
+            self.fail(End::Expired, now, seen);
             self.stage = Stage::Hiding {
                 key: self.source.key(&event.object),
                 until: now + PATIENCE,
             };
             return;
         }
-        self.shown = Some(revision);
+        if let Some(object) = wrapped(self.watch, &event.object) {
+            if event.event_type == EventType::Deleted {
+                seen.push(Seen::Gone(object));
+            } else {
+                self.note_node(&event.object);
+                seen.push(Seen::Put(object));
+            }
+        }
+        self.saw(version, now, seen);
+    }
+
+    fn saw(&mut self, version: Option<String>, now: Time, seen: &mut Vec<Seen>) {
         self.shown_at = now;
-        let Some(object) = wrapped(self.watch, &event.object) else {
-            return;
-        };
-        if event.event_type == EventType::Deleted {
-            seen.push(Seen::Gone(object));
-        } else {
-            self.note_node(&event.object);
-            seen.push(Seen::Put(object));
+        let view = self.cursor.saw(version).unwrap_or(View::Unchanged);
+        self.judge(view, now, seen);
+    }
+
+    fn judge(&mut self, view: View, now: Time, seen: &mut Vec<Seen>) {
+        if let View::Current(as_of) = view {
+            self.shown_at = now;
+            self.pause = PAUSES.0;
+            let version = self.cursor.shown();
+            seen.push(Seen::Current(self.watch, as_of, version));
         }
     }
 
-    fn confirmed(&mut self, seen: &mut Vec<Seen>) {
-        self.confirmed = Some(self.asked);
-        self.pause = PAUSES.0;
-        seen.push(Seen::Confirmed(self.watch, self.asked));
-    }
-
-    fn fail(&mut self, now: Time, seen: &mut Vec<Seen>) {
-        self.confirmed = None;
+    fn fail(&mut self, end: End, now: Time, seen: &mut Vec<Seen>) {
+        self.cursor.ended(end);
         seen.push(Seen::Interrupted(self.watch));
         self.stage = Stage::Pausing(now + self.pause);
         self.pause = (self.pause * 2).min(PAUSES.1);

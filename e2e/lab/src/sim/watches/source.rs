@@ -1,5 +1,6 @@
 //! What is watched, and how objects look to the engine.
 
+use nodegate::condition::ComponentGroup;
 use nodegate::engine::io::Object;
 use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
@@ -46,8 +47,9 @@ impl Source {
                 selector: labels,
                 ..source(Kind::DaemonSet)
             };
-            watches.push((Watch::Pods(index), pods));
-            watches.push((Watch::DaemonSets(index), daemon_sets));
+            let group = ComponentGroup::Class(index);
+            watches.push((Watch::Pods(group), pods));
+            watches.push((Watch::DaemonSets(group), daemon_sets));
         }
         if settings.enable_karpenter {
             watches.push((Watch::NodeClaims, source(Kind::NodeClaim)));
@@ -112,8 +114,8 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
     Some(match watch {
         Watch::Nodes => Object::Node(decoded(object).ok()?),
         Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
-        Watch::Pods(cohort) => Object::Pod(cohort, decoded(object).ok()?),
-        Watch::DaemonSets(cohort) => Object::DaemonSet(cohort, decoded(object).ok()?),
+        Watch::Pods(group) => Object::Pod(group, decoded(object).ok()?),
+        Watch::DaemonSets(group) => Object::DaemonSet(group, decoded(object).ok()?),
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),

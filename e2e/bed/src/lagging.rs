@@ -1,0 +1,221 @@
+//! A second API server of a cluster that can be made to lag behind the store, one kind at a time.
+//!
+//! An API server has a watch of the store for each kind, and answers from what these have shown it. Between this one and the store is
+//! a relay that holds them back where told. All else passes, so the server stays ready, writes, and reads the truth wherever it
+//! reads from the store itself: the versions that it shows are old, and nothing about it says so.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result};
+use futures::stream::unfold;
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, StreamBody};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::Client;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use crate::cluster::Cluster;
+use crate::kubeconfig;
+use crate::relay::{Frozen, Kind};
+
+/// Where etcd serves watches.
+const WATCH: &str = "/etcdserverpb.Watch/Watch";
+
+/// An API server behind a relay. It ends with its cluster, and sees the store until this is dropped.
+#[derive(Debug)]
+pub struct LaggingServer {
+    url: String,
+    admin: PathBuf,
+    frozen: Arc<Frozen>,
+    relaying: JoinHandle<()>,
+}
+
+impl LaggingServer {
+    /// Starts one beside the cluster's own, up to date for now.
+    ///
+    /// # Errors
+    ///
+    /// When no port can be listened on, or the server does not come up. A cluster has one at most.
+    pub async fn start(cluster: &Cluster) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.context("listening for an API server")?;
+        let port = listener.local_addr().context("asking for the port")?.port();
+        let frozen = Arc::<Frozen>::default();
+        let relaying = tokio::spawn(relay(listener, cluster.store(), frozen.clone()));
+        let folder = cluster.folder().join("lagging");
+        let (url, admin) = cluster.start_another_api_server(folder, port).await?;
+        Ok(Self {
+            url,
+            admin,
+            frozen,
+            relaying,
+        })
+    }
+
+    /// From now on the server sees nothing new of this kind.
+    pub fn freeze(&self, kind: Kind) {
+        self.frozen.freeze(kind);
+    }
+
+    /// Has the server see everything that it has missed.
+    pub fn thaw_all(&self) {
+        self.frozen.thaw_all();
+    }
+
+    /// A new client of this server with every right.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be read.
+    pub async fn client(&self) -> Result<Client> {
+        kubeconfig::client(&self.admin).await
+    }
+
+    /// A kubeconfig of a service account that leads to this server.
+    ///
+    /// # Errors
+    ///
+    /// When the API server makes no token.
+    pub async fn kubeconfig(
+        &self,
+        cluster: &Cluster,
+        namespace: &str,
+        service_account: &str,
+    ) -> Result<PathBuf> {
+        cluster
+            .kubeconfig_by_way_of(self.url.clone(), namespace, service_account)
+            .await
+    }
+}
+
+impl Drop for LaggingServer {
+    fn drop(&mut self) {
+        self.relaying.abort();
+    }
+}
+
+/// Gives each connection one of its own to the store.
+async fn relay(listener: TcpListener, store: SocketAddr, frozen: Arc<Frozen>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let frozen = frozen.clone();
+        tokio::spawn(async move {
+            let to_store = TcpStream::connect(store).await?;
+            let (sender, connection) =
+                handshake(TokioExecutor::new(), TokioIo::new(to_store)).await?;
+            tokio::spawn(connection);
+            let service =
+                service_fn(move |request| pass_on(sender.clone(), request, frozen.clone()));
+            let serving = http2::Builder::new(TokioExecutor::new());
+            serving
+                .serve_connection(TokioIo::new(stream), service)
+                .await?;
+            anyhow::Ok(())
+        });
+    }
+}
+
+type Body = UnsyncBoxBody<Bytes, hyper::Error>;
+
+/// Passes on a request and its answer. What comes on a watch waits for as long as its kind is frozen.
+async fn pass_on(
+    mut store: SendRequest<Body>,
+    request: Request<Incoming>,
+    frozen: Arc<Frozen>,
+) -> Result<Response<Body>, Infallible> {
+    let is_watch = request.uri().path() == WATCH;
+    let kind = Arc::new(OnceLock::new());
+    let asked = kind.clone();
+    let request = request.map(|body| {
+        let body = body.map_frame(move |frame| {
+            if let Some(kind) = frame.data_ref().and_then(|message| watched_kind(message)) {
+                // All watches of a stream are of one kind.
+                asked.get_or_init(|| kind);
+            }
+            frame
+        });
+        BodyExt::boxed_unsync(body)
+    });
+    let Ok(answer) = store.send_request(request).await else {
+        let mut unreachable = Response::new(Empty::new().map_err(|no| match no {}).boxed_unsync());
+        *unreachable.status_mut() = StatusCode::BAD_GATEWAY;
+        return Ok(unreachable);
+    };
+    if !is_watch {
+        return Ok(answer.map(BodyExt::boxed_unsync));
+    }
+    Ok(answer.map(|body| {
+        let frames = unfold((body, kind, frozen), async |(mut body, kind, frozen)| {
+            let frame = body.frame().await?;
+            if let Some(kind) = kind.get() {
+                frozen.thawed(kind).await;
+            }
+            Some((frame, (body, kind, frozen)))
+        });
+        BodyExt::boxed_unsync(StreamBody::new(frames))
+    }))
+}
+
+/// The plural name of what a `WatchRequest` asks for, as one is framed by gRPC: after a byte and a length of four comes the field
+/// `create_request`, and in there first the field `key`, such as `/registry/pods/` or `/registry/example.com/widgets/`.
+fn watched_kind(message: &[u8]) -> Option<String> {
+    let create = first_field(message.get(5..)?)?;
+    let key = str::from_utf8(first_field(create)?).ok()?;
+    let mut parts = key.strip_prefix("/registry/")?.split('/');
+    let plural = parts.find(|part| !part.contains('.'))?;
+    Some(if plural == "minions" { "nodes" } else { plural }.to_owned())
+}
+
+/// What is in the field of the number 1, where it comes first and has a length.
+fn first_field(message: &[u8]) -> Option<&[u8]> {
+    let (&[0x0a], mut rest) = message.split_first_chunk()? else {
+        return None;
+    };
+    let mut length = 0;
+    for shift in [0, 7, 14] {
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
+        length |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return rest.get(..length);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_known_by_its_key() {
+        let message = |key: &str| {
+            let key = key.as_bytes();
+            let length = u8::try_from(key.len()).unwrap();
+            let mut message = vec![0, 0, 0, 0, length + 6, 0x0a, length + 4, 0x0a, length];
+            message.extend(key);
+            // The version that the watch begins at.
+            message.extend([0x18, 7]);
+            message
+        };
+        for (key, kind) in [
+            ("/registry/pods/", Some("pods")),
+            ("/registry/minions/", Some("nodes")),
+            ("/registry/example.com/widgets/", Some("widgets")),
+            ("elsewhere", None),
+        ] {
+            assert_eq!(watched_kind(&message(key)).as_deref(), kind, "{key}");
+        }
+        let progress = [0, 0, 0, 0, 2, 0x1a, 0];
+        assert_eq!(watched_kind(&progress), None);
+        assert_eq!(watched_kind(&message("/registry/pods/")[..12]), None);
+    }
+}

@@ -1,0 +1,352 @@
+//! What all laws look up: the rules as they were, the pods of each node, and what was true of a node at any revision. Kept from
+//! the cluster's log, once for all laws.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::rule::Rule;
+use super::steps;
+use super::truth::Facts;
+use crate::sim::cluster::{Change, State, Who};
+use crate::sim::fault::Fault;
+use crate::sim::law::Moment;
+use crate::sim::process::LONGEST_FLIGHT;
+use crate::sim::time::{Time, s};
+use crate::{Key, Kind};
+
+/// The ledger, shared by the laws of one schedule.
+pub type Shared = Rc<RefCell<Ledger>>;
+
+/// A rule as it was from one revision on.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// From which revision on.
+    pub revision: u64,
+    /// The rule; `None` where it was not there, or could not be used.
+    pub rule: Option<Arc<Rule>>,
+}
+
+/// What all laws look up.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// How many changes have been read.
+    read: usize,
+    /// Every rule, as it was.
+    rules: BTreeMap<Key, Vec<Version>>,
+    /// The pods that were ever bound to a node of this name.
+    pods: HashMap<String, Vec<Key>>,
+    /// The `DaemonSet`s that ever were.
+    daemon_sets: Vec<Key>,
+}
+
+/// What bears on one node, as it was at several moments: each kind of object was seen at one of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Glances {
+    /// The node as of this revision.
+    pub node: u64,
+    /// Its `CSINode`.
+    pub csi_node: u64,
+    /// Pods.
+    pub pods: u64,
+    /// `DaemonSet`s.
+    pub daemon_sets: u64,
+    /// Rules.
+    pub rules: u64,
+}
+
+impl Glances {
+    /// All kinds as of this revision.
+    #[must_use]
+    pub fn all(revision: u64) -> Self {
+        Self {
+            node: revision,
+            csi_node: revision,
+            pods: revision,
+            daemon_sets: revision,
+            rules: revision,
+        }
+    }
+}
+
+impl Ledger {
+    /// Reads what has happened since it was last read.
+    pub fn read(&mut self, moment: &Moment<'_>) {
+        let changes = moment.cluster.changes();
+        for change in &changes[self.read..] {
+            match change.key.kind {
+                Kind::NodeReadinessRule => self.read_rule(change),
+                Kind::Pod => self.read_pod(change),
+                Kind::DaemonSet
+                    if change.before.is_none() && !self.daemon_sets.contains(&change.key) =>
+                {
+                    self.daemon_sets.push(change.key.clone());
+                }
+                _ => {}
+            }
+        }
+        self.read = changes.len();
+    }
+
+    fn read_rule(&mut self, change: &Change) {
+        let bears = |object: &Value| {
+            let metadata = &object["metadata"];
+            let fields = ["uid", "deletionTimestamp", "finalizers"];
+            (
+                fields.map(|field| metadata.get(field).cloned()),
+                object["spec"].clone(),
+            )
+        };
+        if let (Some(before), Some(after)) = (&change.before, &change.after)
+            && bears(before) == bears(after)
+        {
+            return;
+        }
+        let rule = change.after.as_ref().and_then(|rule| Rule::read(rule));
+        self.rules
+            .entry(change.key.clone())
+            .or_default()
+            .push(Version {
+                revision: change.revision,
+                rule: rule.map(Arc::new),
+            });
+    }
+
+    fn read_pod(&mut self, change: &Change) {
+        let node = |object: &Option<Arc<Value>>| {
+            Some(object.as_ref()?["spec"]["nodeName"].as_str()?.to_owned())
+        };
+        if let Some(node) = node(&change.after) {
+            let pods = self.pods.entry(node).or_default();
+            if !pods.contains(&change.key) {
+                pods.push(change.key.clone());
+            }
+        }
+    }
+
+    /// The rules that could be used at this revision.
+    #[must_use]
+    pub fn rules(&self, revision: u64) -> Vec<Arc<Rule>> {
+        let as_of = |versions: &Vec<Version>| {
+            let end = versions.partition_point(|version| version.revision <= revision);
+            versions[..end]
+                .last()
+                .and_then(|version| version.rule.clone())
+        };
+        self.rules.values().filter_map(as_of).collect()
+    }
+
+    /// Every rule that there ever was, as it ever was.
+    pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.rules
+            .values()
+            .flatten()
+            .filter_map(|version| version.rule.as_ref())
+    }
+
+    /// The revisions, later than one and up to another, at which something changed that bears on a node, by kind: the
+    /// node, its `CSINode`, its pods, `DaemonSet`s, rules.
+    #[must_use]
+    pub fn turns(&self, moment: &Moment<'_>, node: &str, after: u64, until: u64) -> [Vec<u64>; 5] {
+        let of = |key: &Key| -> Vec<u64> {
+            let states = moment.cluster.history(key);
+            let first = states.partition_point(|state| state.revision <= after);
+            let states = states[first..].iter().map(|state| state.revision);
+            states.take_while(|revision| *revision <= until).collect()
+        };
+        let of_all = |keys: &[Key]| keys.iter().flat_map(of).collect::<Vec<_>>();
+        let rules = self
+            .rules
+            .values()
+            .flatten()
+            .map(|version| version.revision);
+        let mut turns = [
+            of(&Key::cluster(Kind::Node, node)),
+            of(&Key::cluster(Kind::CsiNode, node)),
+            of_all(self.pods.get(node).map_or(&[], Vec::as_slice)),
+            of_all(&self.daemon_sets),
+            rules.filter(|it| *it > after && *it <= until).collect(),
+        ];
+        for turns in &mut turns {
+            turns.sort_unstable();
+        }
+        turns
+    }
+
+    /// Asks something about a node as it was; `None` where it was not there.
+    pub fn ask<T>(
+        &self,
+        moment: &Moment<'_>,
+        node: &str,
+        glances: Glances,
+        at: Time,
+        ask: impl FnOnce(&Facts<'_>) -> T,
+    ) -> Option<T> {
+        let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
+        let states = up_to(states, glances.node);
+        let found = states.last()?.object.as_ref()?;
+        let csi_nodes = moment.cluster.history(&Key::cluster(Kind::CsiNode, node));
+        let csi_node = up_to(csi_nodes, glances.csi_node).last();
+        let keys = self.pods.get(node).map_or(&[][..], Vec::as_slice);
+        let pods = keys
+            .iter()
+            .filter_map(|key| object(moment, key, glances.pods));
+        let pods: Vec<_> = pods
+            .filter(|pod| pod["spec"]["nodeName"] == *node)
+            .cloned()
+            .collect();
+        let daemon_sets = self.daemon_sets.iter();
+        let daemon_sets = daemon_sets.filter_map(|key| object(moment, key, glances.daemon_sets));
+        let daemon_sets: Vec<_> = daemon_sets.cloned().collect();
+        Some(ask(&Facts {
+            at,
+            node: found,
+            states,
+            csi_node: csi_node.and_then(|it| it.object.as_deref()),
+            csi_node_since: csi_node.map_or(Time::ZERO, |it| it.at),
+            pods: &pods,
+            daemon_sets: &daemon_sets,
+            rules: &self.rules(glances.rules),
+            suspends_all: suspends_all(moment, at),
+            classes: &moment.settings.classes,
+            passing: &moment.settings.passing_taints,
+            eyes_open: eyes_open(moment),
+            steps: SignedDuration::try_from(steps(moment)).unwrap_or(SignedDuration::MAX),
+            ahead: ahead(moment),
+            begun: begun(moment),
+        }))
+    }
+
+    /// Whether something was so of a node in this time: at one revision, or with each kind of object as it was at one of its
+    /// own, since each is watched by itself. Where there are too many of those, it is taken to have been so.
+    pub fn was_ever(
+        &self,
+        moment: &Moment<'_>,
+        node: &str,
+        (from, to): (Time, Time),
+        before: u64,
+        mut is_so: impl FnMut(&Facts<'_>) -> bool,
+    ) -> bool {
+        const MOST: usize = 5000;
+        let first = moment.cluster.at(from).revision();
+        let until = before.saturating_sub(1).max(first);
+        let turns = self.turns(moment, node, first, until);
+        let mut all: Vec<u64> = turns.iter().flatten().copied().chain([first]).collect();
+        all.sort_unstable();
+        let mut asked = |glances| {
+            self.ask(moment, node, glances, to, &mut is_so)
+                .unwrap_or(false)
+        };
+        if all
+            .iter()
+            .rev()
+            .any(|revision| asked(Glances::all(*revision)))
+        {
+            return true;
+        }
+        if turns.iter().map(|turns| turns.len() + 1).product::<usize>() > MOST {
+            return true;
+        }
+        let with_first = |turns: &[u64]| {
+            std::iter::once(first)
+                .chain(turns.iter().copied())
+                .collect::<Vec<_>>()
+        };
+        let [nodes, csi_nodes, pods, daemon_sets, rules] = turns.map(|turns| with_first(&turns));
+        for node in &nodes {
+            for csi_node in &csi_nodes {
+                for pods in &pods {
+                    for daemon_sets in &daemon_sets {
+                        for rules in &rules {
+                            let glances = Glances {
+                                node: *node,
+                                csi_node: *csi_node,
+                                pods: *pods,
+                                daemon_sets: *daemon_sets,
+                                rules: *rules,
+                            };
+                            if asked(glances) {
+                                return true;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether all rules are suspended, and have been for longer than a write is under way.
+fn suspends_all(moment: &Moment<'_>, at: Time) -> bool {
+    let scenario = moment.scenario;
+    scenario.suspends_all(at) && scenario.suspends_all(at.saturating_sub(LONGEST_FLIGHT))
+}
+
+/// An object as it was at this revision.
+fn object<'m>(moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
+    up_to(moment.cluster.history(key), revision)
+        .last()?
+        .object
+        .as_ref()
+}
+
+/// The states up to this revision.
+fn up_to(states: &[State], revision: u64) -> &[State] {
+    &states[..states.partition_point(|state| state.revision <= revision)]
+}
+
+/// Since when some instance has seen everything and led, where nothing goes wrong any more: only then is it known.
+fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
+    let calm_since = moment.calm_since;
+    if moment.cluster.now() < calm_since {
+        return None;
+    }
+    let leaders = moment.instances.iter().filter_map(|it| {
+        let led = it.leads_since?;
+        Some(led.max(it.synced_since?).max(it.runs_since?))
+    });
+    leaders.max().map(|since| since.max(calm_since))
+}
+
+/// How far the clock that was set is ahead by now.
+fn ahead(moment: &Moment<'_>) -> SignedDuration {
+    let now = moment.cluster.now();
+    let steps = moment.faults.iter().filter_map(|fault| match fault {
+        Fault::ClockStep { at, by, .. } if *at <= now => Some(*by),
+        _ => None,
+    });
+    SignedDuration::from_secs(steps.sum())
+}
+
+/// When a process last began to look, or could look again, or its clock was set, so that it measures anew.
+fn begun(moment: &Moment<'_>) -> Time {
+    let now = moment.cluster.now();
+    let anew = moment.faults.iter().filter_map(|fault| match fault {
+        Fault::ClockStep { at, .. } => Some(*at),
+        Fault::Suspend { .. }
+        | Fault::Freeze { .. }
+        | Fault::Partition { .. }
+        | Fault::Storm { .. }
+        | Fault::Stale { .. }
+        | Fault::StaleStart { .. }
+        | Fault::Lagging { .. } => fault.ends(),
+        _ => None,
+    });
+    let anew = anew.filter(|at| *at <= now);
+    // What a process was shown first, it has not seen change.
+    let shown = |since: Time| since + s(5);
+    let instances = moment.instances.iter();
+    let began = instances.filter_map(|it| it.synced_since.or(it.runs_since).map(shown));
+    anew.chain(began).max().unwrap_or_default()
+}
+
+/// Whether Nodegate made the change.
+#[must_use]
+pub fn is_ours(who: Who) -> bool {
+    matches!(who, Who::Nodegate(_))
+}

@@ -1,0 +1,265 @@
+//! One kind is held back, and behind it something changes that matters. What is left of the evidence is old when it would be acted
+//! on: for one node of a pair it is wrong by then, and for the other it is still right.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_suite::SOON;
+use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_testbed::changes::{patch_rule, set_pod_ready};
+use nodegate_testbed::fixtures::{daemon_set, set_csi_drivers};
+use nodegate_testbed::relay::{Kind, RULES};
+use nodegate_testbed::sights::{events_on, has_taint, node_condition};
+use nodegate_testbed::{eventually, never};
+use serde_json::json;
+
+use super::scene::Kept::{Closed, Open};
+use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
+
+const DRIVER: &str = "ebs.csi.aws.com";
+/// Longer than what has come at last takes to be acted on.
+const SETTLED: Duration = Duration::from_secs(5);
+
+pub async fn pods() -> Result<()> {
+    pods_are_held().await.context("pods are held back")
+}
+
+/// A pod fails that was Ready, one is Ready again within its grace period, and one gets Ready before its node is given up.
+async fn pods_are_held() -> Result<()> {
+    let scene = Scene::set().await?;
+    let client = &scene.client;
+    let set = async |pod: &str, ready| set_pod_ready(client, "kube-system", pod, ready).await;
+    for name in ["fails", "stays", "recovers", "comes"] {
+        networked(name, "False").create(client).await?;
+        critical_pod(name).create(client).await?;
+        set(name, name != "comes").await?;
+    }
+    let _controller = scene.start(&[]).await?;
+    for name in ["fails", "stays"] {
+        gate(name, COMPONENTS).create(client).await?;
+        eventually_gated(client, name, &key(name)).await?;
+    }
+    let patient = rule_of("recovers").spec("gracePeriod", json!("40s"));
+    patient.waits_for(COMPONENTS).create(client).await?;
+    let is_published = async |status: &str| {
+        eventually("the condition is published", SOON, async || {
+            let published = node_condition(client, "recovers", COMPONENTS).await?;
+            Ok(published.is_some_and(|it| it.status == status))
+        })
+        .await
+    };
+    is_published("True").await?;
+    let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
+    let release = rule_of("comes").bootstrap_only().spec("repair", release);
+    release.waits_for(COMPONENTS).create(client).await?;
+    eventually_gated(client, "comes", &key("comes")).await?;
+    set("recovers", false).await?;
+    is_published("False").await?;
+
+    let hold = scene.hold(Kind::PODS).await?;
+    set("fails", false).await?;
+    set("recovers", true).await?;
+    set("comes", true).await?;
+    hold.gets_old().await;
+    scene.turn("fails", "True").await?;
+    scene.turn("stays", "True").await?;
+    scene.opened_by_a_look("stays").await?;
+    hold.kept(&scene, &[("fails", Closed), ("recovers", Open)])
+        .await?;
+
+    scene.server.thaw_all();
+    eventually_open(client, "comes", &key("comes")).await?;
+    let mut events = events_on(client, "comes").await?.into_iter();
+    let given_up = events.any(|event| event.reason.as_deref() == Some("NodeReleasedUnready"));
+    ensure!(!given_up, "it was given up");
+    is_published("True").await?;
+    set("fails", true).await?;
+    eventually_open(client, "fails", &key("fails")).await
+}
+
+pub async fn daemon_sets() -> Result<()> {
+    daemon_sets_are_held()
+        .await
+        .context("DaemonSets are held back")
+}
+
+/// A `DaemonSet` comes that a node has to wait for.
+async fn daemon_sets_are_held() -> Result<()> {
+    let scene = Scene::set().await?;
+    let client = &scene.client;
+    for name in ["waits", "stays"] {
+        networked(name, "False").create(client).await?;
+        gate(name, COMPONENTS).create(client).await?;
+    }
+    let _controller = scene.start(&[]).await?;
+    for name in ["waits", "stays"] {
+        eventually_gated(client, name, &key(name)).await?;
+    }
+
+    let hold = scene.hold(Kind::DAEMON_SETS).await?;
+    let late = daemon_set("kube-system/late")
+        .critical()
+        .tolerate_everything();
+    late.node_selector("name", "waits").create(client).await?;
+    hold.gets_old().await;
+    scene.turn("waits", "True").await?;
+    scene.turn("stays", "True").await?;
+    scene.opened_by_a_look("stays").await?;
+    hold.kept(&scene, &[("waits", Closed)]).await?;
+
+    scene.server.thaw_all();
+    never("it is opened", SETTLED, async || {
+        Ok(!has_taint(client, "waits", &key("waits")).await?)
+    })
+    .await?;
+    let delete = ["delete", "daemonset", "late", "--namespace=kube-system"];
+    scene.cluster.kubectl(&delete).await?;
+    eventually_open(client, "waits", &key("waits")).await
+}
+
+pub async fn csi_nodes() -> Result<()> {
+    csi_nodes_are_held().await.context("CSINodes are held back")
+}
+
+/// A driver is gone that a node waits for.
+async fn csi_nodes_are_held() -> Result<()> {
+    let scene = Scene::set().await?;
+    let client = &scene.client;
+    let driver = format!("csidriver.nodegate.dev/{DRIVER}");
+    let mut nodes = Vec::new();
+    for name in ["loses", "stays"] {
+        let node = networked(name, "False").create(client).await?;
+        set_csi_drivers(client, &node, &[DRIVER]).await?;
+        nodes.push(node);
+        gate(name, &driver).create(client).await?;
+    }
+    let _controller = scene.start(&[]).await?;
+    for name in ["loses", "stays"] {
+        eventually_gated(client, name, &key(name)).await?;
+    }
+
+    let hold = scene.hold(Kind::CSI_NODES).await?;
+    set_csi_drivers(client, &nodes[0], &[]).await?;
+    hold.gets_old().await;
+    scene.turn("loses", "True").await?;
+    scene.turn("stays", "True").await?;
+    scene.opened_by_a_look("stays").await?;
+    hold.kept(&scene, &[("loses", Closed)]).await?;
+
+    scene.server.thaw_all();
+    set_csi_drivers(client, &nodes[0], &[DRIVER]).await?;
+    eventually_open(client, "loses", &key("loses")).await
+}
+
+pub async fn nodes() -> Result<()> {
+    nodes_are_held().await.context("Nodes are held back")
+}
+
+/// The network of one node comes, and that of another fails; a third has a reporter that beats.
+async fn nodes_are_held() -> Result<()> {
+    let scene = Scene::set().await?;
+    let client = &scene.client;
+    let set = async |pod: &str, ready| set_pod_ready(client, "kube-system", pod, ready).await;
+    for (name, network) in [
+        ("recovers", "False"),
+        ("unready", "False"),
+        ("fails", "True"),
+        ("stays", "True"),
+        ("beats", "True"),
+    ] {
+        networked(name, network).create(client).await?;
+        critical_pod(name).create(client).await?;
+    }
+    let _controller = scene.start(&[]).await?;
+    for name in ["fails", "stays"] {
+        gate(name, COMPONENTS).create(client).await?;
+        eventually_gated(client, name, &key(name)).await?;
+    }
+    let listens = rule_of("beats").spec("heartbeatTimeout", json!("1m"));
+    listens.waits_for(NETWORK).create(client).await?;
+
+    let hold = scene.hold(Kind::NODES).await?;
+    scene.turn("recovers", "True").await?;
+    scene.turn("fails", "False").await?;
+    let acting = async {
+        hold.gets_old().await;
+        for name in ["recovers", "unready"] {
+            rule_of(name).waits_for(NETWORK).create(client).await?;
+        }
+        set("fails", true).await?;
+        set("stays", true).await?;
+        tokio::try_join!(
+            scene.closed_by_a_look("unready"),
+            scene.opened_by_a_look("stays")
+        )?;
+        let kept = [("recovers", Open), ("fails", Closed), ("beats", Open)];
+        hold.kept(&scene, &kept).await
+    };
+    tokio::select! {
+        failed = beat(&scene) => failed?,
+        acted = acting => acted?,
+    }
+
+    scene.server.thaw_all();
+    scene.turn("fails", "True").await?;
+    eventually_open(client, "fails", &key("fails")).await?;
+    scene.turn("recovers", "False").await?;
+    eventually_gated(client, "recovers", &key("recovers")).await
+}
+
+/// Goes on until it fails.
+async fn beat(scene: &Scene) -> Result<()> {
+    loop {
+        scene.turn("beats", "True").await?;
+        tokio::time::sleep(SETTLED).await;
+    }
+}
+
+pub async fn rules() -> Result<()> {
+    rules_are_held().await.context("rules are held back")
+}
+
+/// A rule becomes a dry run, and another one is suspended.
+async fn rules_are_held() -> Result<()> {
+    let scene = Scene::set().await?;
+    let client = &scene.client;
+    for (name, network) in [
+        ("spared", "True"),
+        ("closes", "True"),
+        ("waits", "False"),
+        ("stays", "False"),
+    ] {
+        networked(name, network).create(client).await?;
+        let rule = rule_of(name).waits_for(NETWORK);
+        let once = network == "False";
+        let rule = if once { rule.bootstrap_only() } else { rule };
+        rule.create(client).await?;
+    }
+    let _controller = scene.start(&[]).await?;
+    for name in ["waits", "stays"] {
+        eventually_gated(client, name, &key(name)).await?;
+    }
+
+    let hold = scene.hold(RULES).await?;
+    patch_rule(client, "spared", &json!({"spec": {"dryRun": true}})).await?;
+    patch_rule(client, "waits", &json!({"spec": {"suspend": true}})).await?;
+    hold.gets_old().await;
+    for (name, network) in [
+        ("spared", "False"),
+        ("closes", "False"),
+        ("waits", "True"),
+        ("stays", "True"),
+    ] {
+        scene.turn(name, network).await?;
+    }
+    scene.opened_by_a_look("stays").await?;
+    scene.closed_by_a_look("closes").await?;
+    hold.kept(&scene, &[("spared", Open), ("waits", Closed)])
+        .await?;
+
+    scene.server.thaw_all();
+    patch_rule(client, "spared", &json!({"spec": {"dryRun": false}})).await?;
+    eventually_gated(client, "spared", &key("spared")).await?;
+    patch_rule(client, "waits", &json!({"spec": {"suspend": false}})).await?;
+    eventually_open(client, "waits", &key("waits")).await
+}

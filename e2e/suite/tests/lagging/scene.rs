@@ -1,0 +1,134 @@
+//! A cluster with a controller at an API server that lags.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use nodegate_suite::gates::{gated_within, opened_within};
+use nodegate_suite::{PROMPTLY, turn};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
+use nodegate_testbed::relay::Kind;
+use nodegate_testbed::sights::count_taints;
+use nodegate_testbed::{Cluster, Controller, LaggingServer, Options, Witness};
+use tokio::time::{Instant, sleep_until};
+
+pub const NETWORK: &str = "example.com/NetworkReady";
+pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+
+/// How long a kind is held back.
+const HELD: Duration = Duration::from_secs(75);
+/// Older than evidence may be that something is done on.
+const OLD: Duration = Duration::from_secs(25);
+
+/// The API server of [`Scene::client`] is up to date, and the controller's own may lag.
+pub struct Scene {
+    pub cluster: Cluster,
+    pub client: Client,
+    pub server: LaggingServer,
+}
+
+/// That a kind is held back since a while.
+pub struct Hold {
+    began: Instant,
+    witness: Witness,
+}
+
+impl Scene {
+    pub async fn set() -> Result<Self> {
+        // Many API servers that start at a time take longer than one may.
+        let _turn = turn().await?;
+        let cluster = Cluster::start(Options::api_only()).await?;
+        cluster.install().await?;
+        Ok(Self {
+            client: cluster.client().await?,
+            server: LaggingServer::start(&cluster).await?,
+            cluster,
+        })
+    }
+
+    pub async fn start(&self, arguments: &[&str]) -> Result<Controller> {
+        let controller = Controller::spawn_on(&self.server, &self.cluster, arguments).await?;
+        controller.once_ready().await
+    }
+
+    /// Holds a kind back from now on.
+    pub async fn hold(&self, kind: Kind) -> Result<Hold> {
+        self.server.freeze(kind);
+        Ok(Hold {
+            began: Instant::now(),
+            witness: Witness::of_nodes(&self.client).await?,
+        })
+    }
+
+    pub async fn turn(&self, node: &str, status: &str) -> Result<()> {
+        set_node_condition(&self.client, node, NETWORK, status).await
+    }
+
+    /// The node is closed as soon as a last look at it has been had.
+    pub async fn closed_by_a_look(&self, node: &str) -> Result<()> {
+        gated_within(&self.client, node, &key(node), PROMPTLY).await
+    }
+
+    /// The node is opened as soon as a last look at it has been had.
+    pub async fn opened_by_a_look(&self, node: &str) -> Result<()> {
+        opened_within(&self.client, node, &key(node), PROMPTLY).await
+    }
+}
+
+impl Hold {
+    /// Waits until what was seen before it is too old to do anything on.
+    pub async fn gets_old(&self) {
+        sleep_until(self.began + OLD).await;
+    }
+
+    /// Waits until the hold has lasted for long enough, and sees that this node was always closed by then, or always open.
+    pub async fn kept(&self, scene: &Scene, nodes: &[(&str, Kept)]) -> Result<()> {
+        sleep_until(self.began + HELD).await;
+        let mut wrong = Vec::new();
+        for (node, kept) in nodes {
+            let states = self.witness.up_to(&scene.client, node).await?;
+            let states = states.get(*node).context("no node was seen")?;
+            let mut closed = states.iter().map(|it| count_taints(it, &key(node)) > 0);
+            if closed.any(|closed| closed != (*kept == Kept::Closed)) {
+                wrong.push(format!("{node} was not kept {kept:?}"));
+            }
+        }
+        ensure!(wrong.is_empty(), "{wrong:?}");
+        Ok(())
+    }
+}
+
+/// What a node is to be like all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Open,
+    Closed,
+}
+
+/// The key of the taint of the node's rule.
+pub fn key(name: &str) -> String {
+    format!("readiness.k8s.io/{name}")
+}
+
+/// A rule for the one node of this name.
+pub fn rule_of(name: &str) -> RuleBuilder {
+    rule(name, &key(name)).selects("name", name)
+}
+
+/// A rule for that node that waits for the network and for this, once.
+pub fn gate(name: &str, kind: &str) -> RuleBuilder {
+    let gate = rule_of(name).bootstrap_only();
+    gate.waits_for(NETWORK).waits_for(kind)
+}
+
+/// A node whose network is like this.
+pub fn networked(name: &str, network: &str) -> NodeBuilder {
+    let node = node(name).label("name", name);
+    node.condition(NETWORK, network)
+}
+
+/// A critical pod on that node.
+pub fn critical_pod(name: &str) -> PodBuilder {
+    pod(&format!("kube-system/{name}")).critical().on(name)
+}

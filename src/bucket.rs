@@ -1,0 +1,164 @@
+//! A token bucket without a clock of its own. It limits how many writes the controller makes a second, and how fast a rule
+//! may close nodes.
+
+use std::time::{Duration, Instant};
+
+/// What may be missing from a token for it to count as whole: less than the errors of adding up many small parts.
+const ROUNDING: f64 = 1e-9;
+
+/// The longest wait that is ever told. A rate so low that it takes longer is asked about again then.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A bucket that fills by time passed, at a rate that may change and may be 0.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenBucket {
+    /// The most that it holds, 1 or more.
+    burst: f64,
+    /// How many tokens there were when it was last settled; below 0 where some were taken in advance.
+    level: f64,
+    /// Tokens a second since then; 0 or more.
+    rate: f64,
+    /// When that was; `None` as long as it has been full from the start.
+    settled: Option<Instant>,
+}
+
+impl TokenBucket {
+    /// A full bucket that holds so many tokens, 1 or more.
+    pub(crate) fn full(burst: u32) -> Self {
+        let burst = f64::from(burst);
+        Self {
+            burst,
+            level: burst,
+            rate: 0.0,
+            settled: None,
+        }
+    }
+
+    /// Fills up to now at the rate that held until now, and goes on at this one.
+    pub(crate) fn settle(&mut self, now: Instant, rate: f64) {
+        self.level = self.level_at(now);
+        self.rate = rate;
+        self.settled = Some(now);
+    }
+
+    /// Whether there is a token, as of when the bucket was last settled.
+    pub(crate) fn has_token(&self) -> bool {
+        self.level >= 1.0 - ROUNDING
+    }
+
+    /// Takes a token. What cannot wait may take one that is not there yet.
+    pub(crate) fn take(&mut self) {
+        self.level -= 1.0;
+    }
+
+    /// Gives back a token that was taken.
+    pub(crate) fn give_back(&mut self) {
+        self.level = (self.level + 1.0).min(self.burst);
+    }
+
+    /// Takes away all tokens.
+    pub(crate) fn empty(&mut self) {
+        self.level = 0.0;
+    }
+
+    /// When there will be a token if from now on the bucket fills at this rate: `now` if there is one, and `None` for never.
+    pub(crate) fn next_token(&self, now: Instant, rate: f64) -> Option<Instant> {
+        let missing = 1.0 - self.level_at(now);
+        if missing <= ROUNDING {
+            return Some(now);
+        }
+        if rate <= 0.0 {
+            return None;
+        }
+        // Rounded up, so that at that time it is there.
+        let wait = Duration::try_from_secs_f64(missing / rate).unwrap_or(LONGEST_WAIT);
+        Some(now + wait.min(LONGEST_WAIT) + Duration::from_nanos(1))
+    }
+
+    fn level_at(&self, now: Instant) -> f64 {
+        let passed = self.settled.map_or(Duration::ZERO, |settled| {
+            now.saturating_duration_since(settled)
+        });
+        (self.level + passed.as_secs_f64() * self.rate).min(self.burst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::moment;
+
+    #[test]
+    fn it_starts_full_and_fills_by_time_passed() {
+        let mut bucket = TokenBucket::full(1);
+        bucket.settle(moment(0), 0.1);
+        assert!(bucket.has_token());
+        bucket.take();
+        assert!(!bucket.has_token());
+        bucket.settle(moment(9), 0.1);
+        assert!(!bucket.has_token());
+        bucket.settle(moment(1000), 0.1);
+        assert!(bucket.has_token());
+        bucket.take();
+        assert!(!bucket.has_token(), "no more than one is saved up");
+        bucket.give_back();
+        bucket.give_back();
+        bucket.take();
+        assert!(!bucket.has_token(), "nor given back");
+    }
+
+    #[test]
+    fn a_change_of_rate_keeps_what_is_there() {
+        let mut bucket = TokenBucket::full(1);
+        bucket.settle(moment(0), 0.1);
+        bucket.take();
+        bucket.settle(moment(5), 0.01);
+        bucket.settle(moment(15), 0.1);
+        bucket.settle(moment(18), 0.1);
+        assert!(!bucket.has_token());
+        bucket.settle(moment(19), 0.1);
+        assert!(bucket.has_token());
+    }
+
+    #[test]
+    fn what_is_taken_in_advance_is_missing_later() {
+        let mut bucket = TokenBucket::full(2);
+        bucket.settle(moment(0), 1.0);
+        for _ in 0..4 {
+            bucket.take();
+        }
+        bucket.settle(moment(2), 1.0);
+        assert!(!bucket.has_token());
+        bucket.settle(moment(3), 1.0);
+        assert!(bucket.has_token());
+    }
+
+    #[test]
+    fn the_next_token_is_there_when_it_was_said_to_be() {
+        for rate in [0.001, 0.1, 0.3, 7.0, 1234.5] {
+            let mut bucket = TokenBucket::full(1);
+            let mut now = moment(0);
+            bucket.settle(now, rate);
+            for _ in 0..1000 {
+                assert!(bucket.has_token(), "{rate} at {now:?}");
+                bucket.take();
+                now = bucket.next_token(now, rate).unwrap();
+                bucket.settle(now, rate);
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_that_hardly_ever_comes_is_asked_about_once_a_day() {
+        let mut bucket = TokenBucket::full(1);
+        let now = moment(0);
+        assert_eq!(bucket.next_token(now, 0.0), Some(now), "it is there");
+        bucket.settle(now, 0.0);
+        bucket.empty();
+        assert_eq!(bucket.next_token(now, 0.0), None);
+        for rate in [f64::MIN_POSITIVE, 1e-12] {
+            let next = bucket.next_token(now, rate).unwrap();
+            assert_eq!((next - now).as_secs(), LONGEST_WAIT.as_secs());
+        }
+    }
+}

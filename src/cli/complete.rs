@@ -1,0 +1,192 @@
+//! Completion: what may come next on a command line, by the same definitions that read it. The shells' scripts call the hidden
+//! command `__complete` with the words so far; names of nodes and rules come from the cluster then.
+
+use clap::{Arg, Command, ValueEnum};
+
+use super::snapshot::ResourceKind;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completion {
+    Words(Vec<String>),
+    /// The name of an object of this kind, after what stands before its slash.
+    Name {
+        kind: ResourceKind,
+        /// What stands before the slash, and the slash.
+        before: String,
+        begun: String,
+        /// The namespace, where one is named.
+        namespace: Option<String>,
+    },
+}
+
+/// What may come after these words, of which the last has been begun, or is empty.
+pub fn next(root: &Command, words: &[String]) -> Completion {
+    let (begun, words) = words
+        .split_last()
+        .map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+    let asked = words.iter().find(|word| !word.starts_with('-'));
+    let command = asked.and_then(|name| root.find_subcommand(name));
+    let Some(command) = command else {
+        let commands = root.get_subcommands().filter(|it| !it.is_hide_set());
+        return begun_with(begun, commands.map(|it| it.get_name().to_owned()));
+    };
+    let before = words.last().map_or("", String::as_str);
+    if let Some(flag) = flag(command, before).filter(|it| it.get_action().takes_values()) {
+        return begun_with(begun, values(flag));
+    }
+    if begun.starts_with('-') {
+        let flags = command.get_arguments().filter(|it| !it.is_hide_set());
+        let names = flags.filter_map(|it| Some(format!("--{}", it.get_long()?)));
+        return begun_with(begun, names);
+    }
+    let kinds: &[(&str, ResourceKind)] = match command.get_name() {
+        "explain" => &[
+            ("node", ResourceKind::Nodes),
+            ("rule", ResourceKind::Rules),
+            ("pod", ResourceKind::Pods),
+        ],
+        "timeline" => &[("node", ResourceKind::Nodes)],
+        _ => &[],
+    };
+    let named = begun.split_once('/').and_then(|(word, name)| {
+        let (_, kind) = kinds.iter().find(|(known, _)| *known == word)?;
+        Some((*kind, word, name))
+    });
+    if let Some((kind, word, name)) = named {
+        return Completion::Name {
+            kind,
+            before: format!("{word}/"),
+            begun: name.to_owned(),
+            namespace: value_of(words, &["-n", "--namespace"]),
+        };
+    }
+    let kinds = kinds.iter().map(|(word, _)| format!("{word}/"));
+    begun_with(
+        begun,
+        kinds.chain(command.get_positionals().flat_map(values)),
+    )
+}
+
+/// The value that one of these flags has among the words.
+pub fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    let after = pairs.find(|(flag, _)| flags.contains(&flag.as_str()));
+    let joined = words.iter().find_map(|word| {
+        let (flag, value) = word.split_once('=')?;
+        flags.contains(&flag).then(|| value.to_owned())
+    });
+    after.map(|(_, value)| value.clone()).or(joined)
+}
+
+fn values(argument: &Arg) -> impl Iterator<Item = String> {
+    let values = argument.get_possible_values().into_iter();
+    values.map(|it| it.get_name().to_owned())
+}
+
+fn begun_with(begun: &str, words: impl Iterator<Item = String>) -> Completion {
+    let mut words: Vec<String> = words.filter(|word| word.starts_with(begun)).collect();
+    words.sort();
+    Completion::Words(words)
+}
+
+fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let mut flags = command.get_arguments();
+    flags.find(|it| {
+        let long = it.get_long().map(|name| format!("--{name}"));
+        let short = it.get_short().map(|name| format!("-{name}"));
+        long.as_deref() == Some(word) || short.as_deref() == Some(word)
+    })
+}
+
+/// The shells; help says of each what stands above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+}
+
+const BASH: &str = r#"_kubectl_nodegate() {
+    local IFS=$'\n'
+    COMPREPLY=($("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then
+        compopt -o nospace
+    fi
+}
+complete -o default -F _kubectl_nodegate kubectl-nodegate
+"#;
+
+const ZSH: &str = r#"#compdef kubectl-nodegate
+_kubectl_nodegate() {
+    local -a next
+    next=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${next[1]}" ]]; then
+        local -a whole=("${(@)next:#*/}") half=("${(@M)next:#*/}")
+        (( ${#whole} == 0 )) || compadd -Q -- "${whole[@]}"
+        (( ${#half} == 0 )) || compadd -Q -S '' -- "${half[@]}"
+    else
+        _files
+    fi
+}
+compdef _kubectl_nodegate kubectl-nodegate
+"#;
+
+const FISH: &str = r#"function __kubectl_nodegate
+    set -l words (commandline -opc)
+    set -l next ($words[1] __complete $words[2..] (commandline -ct) 2>/dev/null)
+    if test -n "$next[1]"
+        printf '%s\n' $next
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c kubectl-nodegate -f -a '(__kubectl_nodegate)'
+"#;
+
+/// What the shell reads to complete `kubectl-nodegate`.
+pub const fn script(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => BASH,
+        Shell::Zsh => ZSH,
+        Shell::Fish => FISH,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Plugin;
+    use clap::CommandFactory;
+
+    #[test]
+    fn what_comes_next_follows_from_the_definitions() {
+        let after = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            match next(&Plugin::command(), &words) {
+                Completion::Words(words) => words.join(" "),
+                Completion::Name {
+                    kind,
+                    before,
+                    begun,
+                    namespace,
+                } => format!("{before}{begun}* of {} {namespace:?}", kind.name()),
+            }
+        };
+        for (line, expected) in [
+            ("expl", "explain"),
+            ("explain ", "node/ pod/ rule/"),
+            ("explain no", "node/"),
+            ("explain node/wo", "node/wo* of nodes None"),
+            ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
+            ("status -o ", "json name text wide yaml"),
+            ("status --wa", "--wait"),
+            ("preview -f ", ""),
+            ("completion z", "zsh"),
+        ] {
+            assert_eq!(after(line), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What is looked over, made ready: rules as the controller compiles them, and the `DaemonSet`s that each waits for.
+
+use std::sync::Arc;
+
+use crate::api::NodeReadinessRuleSpec;
+use crate::cli::snapshot::{Agent, Inventory};
+use crate::condition::can_share_a_node;
+use crate::rule::{CompiledSpec, Rule, RuleSet};
+
+pub struct LintInput<'a> {
+    pub inventory: &'a Inventory,
+    /// The rules, in the order in which they govern.
+    pub rules: RuleSet,
+}
+
+impl<'a> LintInput<'a> {
+    pub fn new(inventory: &'a Inventory) -> Self {
+        let rules = inventory.rules.iter().map(|rule| {
+            let spec = rule.spec.clone();
+            Arc::new(Rule::compile(&rule.metadata, spec, &inventory.classes))
+        });
+        Self {
+            inventory,
+            rules: RuleSet::new(rules, Vec::new()),
+        }
+    }
+
+    /// The rules that can be used and are not being deleted.
+    pub fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
+        let rules = self.rules.rules().iter().filter(|rule| !rule.deleting);
+        rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
+    }
+
+    /// The spec of a rule as it was written.
+    pub fn sent(&self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
+        let mut rules = self.inventory.rules.iter();
+        let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
+        sent?.spec.as_ref().ok()
+    }
+
+    /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
+    pub fn waited_for(&self, spec: &CompiledSpec) -> Vec<&'a Agent> {
+        let classes = || self.inventory.classes.iter().enumerate();
+        let is_waited_for = |agent: &&Agent| {
+            let daemon_set = &agent.daemon_set;
+            let is_of_class = classes().any(|(index, class)| {
+                spec.waits_for_class(index)
+                    && class.selector.matches(&agent.labels)
+                    && class.has(daemon_set)
+            });
+            let is_named = spec.daemon_sets().any(|key| *key == daemon_set.key);
+            (is_of_class || is_named) && can_share_a_node(daemon_set, &spec.selector)
+        };
+        self.inventory
+            .daemon_sets
+            .iter()
+            .filter(is_waited_for)
+            .collect()
+    }
+}
+
+/// A `DaemonSet` as findings name it.
+pub fn name(agent: &Agent) -> String {
+    format!("daemonset/{}", agent.daemon_set.key)
+}
+
+pub fn rule_name(rule: &Rule) -> String {
+    format!("rule/{}", rule.name)
+}

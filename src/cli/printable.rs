@@ -1,0 +1,89 @@
+//! Text that others have written (names, messages, what containers say) as it may be printed: it can neither steer a terminal
+//! nor look like lines or words of this command. Escapes are those of JSON, so that JSON stays the same value.
+
+use std::fmt::Write as _;
+
+/// A text with an escape in place of each character that a terminal does not show as one: control characters with line ends and
+/// tabs, formatting such as bidirectional overrides, and what has no width.
+#[must_use]
+pub fn printable(text: impl Into<String>) -> String {
+    let text = text.into();
+    if !text.contains(is_hidden) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            hidden if is_hidden(hidden) => {
+                for unit in hidden.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            shown => out.push(shown),
+        }
+    }
+    out
+}
+
+/// The same of a text whose lines are meant.
+#[must_use]
+pub fn printable_lines(text: &str) -> String {
+    let lines = text.split('\n').map(printable);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether this is a control character or one of the formatting characters of Unicode (categories Cc, Cf, Zl and Zp).
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_or_hides_is_escaped() {
+        for (text, expected) in [
+            ("as it is: é 日本 ├─ ✓", "as it is: é 日本 ├─ ✓"),
+            ("\u{1b}]52;c;eA==\u{7}", "\\u001b]52;c;eA==\\u0007"),
+            ("a\r\n\tb\u{7f}", "a\\r\\n\\tb\\u007f"),
+            ("\u{9b}31m\u{85}\u{2028}", "\\u009b31m\\u0085\\u2028"),
+            (
+                "\u{202e}gpj\u{2069}\u{200b}\u{feff}",
+                "\\u202egpj\\u2069\\u200b\\ufeff",
+            ),
+            ("\u{e0041}", "\\udb40\\udc41"),
+        ] {
+            assert_eq!(printable(text), expected);
+        }
+        assert_eq!(printable_lines("a\u{8}\nb\n"), "a\\u0008\nb\n");
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_value() {
+        let value = serde_json::json!({"a": ["\u{1b}[2J\n", "\u{9b}\u{202e}\u{e0041}"]});
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        let printed = printable_lines(&text);
+        assert!(printed.is_ascii(), "{printed}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&printed).ok(),
+            Some(value)
+        );
+    }
+}

@@ -1,0 +1,501 @@
+//! Fills a snapshot, list by list. Rules come first, since they say what else matters: a cluster whose rules wait for no class
+//! costs four lists (rules, the Lease, the configuration, nodes), and each class two more and one of `CSINode`s, each `DaemonSet` by
+//! name two, repair two. Each object is decoded as it comes into what the engine keeps, so that no list is ever held as a whole.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Instant;
+
+use futures::future::join_all;
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::runtime::watcher::Event as Shown;
+use serde::de::DeserializeOwned;
+
+use super::controller::{config, instances, leader, limits};
+use super::list::ListError;
+use super::source::{ObjectSource, or_note};
+use super::watches::Watchers;
+use crate::api::NodeReadinessRuleStatus;
+use crate::cli::failure::CliError;
+use crate::cli::snapshot::{
+    Binding, ClassesFrom, EventAbout, Filter, Leader, NodeOrigin, PodDiagnosis, PodEvent, Recorded,
+    ResourceKind, Snapshot, Wanted,
+};
+use crate::condition::ComponentGroup;
+use crate::condition::{self, CriticalComponentClass};
+use crate::config::Config;
+use crate::engine::io::{Now, Object, Seen};
+use crate::engine::kind::{Scope, Watch};
+use crate::engine::{SUSPENDED, View};
+use crate::object::{ObjectKey, RuleObject};
+use crate::rule::Rule;
+
+/// How many pods are asked what was warned of them.
+const EVENTS_OF: usize = 5;
+
+/// How the controller is configured.
+#[derive(Debug, Clone)]
+pub enum Configured<'a> {
+    InTheCluster,
+    File(&'a Path),
+    AtHand(Vec<CriticalComponentClass>, Vec<String>),
+}
+
+impl Configured<'_> {
+    /// The classes, the passing taints, and where they are from.
+    async fn read(
+        self,
+        source: &ObjectSource,
+        leader: Option<&Leader>,
+    ) -> Result<(Vec<CriticalComponentClass>, Vec<String>, ClassesFrom), CliError> {
+        let (config, from) = match self {
+            Self::InTheCluster => config(source, leader).await?,
+            Self::File(path) => (Config::read(path)?, ClassesFrom::Named),
+            Self::AtHand(classes, passing_taints) => {
+                return Ok((classes, passing_taints, ClassesFrom::Named));
+            }
+        };
+        Ok((config.classes()?, config.passing_taints, from))
+    }
+}
+
+pub async fn snapshot(
+    source: &ObjectSource,
+    configured: Configured<'_>,
+    wanted: &Wanted,
+) -> Result<Snapshot, CliError> {
+    let builder = SnapshotBuilder::read(source, configured, wanted, None).await?;
+    Ok(builder.snapshot)
+}
+
+/// The same cluster with these rules in it, as they would be taken from now on.
+pub async fn with_rules(
+    source: &ObjectSource,
+    snapshot: Snapshot,
+    rules: Vec<RuleObject>,
+) -> Result<Snapshot, CliError> {
+    let mut builder = SnapshotBuilder {
+        source,
+        wanted: &Wanted::default(),
+        needs: Needs::default(),
+        snapshot,
+        watches: None,
+    };
+    for rule in rules {
+        builder.snapshot.view.put(Object::Rule(rule));
+    }
+    builder.named().await?;
+    builder.snapshot.view.settle();
+    Ok(builder.snapshot)
+}
+
+/// A snapshot that is being filled.
+pub struct SnapshotBuilder<'a> {
+    source: &'a ObjectSource,
+    wanted: &'a Wanted,
+    /// What is read of it for the rules that there are.
+    pub needs: Needs,
+    pub snapshot: Snapshot,
+    /// What reads the lists, and goes on where they end; without it each is listed once.
+    pub watches: Option<Watchers>,
+}
+
+impl<'a> SnapshotBuilder<'a> {
+    pub async fn read(
+        source: &'a ObjectSource,
+        configured: Configured<'_>,
+        wanted: &'a Wanted,
+        watches: Option<Watchers>,
+    ) -> Result<Self, CliError> {
+        let at = source.at();
+        let (all, mut gaps) = (Filter::default(), Vec::new());
+        let rules = async {
+            let rules = source.all::<RuleObject>(ResourceKind::Rules, &all).await;
+            rules.map_err(|refusal| refusal.of(ResourceKind::Rules))
+        };
+        let leader = async { Ok(leader(source).await) };
+        let (rules, leader) = futures::try_join!(rules, leader)?;
+        let leader = or_note(&mut gaps, ResourceKind::Leases, leader);
+        let (classes, passing_taints, classes_from) =
+            configured.read(source, leader.as_ref()).await?;
+        let needs = Needs::of(&rules, &classes, wanted);
+        let mut view = View::new(classes, passing_taints, needs.karpenter, now(at));
+        view.listing(Watch::Rules);
+        for rule in &rules {
+            view.put(Object::Rule(rule.clone()));
+        }
+        view.listed(Watch::Rules);
+        let mut builder = Self {
+            source,
+            wanted,
+            needs,
+            snapshot: Snapshot {
+                at,
+                view,
+                rules,
+                classes_from,
+                limits: None,
+                leader,
+                controllers: Vec::new(),
+                unready: BTreeMap::new(),
+                records: BTreeMap::new(),
+                origins: Vec::new(),
+                gaps,
+                unreadable: Vec::new(),
+            },
+            watches,
+        };
+        builder.fill().await?;
+        Ok(builder)
+    }
+
+    async fn fill(&mut self) -> Result<(), CliError> {
+        let lists = self.lists();
+        self.list(lists).await?;
+        self.named().await?;
+        self.events().await;
+        let Snapshot { leader, .. } = &self.snapshot;
+        let controllers = match leader {
+            Some(leader) if self.wanted.controllers => instances(self.source, leader).await,
+            _ => Vec::new(),
+        };
+        let limits = if self.wanted.limits {
+            limits(self.source, leader.as_ref()).await
+        } else {
+            None
+        };
+        let snapshot = &mut self.snapshot;
+        let suspends_all = suspends_all(snapshot.leader.as_ref(), &snapshot.rules);
+        if let Some(limits) = limits {
+            snapshot.view.limit(limits);
+        }
+        snapshot.view.suspend_all(suspends_all);
+        snapshot.view.settle();
+        snapshot.unreadable = snapshot.view.unreadable();
+        (snapshot.controllers, snapshot.limits) = (controllers, limits);
+        Ok(())
+    }
+
+    /// What is to be listed, by what the rules wait for. Of what is not needed there is nothing.
+    fn lists(&mut self) -> Vec<(Watch, Filter)> {
+        let (bound, classes) = (self.bound(), self.snapshot.classes().to_vec());
+        let mut lists = Vec::new();
+        let mut list = |watch, is_needed, filter| {
+            if is_needed {
+                lists.push((watch, filter));
+            } else {
+                self.snapshot.view.listed(watch);
+            }
+        };
+        let of_the_node = Filter {
+            name: self.wanted.node.clone(),
+            ..Filter::default()
+        };
+        list(Watch::Nodes, !self.wanted.outline, of_the_node.clone());
+        list(Watch::CsiNodes, self.needs.csi_nodes, of_the_node);
+        for (index, class) in classes.into_iter().enumerate() {
+            let group = ComponentGroup::Class(index);
+            let is_needed = self.needs.classes[index];
+            let daemon_sets = Filter {
+                labels: Some(class.selector),
+                ..Filter::default()
+            };
+            let pods = Filter {
+                namespace: class.namespaces.single().map(str::to_owned),
+                binding: bound.clone(),
+                ..daemon_sets.clone()
+            };
+            list(Watch::DaemonSets(group), is_needed, daemon_sets);
+            list(Watch::Pods(group), is_needed, pods);
+        }
+        // The view does without these where they are not needed.
+        if self.needs.karpenter {
+            list(Watch::NodePools, true, Filter::default());
+            list(Watch::NodeClaims, true, Filter::default());
+        }
+        // They have been listed, and are watched, too.
+        if self.watches.is_some() {
+            list(Watch::Rules, true, Filter::default());
+        }
+        lists
+    }
+
+    /// How the pods are bound that matter: to the one node that is wanted, or to any.
+    fn bound(&self) -> Binding {
+        let node = self.wanted.node.clone();
+        node.map_or(Binding::Bound, Binding::To)
+    }
+
+    /// The `DaemonSet`s that rules name, and then their pods.
+    async fn named(&mut self) -> Result<(), CliError> {
+        loop {
+            let wanted = self.snapshot.view.wanted();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let mut lists = Vec::new();
+            for (watch, scope) in wanted {
+                if self.wanted.outline && matches!(watch, Watch::Pods(_)) {
+                    self.snapshot.view.listed(watch);
+                } else {
+                    lists.push((watch, self.of_scope(scope)));
+                }
+            }
+            self.list(lists).await?;
+        }
+    }
+
+    pub fn of_scope(&self, scope: Scope) -> Filter {
+        match scope {
+            Scope::DaemonSet(key) => Filter::one(&key.namespace, &key.name),
+            Scope::Pods(namespace, selector) => Filter {
+                namespace: Some(namespace.to_string()),
+                labels: Some(selector),
+                binding: self.bound(),
+                ..Filter::default()
+            },
+        }
+    }
+
+    async fn list(&mut self, lists: Vec<(Watch, Filter)>) -> Result<(), CliError> {
+        if let Some(watches) = self.watches.take() {
+            return self.watch(watches, lists).await;
+        }
+        for (watch, _) in &lists {
+            self.snapshot.view.listing(*watch);
+        }
+        let objects = lists.iter().map(|(watch, filter)| {
+            let objects = self.source.list(ResourceKind::of(*watch), filter);
+            // Whatever comes after its last object is told once: that it has ended, or why.
+            let watch = *watch;
+            stream::unfold(Some(objects), move |objects| async move {
+                let mut objects = objects?;
+                let next = objects.next().await;
+                let goes_on = matches!(next, Some(Ok(_)));
+                Some(((watch, next), goes_on.then_some(objects)))
+            })
+            .boxed_local()
+        });
+        let mut objects = stream::select_all(objects);
+        while let Some((watch, object)) = objects.next().await {
+            match object {
+                Some(Ok(json)) => self.take(watch, &json),
+                Some(Err(refusal)) => self.refused(watch, refusal)?,
+                None => self.snapshot.view.listed(watch),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has lists watched, and takes in what is shown until each is complete.
+    async fn watch(
+        &mut self,
+        mut watches: Watchers,
+        lists: Vec<(Watch, Filter)>,
+    ) -> Result<(), CliError> {
+        let mut incomplete: BTreeSet<Watch> = lists.iter().map(|(watch, _)| *watch).collect();
+        for (watch, filter) in lists {
+            watches.begin(watch, &filter);
+        }
+        while !incomplete.is_empty() {
+            let (watch, shown) = watches.next().await;
+            match shown {
+                Ok(event) => {
+                    if matches!(event, Shown::InitDone) {
+                        incomplete.remove(&watch);
+                    }
+                    self.see(watch, event);
+                }
+                Err(refusal) if incomplete.remove(&watch) => {
+                    watches.end(watch);
+                    self.refused(watch, refusal)?;
+                }
+                // It begins anew by itself.
+                Err(_) => {}
+            }
+        }
+        self.watches = Some(watches);
+        Ok(())
+    }
+
+    /// Takes in an object of a list, and what it tells besides that no decision goes by.
+    fn take(&mut self, watch: Watch, json: &str) {
+        let snapshot = &mut self.snapshot;
+        if let Some(object) = decoded(watch, json) {
+            snapshot.view.put(object);
+        }
+        match watch {
+            // Most pods are Ready, and need not be looked at any closer.
+            Watch::Pods(_) if !json.contains(r#""type":"Ready","status":"True""#) => {
+                let pod = PodDiagnosis::read(json).filter(|it| !it.ready.0);
+                snapshot.unready.extend(pod.map(|it| (it.key.clone(), it)));
+            }
+            Watch::Nodes if self.wanted.startups => {
+                snapshot.records.extend(Recorded::of_node(json));
+            }
+            Watch::NodeClaims if self.wanted.startups => {
+                snapshot.origins.extend(NodeOrigin::of_claim(json));
+            }
+            _ => {}
+        }
+    }
+
+    pub fn see(&mut self, watch: Watch, event: Shown<Object>) {
+        let Snapshot { view, rules, .. } = &mut self.snapshot;
+        let name = |rule: &RuleObject| rule.metadata.name.clone();
+        match &event {
+            Shown::InitApply(Object::Rule(rule)) | Shown::Apply(Object::Rule(rule)) => {
+                rules.retain(|it| name(it) != name(rule));
+                rules.push(rule.clone());
+            }
+            Shown::Delete(Object::Rule(rule)) => rules.retain(|it| name(it) != name(rule)),
+            _ => {}
+        }
+        match event {
+            Shown::Init => view.listing(watch),
+            Shown::InitApply(object) | Shown::Apply(object) => view.put(object),
+            Shown::Delete(object) => view.see(Seen::Gone(object)),
+            Shown::InitDone => {
+                view.listed(watch);
+                if watch == Watch::Rules {
+                    let known = view.cached_rules();
+                    rules.retain(|it| name(it).is_some_and(|name| known.contains_key(&*name)));
+                }
+            }
+        }
+    }
+
+    /// Takes in that a list is refused. Without rules and nodes there is nothing to say; of any other kind that is noted.
+    fn refused(&mut self, watch: Watch, refusal: ListError) -> Result<(), CliError> {
+        let (kind, view) = (ResourceKind::of(watch), &mut self.snapshot.view);
+        if matches!(kind, ResourceKind::Nodes | ResourceKind::Rules) {
+            return Err(refusal.of(kind));
+        }
+        if matches!(refusal, ListError::NotInstalled) && watch.is_optional() {
+            view.not_installed(watch);
+        } else {
+            view.listed(watch);
+        }
+        or_note::<()>(&mut self.snapshot.gaps, kind, Err(refusal));
+        Ok(())
+    }
+
+    /// What was warned of the pods of the one node that is wanted, where a container runs and is not ready: what its probe
+    /// answered is said nowhere else.
+    async fn events(&mut self) {
+        if self.wanted.node.is_none() {
+            return;
+        }
+        let pods = self.snapshot.unready.iter_mut().take(EVENTS_OF);
+        let lists = pods.map(async |(key, pod)| match events(self.source, key).await {
+            Ok(events) => {
+                pod.events = events;
+                Ok(())
+            }
+            Err(refusal) => Err(refusal),
+        });
+        for listed in join_all(lists).await {
+            or_note(&mut self.snapshot.gaps, ResourceKind::Events, listed);
+        }
+    }
+}
+
+/// What was warned of a pod, latest first.
+pub async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEvent>, ListError> {
+    let filter = Filter {
+        namespace: Some(pod.namespace.to_string()),
+        about: EventAbout::Pod(pod.name.to_string()),
+        ..Filter::default()
+    };
+    let events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
+    let mut events: Vec<PodEvent> = events.into_iter().map(PodEvent::of).collect();
+    events.sort_by_key(|event| Reverse(event.at));
+    Ok(events)
+}
+
+/// An object as the engine takes it, if it can be decoded.
+fn decoded(watch: Watch, json: &str) -> Option<Object> {
+    fn of<T: DeserializeOwned>(json: &str, wrap: impl FnOnce(T) -> Object) -> Option<Object> {
+        serde_json::from_str(json).ok().map(wrap)
+    }
+    match watch {
+        Watch::Nodes => of(json, Object::Node),
+        Watch::CsiNodes => of(json, Object::CsiNode),
+        Watch::Pods(group) => of(json, |pod| Object::Pod(group, pod)),
+        Watch::DaemonSets(group) => of(json, |it| Object::DaemonSet(group, it)),
+        Watch::Rules => of(json, Object::Rule),
+        Watch::NodeClaims => of(json, Object::NodeClaim),
+        Watch::NodePools => of(json, Object::NodePool),
+    }
+}
+
+/// What has to be read, by what rules wait for.
+#[derive(Default)]
+pub struct Needs {
+    /// The `DaemonSet`s and pods of each class.
+    classes: Vec<bool>,
+    csi_nodes: bool,
+    karpenter: bool,
+}
+
+impl Needs {
+    /// Whether there is something here that the other does not have read.
+    pub fn exceed(&self, other: &Self) -> bool {
+        let mut classes = self.classes.iter().zip(&other.classes);
+        classes.any(|(own, others)| *own && !others)
+            || self.csi_nodes && !other.csi_nodes
+            || self.karpenter && !other.karpenter
+    }
+
+    /// What has to be read for these rules, and for what a command wants.
+    pub fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
+        if wanted.outline {
+            return Self {
+                classes: vec![false; classes.len()],
+                ..Self::default()
+            };
+        }
+        let rules: Vec<Rule> = rules
+            .iter()
+            .chain(&wanted.rules)
+            .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), classes))
+            .collect();
+        let specs = || rules.iter().flat_map(|rule| &rule.spec);
+        let waits = |class| specs().any(|it| it.waits_for_class(class));
+        let classes: Vec<bool> = (0..classes.len()).map(waits).collect();
+        let mut required = specs().flat_map(|spec| &spec.conditions);
+        let is_of_a_driver =
+            required.any(|it| matches!(it.source, condition::Source::CsiDriver(_)));
+        Self {
+            csi_nodes: is_of_a_driver || classes.contains(&true),
+            karpenter: wanted.startups || specs().any(|spec| spec.repair.is_some()),
+            classes,
+        }
+    }
+}
+
+/// Whether all rules are suspended: the Lease says so, or the controller says of a rule that it is which does not say so itself,
+/// since a flag tells it to.
+pub fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
+    let is_suspended = |status: &NodeReadinessRuleStatus| {
+        let mut conditions = status.conditions.iter();
+        conditions.any(|it| it.type_ == SUSPENDED && it.status == "True")
+    };
+    let mut rules = rules.iter();
+    leader.is_some_and(|leader| leader.suspends_all)
+        || rules.any(|rule| {
+            let is_told = rule.status.observed_generation == rule.metadata.generation;
+            let asks = rule.spec.as_ref().is_ok_and(|spec| spec.suspend);
+            is_told && is_suspended(&rule.status) && !asks
+        })
+}
+
+pub fn now(wall: Timestamp) -> Now {
+    Now {
+        wall,
+        monotonic: Instant::now(),
+    }
+}

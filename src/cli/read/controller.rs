@@ -1,0 +1,82 @@
+//! What the cluster tells of the controller: who leads, its configuration, its instances and how they were started.
+
+use std::path::Path;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::list::ListError;
+use super::source::ObjectSource;
+use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use crate::cli::failure::CliError;
+use crate::cli::snapshot::{ClassesFrom, Controller, Filter, Leader, PodDiagnosis, ResourceKind};
+use crate::config::Config;
+use crate::guard::Limits;
+
+/// Who leads, if there is a Lease.
+pub async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
+    let leases: Vec<Lease> = source
+        .all(ResourceKind::Leases, &Filter::named(LEASE))
+        .await?;
+    Ok(leases.into_iter().next().map(Leader::of))
+}
+
+/// The configuration, as the chart keeps it beside the controller.
+pub async fn config(
+    source: &ObjectSource,
+    leader: Option<&Leader>,
+) -> Result<(Config, ClassesFrom), CliError> {
+    let (name, key) = CONFIG_MAP;
+    let one = Filter::one(namespace(leader), name);
+    let maps: Vec<ConfigMap> = match source.all(ResourceKind::ConfigMaps, &one).await {
+        Ok(maps) => maps,
+        Err(ListError::NotInstalled) => Vec::new(),
+        Err(_) => return Ok((Config::default(), ClassesFrom::Assumed)),
+    };
+    let text = (maps.into_iter().next()).and_then(|map| map.data?.remove(key));
+    let config = text.map_or_else(
+        || Ok(Config::default()),
+        |text| Config::parse(&text, Path::new(name)),
+    );
+    Ok((config?, ClassesFrom::Cluster))
+}
+
+/// The instances in the namespace of the Lease. Nobody's decision depends on them: whoever may not know them goes without.
+pub async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller> {
+    let filter = Filter::of_controllers(Some(&leader.namespace));
+    let pods = source
+        .all(ResourceKind::Pods, &filter)
+        .await
+        .unwrap_or_default();
+    let pods = pods.into_iter().map(PodDiagnosis::of);
+    pods.filter_map(Controller::of).collect()
+}
+
+/// The limits, by the arguments of the Deployment whose pod leads, or of the only one.
+pub async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Option<Limits> {
+    let filter = Filter::of_controllers(Some(namespace(leader)));
+    let all = source.all(ResourceKind::Deployments, &filter).await.ok()?;
+    let all: Vec<_> = all.into_iter().filter_map(arguments).collect();
+    let leads = |(name, _): &&(String, Vec<String>)| {
+        let rest = leader.and_then(|leader| leader.pod().strip_prefix(name.as_str()));
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    let (_, arguments) = match all.as_slice() {
+        [only] => only,
+        all => all.iter().find(leads)?,
+    };
+    Limits::of_arguments(arguments.iter().map(String::as_str))
+}
+
+fn namespace(leader: Option<&Leader>) -> &str {
+    leader.map_or(NAMESPACE, |leader| &leader.namespace)
+}
+
+/// The name of a Deployment, and the arguments of its container that is told to be a controller.
+fn arguments(deployment: Deployment) -> Option<(String, Vec<String>)> {
+    let containers = deployment.spec?.template.spec?.containers.into_iter();
+    let mut arguments = containers.map(|it| [it.command, it.args].into_iter().flatten().flatten());
+    let arguments = arguments.find(|it| it.clone().any(|it| it == "controller"))?;
+    Some((deployment.metadata.name?, arguments.collect()))
+}

@@ -1,0 +1,69 @@
+//! A list: its objects, its pages, and why it cannot be had.
+
+use std::fmt;
+
+use futures::stream::LocalBoxStream;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::cli::failure::CliError;
+use crate::cli::snapshot::ResourceKind;
+
+/// The objects of a list, as JSON. It ends with the list, or where it is refused.
+pub type Objects<'a> = LocalBoxStream<'a, Result<String, ListError>>;
+
+/// Why a list could not be had.
+#[derive(Debug, Clone)]
+pub enum ListError {
+    Forbidden(String),
+    NotInstalled,
+    Failed(String),
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),
+            Self::NotInstalled => f.write_str("the cluster has no such resource"),
+        }
+    }
+}
+
+impl ListError {
+    /// The failure of a question that needs this list.
+    pub fn of(self, kind: ResourceKind) -> CliError {
+        match self {
+            Self::NotInstalled if kind == ResourceKind::Rules => CliError::NoRules,
+            Self::Forbidden(why) => CliError::Forbidden {
+                kind: kind.name(),
+                why,
+            },
+            refusal => CliError::List {
+                kind: kind.name(),
+                why: refusal.to_string(),
+            },
+        }
+    }
+}
+
+/// A page of a list, in which no object is decoded yet.
+#[derive(Deserialize)]
+pub struct ListPage<'a> {
+    #[serde(default)]
+    pub metadata: PageMeta,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+pub struct PageMeta {
+    /// The token that the next page is asked for by.
+    #[serde(rename = "continue")]
+    pub token: Option<String>,
+}
+
+impl ListPage<'_> {
+    pub fn objects(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|item| item.get())
+    }
+}

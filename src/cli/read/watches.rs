@@ -1,0 +1,168 @@
+//! Watches as kube-runtime makes them, for what is only shown while it changes: nobody asks here how old that may be.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use k8s_openapi::NamespaceResourceScope;
+use kube::core::Status;
+use kube::runtime::watcher::{self, Config, DefaultBackoff, Event, watcher};
+use kube::{Api, Client, Error, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::sleep;
+
+use super::cluster::{Cluster, refusal};
+use super::list::ListError;
+use crate::cli::snapshot::Filter;
+use crate::controller::watch::Failure;
+use crate::engine::io::Object;
+use crate::engine::kind::Watch;
+
+/// How long the API server lets a watch be, in seconds: a connection that is dead is seen soon after.
+const LENGTH: u32 = 15;
+/// How long it takes at most until a watch that has failed is begun anew.
+const LONGEST: Duration = Duration::from_secs(10);
+
+type WatchStream = BoxStream<'static, Result<Event<Object>, Error>>;
+
+pub struct Watchers {
+    client: Client,
+    server: String,
+    under_way: BTreeMap<Watch, WatchStream>,
+    /// What keeps watches from working, by the names of what is watched.
+    problems: BTreeMap<&'static str, String>,
+}
+
+impl Watchers {
+    pub fn new(cluster: &Cluster) -> Self {
+        Self {
+            client: cluster.client().clone(),
+            server: cluster.server().to_owned(),
+            under_way: BTreeMap::new(),
+            problems: BTreeMap::new(),
+        }
+    }
+
+    pub fn begin(&mut self, watch: Watch, filter: &Filter) {
+        let client = self.client.clone();
+        let config = Config {
+            label_selector: filter.labels.as_ref().map(ToString::to_string),
+            field_selector: filter.fields(),
+            ..Config::default().timeout(LENGTH)
+        };
+        let events = match watch {
+            Watch::Nodes => events(Api::all(client), config, Object::Node),
+            Watch::CsiNodes => events(Api::all(client), config, Object::CsiNode),
+            Watch::Pods(group) => {
+                let wrap = move |pod| Object::Pod(group, pod);
+                events(namespaced(client, filter), config, wrap)
+            }
+            Watch::DaemonSets(group) => {
+                let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
+                events(namespaced(client, filter), config, wrap)
+            }
+            Watch::Rules => events(Api::all(client), config, Object::Rule),
+            Watch::NodeClaims => events(Api::all(client), config, Object::NodeClaim),
+            Watch::NodePools => events(Api::all(client), config, Object::NodePool),
+        };
+        self.under_way.insert(watch, events);
+    }
+
+    pub fn end(&mut self, watch: Watch) {
+        self.under_way.remove(&watch);
+        self.problems.remove(watch.name());
+    }
+
+    /// What one of them shows next. Whoever stops waiting misses nothing.
+    pub async fn next(&mut self) -> (Watch, Result<Event<Object>, ListError>) {
+        let next = poll_fn(|cx| {
+            for (watch, events) in &mut self.under_way {
+                if let Poll::Ready(Some(shown)) = events.poll_next_unpin(cx) {
+                    return Poll::Ready((*watch, shown));
+                }
+            }
+            Poll::Pending
+        });
+        let (watch, shown) = next.await;
+        let name = watch.name();
+        let shown = shown.map_err(|error| {
+            let refusal = refusal(&error);
+            if let Some(problem) = Failure::from(error).explain(watch, &self.server) {
+                self.problems.insert(name, problem);
+            }
+            refusal
+        });
+        // The first that it shows is only that it is tried.
+        if matches!(&shown, Ok(event) if !matches!(event, Event::Init)) {
+            self.problems.remove(name);
+        }
+        (watch, shown)
+    }
+
+    pub fn problem(&self) -> Option<&str> {
+        self.problems.values().next().map(String::as_str)
+    }
+}
+
+fn namespaced<K>(client: Client, filter: &Filter) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match &filter.namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
+/// What is listed, and shown from there on. Whatever goes wrong, it is listed anew after a pause: the watcher itself would go on in
+/// silence, and ask for ever for a version that the API server has dropped.
+fn events<K>(
+    api: Api<K>,
+    config: Config,
+    wrap: impl Fn(K) -> Object + Send + Sync + 'static,
+) -> WatchStream
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let wrap = move |event| match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(wrap(object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(wrap(object)),
+        Event::Delete(object) => Event::Delete(wrap(object)),
+    };
+    let anew = Arc::new(move || watcher(api.clone(), config.clone()).boxed());
+    let first = (Some(anew()), DefaultBackoff::default());
+    let shown = stream::unfold(first, move |(watch, mut pauses)| {
+        let anew = anew.clone();
+        async move {
+            let mut watch = if let Some(watch) = watch {
+                watch
+            } else {
+                let pause = pauses.next().unwrap_or(LONGEST);
+                sleep(pause.min(LONGEST)).await;
+                anew()
+            };
+            let event = watch.next().await?;
+            let goes_on = event.is_ok().then_some(watch);
+            Some((event, (goes_on, pauses)))
+        }
+    });
+    shown.map_ok(wrap).map_err(cause).boxed()
+}
+
+fn cause(error: watcher::Error) -> Error {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => error,
+        watcher::Error::WatchError(status) => Error::Api(status),
+        watcher::Error::NoResourceVersion => {
+            Error::Api(Status::failure("the list has no version", "").boxed())
+        }
+    }
+}

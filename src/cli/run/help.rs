@@ -1,0 +1,89 @@
+//! What a command line says about itself to shells and readers of manuals, on this terminal and into this folder.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Command, CommandFactory};
+use tokio::time::timeout;
+
+use super::access::write;
+use crate::cli::command::{Plugin, plain};
+use crate::cli::complete::{Completion, next, value_of};
+use crate::cli::failure::CliError;
+use crate::cli::read::{Cluster, ObjectSource, names};
+
+/// How long names are waited for: whoever types does not wait longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Prints what may come after these words, each on a line of its own.
+pub async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
+    for word in candidates(words).await {
+        write(&format!("{word}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same in the form that kubectl asks a plugin's `kubectl_complete-nodegate` for.
+pub async fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
+    const NO_FILES: u8 = 4;
+    const NO_SPACE: u8 = 2;
+    let all = candidates(words).await;
+    let is_half = all.iter().any(|word| word.ends_with('/'));
+    let how = match all.as_slice() {
+        [] => 0,
+        _ if is_half => NO_FILES | NO_SPACE,
+        _ => NO_FILES,
+    };
+    let lines: String = all.iter().flat_map(|word| [word, "\n"]).collect();
+    write(&format!("{lines}:{how}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn candidates(words: &[String]) -> Vec<String> {
+    let (kind, before, begun, namespace) = match next(&Plugin::command(), words) {
+        Completion::Words(words) => return words,
+        Completion::Name {
+            kind,
+            before,
+            begun,
+            namespace,
+        } => (kind, before, begun, namespace),
+    };
+    let read = async {
+        let kubeconfig = value_of(words, &["--kubeconfig"]);
+        let context = value_of(words, &["--context"]);
+        let cluster = Cluster::connect(kubeconfig.as_deref().map(Path::new), context.as_deref());
+        let source = ObjectSource::Cluster(cluster.await.ok()?);
+        let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
+        let namespace = before.starts_with("pod").then_some(own.as_str());
+        Some(names(&source, kind, namespace).await)
+    };
+    // Whoever cannot be asked in time offers nothing.
+    let names = timeout(PATIENCE, read).await.ok().flatten();
+    let mut names: Vec<String> = names.unwrap_or_default();
+    names.retain(|name| name.starts_with(&begun));
+    names.sort();
+    names.iter().map(|name| format!("{before}{name}")).collect()
+}
+
+/// Writes a manual page for each command into a folder.
+pub fn manuals(folder: &Path) -> Result<ExitCode, CliError> {
+    fs::create_dir_all(folder).map_err(|error| CliError::dump(folder, error))?;
+    let mut root = plain(Plugin::command());
+    root.build();
+    let write = |command: &Command, name: &str| {
+        let mut page = Vec::new();
+        let manual = clap_mangen::Man::new(command.clone()).title(name);
+        let rendered = manual.render(&mut page);
+        let written = rendered.and_then(|()| fs::write(folder.join(format!("{name}.1")), page));
+        written.map_err(|error| CliError::dump(folder, error))
+    };
+    write(&root, "kubectl-nodegate")?;
+    let shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
+    for command in root.get_subcommands().filter(shown) {
+        write(command, &format!("kubectl-nodegate-{}", command.get_name()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

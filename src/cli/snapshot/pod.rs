@@ -1,0 +1,341 @@
+//! Pods, as far as people ask about them: which container does not do its part, and why; where a pod could run that is not
+//! bound; and which pods are the controller's. No decision goes by it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::condition::{is_meant_for, tolerates};
+use crate::object::{DaemonSet, DaemonSetObject, Node, ObjectKey, Taint, Toleration};
+
+/// Why a pod is not Ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodDiagnosis {
+    pub key: ObjectKey,
+    /// The node that it is bound to; empty before it is.
+    pub node: String,
+    pub owner: Option<(String, String)>,
+    pub created: Option<Timestamp>,
+    pub deleted: Option<Timestamp>,
+    pub phase: String,
+    /// Whether it is Ready, and since when.
+    pub ready: (bool, Option<Timestamp>),
+    /// Why it is not bound to a node, if it is not: reason and message.
+    pub unscheduled: Option<(String, String)>,
+    /// Why the kubelet does not run it at all, if it does not: reason and message.
+    pub refused: Option<(String, String)>,
+    /// Those that run first come first.
+    pub containers: Vec<Container>,
+    /// What has been warned of about it, latest first.
+    pub events: Vec<PodEvent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    pub name: String,
+    pub image: String,
+    pub is_init: bool,
+    /// Whether it is ready, or has done its part.
+    pub is_ready: bool,
+    pub restarts: i32,
+    pub state: ContainerState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContainerState {
+    Unknown,
+    Waiting { reason: String, message: String },
+    Running,
+    Ended { reason: String, code: i32 },
+}
+
+/// A warning about a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodEvent {
+    pub reason: String,
+    pub message: String,
+    pub at: Option<Timestamp>,
+}
+
+impl PodDiagnosis {
+    /// Of the pod in this JSON, if it can be understood.
+    pub fn read(json: &str) -> Option<Self> {
+        Some(Self::of(serde_json::from_str(json).ok()?))
+    }
+
+    pub fn of(pod: Pod) -> Self {
+        let (metadata, spec) = (pod.metadata, pod.spec.unwrap_or_default());
+        let status = pod.status.unwrap_or_default();
+        let condition = |kind: &str| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.find(|condition| condition.type_ == kind)
+        };
+        let ready = condition("Ready");
+        let scheduled = condition("PodScheduled").filter(|it| it.status != "True");
+        let owner = metadata.owner_references.iter().flatten();
+        let mut owner = owner.filter(|owner| owner.controller == Some(true));
+        let inits = spec.init_containers.into_iter().flatten();
+        let mut inits_statuses = status.init_container_statuses.unwrap_or_default();
+        let mut statuses = status.container_statuses.unwrap_or_default();
+        let inits = inits.map(|it| Container::of(it, true, &mut inits_statuses));
+        let others = spec.containers.into_iter();
+        let others = others.map(|it| Container::of(it, false, &mut statuses));
+        Self {
+            key: ObjectKey::of(&metadata),
+            node: spec.node_name.unwrap_or_default(),
+            owner: owner
+                .next()
+                .map(|owner| (owner.kind.clone(), owner.name.clone())),
+            created: metadata.creation_timestamp.map(|time| time.0),
+            deleted: metadata.deletion_timestamp.map(|time| time.0),
+            phase: status.phase.unwrap_or_default(),
+            ready: (
+                ready.is_some_and(|it| it.status == "True"),
+                ready.and_then(|it| Some(it.last_transition_time.as_ref()?.0)),
+            ),
+            unscheduled: scheduled.map(|it| {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                (text(&it.reason), text(&it.message))
+            }),
+            refused: status
+                .reason
+                .map(|reason| (reason, status.message.unwrap_or_default())),
+            containers: inits.chain(others).collect(),
+            events: Vec::new(),
+        }
+    }
+
+    /// The container that keeps the pod from being Ready, if one does: the first that has not done its part.
+    pub fn culprit(&self) -> Option<&Container> {
+        let mut containers = self.containers.iter();
+        containers.find(|container| !container.is_ready)
+    }
+
+    /// Since when it is not Ready: since the condition turned, or since it was created.
+    pub fn unready_since(&self) -> Option<Timestamp> {
+        let (is_ready, since) = self.ready;
+        if is_ready {
+            None
+        } else {
+            since.or(self.created)
+        }
+    }
+
+    /// What the probe of a container answered that runs and is not ready.
+    pub fn probe(&self) -> Option<&PodEvent> {
+        let mut events = self.events.iter();
+        events.find(|event| event.reason == "Unhealthy")
+    }
+}
+
+impl PodEvent {
+    pub fn of(event: Event) -> Self {
+        let series = event.series.and_then(|it| it.last_observed_time);
+        let at = series.or(event.event_time).map(|time| time.0);
+        Self {
+            reason: event.reason.unwrap_or_default(),
+            message: event.message.unwrap_or_default(),
+            at: event.last_timestamp.map(|time| time.0).or(at),
+        }
+    }
+}
+
+impl Container {
+    fn of(
+        container: k8s_openapi::api::core::v1::Container,
+        is_init: bool,
+        statuses: &mut Vec<ContainerStatus>,
+    ) -> Self {
+        let name = container.name;
+        let position = statuses.iter().position(|status| status.name == name);
+        let status = position.map(|position| statuses.swap_remove(position));
+        let restarts = status.as_ref().map_or(0, |status| status.restart_count);
+        let is_ready = status.as_ref().is_some_and(|status| status.ready);
+        let state = status.and_then(|status| status.state).unwrap_or_default();
+        let state = if let Some(waiting) = state.waiting {
+            ContainerState::Waiting {
+                reason: waiting.reason.unwrap_or_default(),
+                message: waiting.message.unwrap_or_default(),
+            }
+        } else if let Some(ended) = state.terminated {
+            ContainerState::Ended {
+                reason: ended.reason.unwrap_or_default(),
+                code: ended.exit_code,
+            }
+        } else if state.running.is_some() {
+            ContainerState::Running
+        } else {
+            ContainerState::Unknown
+        };
+        let has_done = is_init && matches!(state, ContainerState::Ended { code: 0, .. });
+        Self {
+            name,
+            image: container.image.unwrap_or_default(),
+            is_init,
+            is_ready: is_ready || has_done,
+            restarts,
+            state,
+        }
+    }
+
+    /// Why it does not do its part, in one line.
+    pub fn why(&self) -> String {
+        let what = if self.is_init {
+            "init container"
+        } else {
+            "container"
+        };
+        let name = &self.name;
+        let restarts = match self.restarts {
+            0 => String::new(),
+            1 => ", restarted once".into(),
+            times => format!(", restarted {times} times"),
+        };
+        match &self.state {
+            ContainerState::Unknown => format!("{what} {name} has not been started yet"),
+            ContainerState::Waiting { reason, message } if message.is_empty() => {
+                format!("{what} {name}: {reason}{restarts}")
+            }
+            ContainerState::Waiting { reason, message } => {
+                format!("{what} {name}: {reason}: {message}{restarts}")
+            }
+            ContainerState::Running if self.is_init => {
+                format!("{what} {name} is still at work{restarts}")
+            }
+            ContainerState::Running => {
+                format!("{what} {name} runs and is not ready{restarts}")
+            }
+            ContainerState::Ended { reason, code, .. } => {
+                format!("{what} {name} has ended: {reason} (exit code {code}){restarts}")
+            }
+        }
+    }
+
+    /// The reason of a container that waits, in one word.
+    pub fn waits_for(&self) -> Option<&str> {
+        match &self.state {
+            ContainerState::Waiting { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// A pod that was asked about.
+#[derive(Debug, Clone)]
+pub struct Specimen {
+    pub diagnosis: PodDiagnosis,
+    /// What it asks of nodes, in the engine's own terms for where pods of a `DaemonSet` are meant to run.
+    asks: DaemonSet,
+}
+
+impl Specimen {
+    /// The pod in this JSON, if it can be understood.
+    pub fn read(json: &str) -> Option<Self> {
+        let pod: Pod = serde_json::from_str(json).ok()?;
+        let mut spec = pod.spec.clone().unwrap_or_default();
+        spec.node_name = None;
+        // A pod has only its own tolerations; those that a DaemonSet's pods have besides are not for it.
+        let tolerations = serde_json::to_value(&spec.tolerations).ok()?;
+        let tolerations: Option<Vec<Toleration>> = serde_json::from_value(tolerations).ok()?;
+        let object: DaemonSetObject = serde_json::from_value(json!({
+            "metadata": {"namespace": pod.metadata.namespace, "name": pod.metadata.name},
+            "spec": {"template": {"spec": spec}},
+        }))
+        .ok()?;
+        Some(Self {
+            asks: DaemonSet {
+                tolerations: tolerations.unwrap_or_default(),
+                ..object.read().ok()?
+            },
+            diagnosis: PodDiagnosis::of(pod),
+        })
+    }
+
+    /// Whether its node selector and its required node affinity let it run on this node, taints aside.
+    pub fn asks_for(&self, node: &Node) -> bool {
+        is_meant_for(&self.asks, node, &[])
+    }
+
+    /// The taints of this node that keep it away.
+    pub fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
+        let taints = node.taints.iter();
+        taints.filter(|taint| !tolerates(&self.asks, taint))
+    }
+}
+
+/// An instance of the controller, as its pod tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Controller {
+    pub pod: String,
+    pub image: String,
+    pub ready: bool,
+}
+
+impl Controller {
+    pub fn of(pod: PodDiagnosis) -> Option<Self> {
+        let mut containers = pod.containers.into_iter();
+        Some(Self {
+            pod: pod.key.name.to_string(),
+            image: containers.find(|it| !it.is_init)?.image,
+            ready: pod.ready.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn culprit(status: &serde_json::Value) -> String {
+        let pod = json!({
+            "metadata": {"namespace": "ns", "name": "p"},
+            "spec": {"initContainers": [{"name": "setup"}], "containers": [{"name": "agent"}]},
+            "status": status,
+        });
+        let pod = PodDiagnosis::read(&pod.to_string()).unwrap();
+        pod.culprit().map(Container::why).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_container_is_named_that_does_not_do_its_part() {
+        let done = json!([{"name": "setup", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"terminated": {"exitCode": 0}}}]);
+        let agent = |ready: bool, restarts: i32, state: serde_json::Value| {
+            json!({"initContainerStatuses": done, "containerStatuses": [{"name": "agent", "ready": ready,
+                "restartCount": restarts, "image": "", "imageID": "", "state": state}]})
+        };
+        for (status, expected) in [
+            (json!({}), "init container setup has not been started yet"),
+            (
+                agent(
+                    false,
+                    0,
+                    json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling"}}),
+                ),
+                "container agent: ImagePullBackOff: Back-off pulling",
+            ),
+            (
+                agent(false, 3, json!({"waiting": {"reason": "CrashLoopBackOff"}})),
+                "container agent: CrashLoopBackOff, restarted 3 times",
+            ),
+            (
+                agent(false, 1, json!({"running": {}})),
+                "container agent runs and is not ready, restarted once",
+            ),
+            (
+                agent(
+                    false,
+                    0,
+                    json!({"terminated": {"exitCode": 2, "reason": "Error"}}),
+                ),
+                "container agent has ended: Error (exit code 2)",
+            ),
+            (agent(true, 0, json!({"running": {}})), ""),
+        ] {
+            assert_eq!(culprit(&status), expected);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Groups of pods and `DaemonSet`s that are listed and watched together.
+
+use smallvec::SmallVec;
+
+use crate::object::ObjectKey;
+
+/// A group of pods and `DaemonSet`s that are listed and watched together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ComponentGroup {
+    /// Those of the critical component class with this index in the configuration.
+    Class(usize),
+    /// Those of a `DaemonSet` that rules wait for by name. Its number is never given again while the process lives.
+    Named(usize),
+}
+
+impl ComponentGroup {
+    /// The index of the class, if this is one.
+    #[must_use]
+    pub fn class(self) -> Option<usize> {
+        match self {
+            Self::Class(index) => Some(index),
+            Self::Named(_) => None,
+        }
+    }
+}
+
+/// A `DaemonSet` that rules wait for by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDaemonSet {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// The group of it and its pods.
+    pub group: ComponentGroup,
+    /// Whether everything has been seen that there is of it. Nothing is decided by it before.
+    pub is_seen: bool,
+}
+
+/// Something of each group; few groups have any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByGroup<T>(SmallVec<[(ComponentGroup, T); 1]>);
+
+impl<T> Default for ByGroup<T> {
+    fn default() -> Self {
+        Self(SmallVec::new())
+    }
+}
+
+impl<T> ByGroup<T> {
+    /// What there is of a group.
+    #[must_use]
+    pub fn get(&self, group: ComponentGroup) -> Option<&T> {
+        let mut of_it = self.0.iter().filter(|(of, _)| *of == group);
+        of_it.next().map(|(_, it)| it)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, group: ComponentGroup) -> Option<&mut T> {
+        let mut of_it = self.0.iter_mut().filter(|(of, _)| *of == group);
+        of_it.next().map(|(_, it)| it)
+    }
+
+    /// What there is of each group.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, it)| it)
+    }
+
+    /// Drops what there is of a group.
+    pub fn remove(&mut self, group: ComponentGroup) -> Option<T> {
+        let index = self.0.iter().position(|(of, _)| *of == group)?;
+        Some(self.0.remove(index).1)
+    }
+}
+
+impl<T: Default> ByGroup<T> {
+    /// What there is of a group, from now on if there was nothing.
+    pub fn entry(&mut self, group: ComponentGroup) -> &mut T {
+        let index = self.0.iter().position(|(of, _)| *of == group);
+        let index = index.unwrap_or_else(|| {
+            self.0.push((group, T::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[index].1
+    }
+}
+
+impl<T> FromIterator<(ComponentGroup, T)> for ByGroup<T> {
+    fn from_iter<I: IntoIterator<Item = (ComponentGroup, T)>>(of: I) -> Self {
+        Self(of.into_iter().collect())
+    }
+}

@@ -1,0 +1,138 @@
+//! When something that failed is tried again: after pauses that double, each cut short by up to a half so that things that
+//! failed together do not come back together. The pauses are `backon`'s.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+
+/// How long the pauses are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    first: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    /// After an answer that says no: the same again so soon is likely to be answered the same.
+    pub const REFUSED: Self = Self::between(Duration::from_millis(50), Duration::from_secs(30));
+    /// Where nothing could be reached. An API server that is back is to be noticed soon.
+    pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
+
+    /// Pauses that double from `first` to `longest`.
+    #[must_use]
+    pub const fn between(first: Duration, longest: Duration) -> Self {
+        Self { first, longest }
+    }
+
+    /// The pause after so many failures in a row, of which there is one at least. What is cut off depends on when the pause
+    /// begins, so that the same inputs have the same effects.
+    fn after(self, failures: u32, now: Instant) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        (now, failures).hash(&mut hasher);
+        // The library adds up to as much again.
+        let mut pauses = ExponentialBuilder::new()
+            .with_min_delay(self.first / 2)
+            .with_max_delay(self.longest / 2)
+            .without_max_times()
+            .with_jitter()
+            .with_jitter_seed(hasher.finish())
+            .build();
+        // By then every pause is the longest.
+        let before = failures.clamp(1, u32::BITS) - 1;
+        pauses.nth(before as usize).unwrap_or(self.longest)
+    }
+}
+
+/// When something that failed may be tried again.
+#[derive(Debug, Clone, Default)]
+pub struct Backoff {
+    failures: u32,
+    /// The pauses that the failures were counted for.
+    pauses: Option<Pauses>,
+    not_before: Option<Instant>,
+}
+
+impl Backoff {
+    /// Notes a failure; answers when to try again. What has failed for one cause says nothing about another: with other
+    /// pauses than before, the first comes first.
+    pub fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
+        if self.pauses.replace(pauses) != Some(pauses) {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let at = now + pauses.after(self.failures, now);
+        self.not_before = Some(at);
+        at
+    }
+
+    /// When the next try is due, which may be past; `None` where nothing has failed.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.not_before
+    }
+
+    /// When to try again; `None` where that may be done now.
+    #[must_use]
+    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+        self.not_before.filter(|at| now < *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Pauses = Pauses::UNREACHABLE;
+    const LONG: Pauses = Pauses::REFUSED;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let mut backoff = Backoff::default();
+        let mut now = Instant::now();
+        assert_eq!(backoff.not_before(now), None);
+        for nominal in [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000] {
+            let at = backoff.failed(SHORT, now);
+            let pause = at - now;
+            let nominal = Duration::from_millis(nominal);
+            let rounding = Duration::from_micros(10);
+            assert!(
+                pause + rounding >= nominal / 2 && pause <= nominal + rounding,
+                "{pause:?} of {nominal:?}"
+            );
+            assert_eq!(backoff.not_before(now), Some(at));
+            assert_eq!(backoff.not_before(at), None);
+            now = at;
+        }
+        for _ in 0..100 {
+            backoff.failed(SHORT, now);
+        }
+        assert!(backoff.failed(SHORT, now) <= now + SHORT.longest);
+    }
+
+    #[test]
+    fn one_cause_does_not_make_another_wait() {
+        let now = Instant::now();
+        let mut backoff = Backoff::default();
+        for _ in 0..20 {
+            backoff.failed(SHORT, now);
+        }
+        assert!(backoff.failed(LONG, now) <= now + LONG.first);
+        for _ in 0..20 {
+            backoff.failed(LONG, now);
+        }
+        assert!(backoff.failed(LONG, now) > now + SHORT.longest);
+    }
+
+    #[test]
+    fn what_fails_together_does_not_come_back_together() {
+        let start = Instant::now();
+        let pauses: std::collections::HashSet<Duration> = (0..100)
+            .map(|index| {
+                let now = start + Duration::from_nanos(index);
+                Backoff::default().failed(LONG, now) - now
+            })
+            .collect();
+        assert!(pauses.len() > 90, "{}", pauses.len());
+    }
+}

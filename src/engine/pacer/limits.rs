@@ -1,0 +1,207 @@
+//! How many requests of a class there are at a time: as many as the API server bears.
+//!
+//! The number follows "additive increase, multiplicative decrease" (RFC 5681, section 3.1): each answer that says "too many",
+//! "not now" or nothing at all halves it, once for all requests that were under way together, and makes the others of the class
+//! wait for a common pause; each full round of answers adds one.
+
+use std::time::{Duration, Instant};
+
+use super::backoff::{Backoff, Pauses};
+
+/// The longest that the API server is obeyed at once. It may say so again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The limit that the requests of a class share.
+#[derive(Debug)]
+pub struct ClassLimit {
+    ceiling: f64,
+    /// How many may be under way; from 1 to the ceiling.
+    window: f64,
+    /// When the window was last cut.
+    cut: Option<Instant>,
+    /// The common pauses, where the API server does not say for how long.
+    pauses: Pauses,
+    retry: Backoff,
+    /// The end of the common pause.
+    paused: Option<Instant>,
+}
+
+impl ClassLimit {
+    /// At most so many at a time, 1 or more, with these pauses.
+    pub fn new(at_a_time: u16, pauses: Pauses) -> Self {
+        let ceiling = f64::from(at_a_time.max(1));
+        Self {
+            ceiling,
+            window: ceiling,
+            cut: None,
+            pauses,
+            retry: Backoff::default(),
+            paused: None,
+        }
+    }
+
+    /// The end of the common pause; `None` where there is none.
+    #[must_use]
+    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+        self.paused.filter(|at| now < *at)
+    }
+
+    /// Notes that a request that was made at this time has been dealt with, be it refused.
+    pub fn dealt_with(&mut self, made: Instant) {
+        // What was under way when the window was cut says nothing about how it is now.
+        if self.cut.is_none_or(|cut| cut <= made) {
+            self.window = (self.window + 1.0 / self.window).min(self.ceiling);
+            self.retry = Backoff::default();
+        }
+    }
+
+    /// Notes that the API server did not deal with a request that was made at this time: it has too much to do, or fails, or
+    /// does not answer. It may have said when to come again.
+    pub fn overloaded(&mut self, made: Instant, come_again: Option<Duration>, now: Instant) {
+        let is_known = self.cut.is_some_and(|cut| made < cut);
+        if !is_known {
+            self.window = (self.window / 2.0).max(1.0);
+            self.cut = Some(now);
+        }
+        let until = match come_again {
+            Some(wait) => now + wait.min(LONGEST_WAIT),
+            None if is_known => return,
+            None => self.retry.failed(self.pauses, now),
+        };
+        self.paused = self.paused.max(Some(until));
+    }
+
+    /// How many may be under way at a time, 1 or more.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the window is between 1 and 65,535"
+    )]
+    #[must_use]
+    pub fn at_a_time(&self) -> usize {
+        // A window that is short of a whole number by the error of adding up fractions counts as that.
+        (self.window + 1e-6) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const S: Duration = Duration::from_secs(1);
+
+    fn limit(at_a_time: u16) -> ClassLimit {
+        ClassLimit::new(at_a_time, Pauses::between(100 * MS, 10 * S))
+    }
+
+    #[test]
+    fn writes_are_limited_only_by_their_number_while_all_is_well() {
+        let now = Instant::now();
+        let mut limits = limit(64);
+        for _ in 0..1000 {
+            limits.dealt_with(now);
+        }
+        assert_eq!(limits.at_a_time(), 64);
+        assert_eq!(limits.not_before(now), None);
+    }
+
+    #[test]
+    fn writes_that_are_turned_away_together_count_once() {
+        let start = Instant::now();
+        let mut limits = limit(64);
+        // Well before the shortest pause is over.
+        for answer in 1..=40 {
+            limits.overloaded(start, None, start + answer * MS);
+        }
+        assert_eq!(limits.at_a_time(), 32);
+        let again = limits.not_before(start + 40 * MS).expect("a pause");
+        assert!(again <= start + 101 * MS, "{:?}", again - start);
+        assert_eq!(limits.not_before(again), None);
+        // One that was under way then says nothing about how it is now.
+        limits.dealt_with(start);
+        assert_eq!(limits.at_a_time(), 32);
+        // One that was made as soon as that was known does.
+        limits.overloaded(start + MS, None, again);
+        assert_eq!(limits.at_a_time(), 16);
+    }
+
+    #[test]
+    fn a_pause_that_the_api_server_asks_for_is_not_cut_short_by_a_later_one() {
+        let now = Instant::now();
+        let mut limits = limit(64);
+        limits.overloaded(now, Some(10 * S), now);
+        limits.overloaded(now + S, None, now + S);
+        assert_eq!(limits.not_before(now + 2 * S), Some(now + 10 * S));
+    }
+
+    #[test]
+    fn pauses_begin_anew_once_something_has_been_dealt_with() {
+        let start = Instant::now();
+        let mut limits = limit(64);
+        let fail = |limits: &mut ClassLimit, now: Instant| {
+            limits.overloaded(now, None, now);
+            limits.not_before(now).expect("a pause") - now
+        };
+        let pauses: Vec<_> = (0..8)
+            .map(|time| fail(&mut limits, start + time * 20 * S))
+            .collect();
+        assert!(pauses[0] <= 100 * MS && pauses[7] >= 5 * S, "{pauses:?}");
+        let later = start + 600 * S;
+        limits.dealt_with(later);
+        assert!(fail(&mut limits, later) <= 100 * MS);
+    }
+
+    #[test]
+    fn the_number_falls_to_one_and_pauses_grow_while_nothing_gets_through() {
+        let mut now = Instant::now();
+        let mut limits = limit(64);
+        let mut requests = 0;
+        let end = now + 60 * S;
+        while now < end {
+            now = limits.not_before(now).unwrap_or(now);
+            limits.overloaded(now, None, now + MS);
+            requests += 1;
+            now += MS;
+        }
+        assert_eq!(limits.at_a_time(), 1);
+        assert!((8..20).contains(&requests), "{requests} in a minute");
+    }
+
+    #[test]
+    fn the_number_grows_back_by_one_a_round() {
+        let now = Instant::now();
+        let mut limits = limit(8);
+        for round in 0..3 {
+            limits.overloaded(now + round * S, None, now + round * S);
+        }
+        assert_eq!(limits.at_a_time(), 1);
+        let later = now + 10 * S;
+        let mut answers = 0;
+        while limits.at_a_time() < 8 {
+            limits.dealt_with(later);
+            answers += 1;
+        }
+        // 1 + 2 + ... + 7, and a little more for growing in the midst of a round.
+        assert!((28..36).contains(&answers), "{answers}");
+    }
+
+    #[test]
+    fn the_api_server_says_when_to_come_again() {
+        let before = Instant::now();
+        let now = before + S;
+        let mut limits = limit(64);
+        limits.overloaded(now, Some(3 * S), now);
+        assert_eq!(limits.not_before(now), Some(now + 3 * S));
+        // The longest counts, also among those that were under way together.
+        limits.overloaded(before, Some(5 * S), now + MS);
+        limits.overloaded(before, Some(S), now + MS);
+        limits.overloaded(before, None, now + MS);
+        assert_eq!(limits.not_before(now + S), Some(now + 5 * S + MS));
+        assert_eq!(limits.at_a_time(), 32);
+        assert_eq!(limits.not_before(now + 5 * S + MS), None);
+        // Nobody waits for hours because of one answer.
+        limits.overloaded(now + 6 * S, Some(3600 * S), now + 6 * S);
+        assert_eq!(limits.not_before(now + 7 * S), Some(now + 66 * S));
+    }
+}

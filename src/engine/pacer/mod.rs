@@ -1,0 +1,277 @@
+//! The pacer: when which request may be made. Each class of requests has a limit of its own, all wait together in an outage, and
+//! what was refused or undone is tried again in its own time.
+
+mod backoff;
+mod contention;
+mod limits;
+mod outage;
+mod refusals;
+mod repetitions;
+mod retries;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use tracing::{info, warn};
+
+pub use backoff::{Backoff, Pauses};
+pub use contention::{Contention, Undone};
+pub use refusals::Refusals;
+pub use retries::Retries;
+pub use slot::{Verdict, WriteSlot};
+
+use limits::ClassLimit;
+use outage::Outage;
+use repetitions::Repetitions;
+
+use super::error::RequestError;
+use crate::bucket::TokenBucket;
+
+/// What the complaint about too many requests is known by.
+const THROTTLED: &str = "throttled";
+
+/// What requests are for, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Nodes' taints and annotations.
+    Node,
+    /// Rules' finalizers and statuses.
+    Rule,
+    /// `NodeClaim`s.
+    Claim,
+    /// Last looks: they change nothing.
+    Look,
+    /// Nodes' published conditions.
+    Conditions,
+    /// Events.
+    Event,
+}
+
+/// How many classes there are.
+const CLASSES: usize = 6;
+
+/// How many requests of each class there are at a time at most, but for nodes, where that is configured.
+const RULES: u16 = 16;
+const CLAIMS: u16 = 8;
+const LOOKS: u16 = 16;
+const CONDITIONS: u16 = 8;
+const EVENTS: u16 = 4;
+
+/// The common pauses of a class, where the API server does not say for how long.
+const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));
+
+/// How many writes there may be a second: a token bucket, as in `k8s.io/client-go/util/flowcontrol`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Writes a second, above 0.
+    pub per_second: f64,
+    /// How many may come at once, 1 or more.
+    pub burst: u32,
+}
+
+/// When which request may be made.
+#[derive(Debug)]
+pub struct Pacer {
+    /// What the API server bears of each class. One that it bears no more of holds up no other, save that all wait where it
+    /// does not deal with nodes.
+    limits: [ClassLimit; CLASSES],
+    /// How many writes of all classes there may be a second, if that is limited.
+    bucket: Option<(Rate, TokenBucket)>,
+    outage: Outage,
+    /// What has been refused of nodes, and who waits for a turn to try that again.
+    pub nodes: Retries,
+    /// The same of their published conditions.
+    pub conditions: Retries,
+    complaints: Repetitions,
+    under_way: [usize; CLASSES],
+    /// When the limit on writes lets the next one through, where one waits for that.
+    next_write: Option<Instant>,
+}
+
+impl Pacer {
+    /// A pacer with these limits.
+    pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
+        let at_a_time = [nodes, RULES, CLAIMS, LOOKS, CONDITIONS, EVENTS];
+        Self {
+            limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
+            bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
+            outage: Outage::default(),
+            nodes: Retries::new(nodes),
+            conditions: Retries::new(CONDITIONS),
+            complaints: Repetitions::default(),
+            under_way: [0; CLASSES],
+            next_write: None,
+        }
+    }
+
+    /// How many requests of this class are under way.
+    pub fn under_way(&self, class: Class) -> usize {
+        self.under_way[class as usize]
+    }
+
+    /// How many nodes may be written at a time now.
+    pub fn at_a_time(&self) -> usize {
+        self.limit(Class::Node).at_a_time()
+    }
+
+    fn limit(&self, class: Class) -> &ClassLimit {
+        &self.limits[class as usize]
+    }
+
+    /// How many requests of this class there may be at a time now.
+    pub fn permits(&self, class: Class, now: Instant) -> usize {
+        let usual = self.limit(class).at_a_time();
+        match class {
+            // Events wait for the end of an outage rather than be lost in it.
+            Class::Event if self.outage.is_on() => 0,
+            Class::Event | Class::Look => usual,
+            Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
+                self.outage.permits(usual, now)
+            }
+        }
+    }
+
+    /// Whether another request of this class may be made now. If not, the end of another one or [`Self::next_turn`] has it
+    /// asked again.
+    pub fn may_begin(&mut self, class: Class, now: Instant) -> bool {
+        if !self.has_room(class, now) {
+            return false;
+        }
+        let later = self.not_before(class, now);
+        self.next_write = self.next_write.into_iter().chain(later).min();
+        later.is_none()
+    }
+
+    /// Whether fewer requests of this class are under way than may be. Conditions are about nodes, too, of which no more are
+    /// written at a time.
+    fn has_room(&self, class: Class, now: Instant) -> bool {
+        let of_nodes = self.under_way(Class::Node) + self.under_way(Class::Conditions);
+        self.under_way(class) < self.permits(class, now)
+            && (class != Class::Conditions || of_nodes < self.at_a_time())
+    }
+
+    /// Whether a node's conditions may be published now: one at a time while nodes are written.
+    pub fn may_publish(&mut self, is_busy: bool, now: Instant) -> bool {
+        let is_free = !is_busy || self.under_way(Class::Conditions) == 0;
+        is_free && self.may_begin(Class::Conditions, now)
+    }
+
+    /// Has nobody wait for a turn to try again what has been refused.
+    pub fn try_nothing_again(&mut self) {
+        self.nodes.stop();
+        self.conditions.stop();
+    }
+
+    /// When a request of this class may be made as far as pauses and the number a second go; `None` where that may be now.
+    pub fn not_before(&self, class: Class, now: Instant) -> Option<Instant> {
+        if class == Class::Look {
+            return None;
+        }
+        let of_all = self.limit(Class::Node).not_before(now);
+        let of_class = self.limit(class).not_before(now);
+        let token = self.bucket.as_ref().and_then(|(rate, bucket)| {
+            let next = bucket.next_token(now, rate.per_second);
+            next.filter(|at| *at > now)
+        });
+        of_all.max(of_class).max(token)
+    }
+
+    /// Notes that a request is made.
+    pub fn begins(&mut self, class: Class, is_write: bool, now: Instant) {
+        self.under_way[class as usize] += 1;
+        if is_write && let Some((rate, bucket)) = &mut self.bucket {
+            bucket.settle(now, rate.per_second);
+            bucket.take();
+        }
+    }
+
+    /// Notes that a request has ended.
+    pub fn ends(&mut self, class: Class) {
+        self.under_way[class as usize] -= 1;
+    }
+
+    /// Notes a sign of life of the API server.
+    pub fn heard(&mut self) {
+        if self.outage.is_on() && self.outage.heard() {
+            info!("the API server shows signs of life");
+        }
+    }
+
+    /// Notes what the answer to a request of this class that was made at this time says about the API server.
+    pub fn answered(
+        &mut self,
+        class: Class,
+        made: Instant,
+        error: Option<&RequestError>,
+        now: Instant,
+    ) {
+        match error {
+            Some(error @ RequestError::Unreachable(_)) => {
+                if self.outage.unreachable(now) {
+                    warn!("{error}; waiting for it with all writes");
+                }
+            }
+            // That says neither.
+            Some(RequestError::TimedOut(_)) => {}
+            _ => {
+                if self.outage.answered() {
+                    info!("the API server can be reached again");
+                }
+            }
+        }
+        let limit = &mut self.limits[class as usize];
+        match error {
+            Some(
+                RequestError::Throttled { come_again, .. }
+                | RequestError::Broken { come_again, .. },
+            ) => limit.overloaded(made, *come_again, now),
+            Some(RequestError::TimedOut(_)) => limit.overloaded(made, None, now),
+            Some(RequestError::Unreachable(_)) => {}
+            None | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
+                limit.dealt_with(made);
+            }
+        }
+        if let Some(error @ RequestError::Throttled { .. }) = error
+            && let Some(more) = self.complaints.tell(THROTTLED, now)
+        {
+            warn!(more, "{error}; fewer such requests at a time");
+        }
+    }
+
+    /// Logs why something about an object cannot be written, unless the same has just been said of another one.
+    pub fn complain(&mut self, what: &str, name: &str, error: &RequestError, now: Instant) {
+        let complaint = format!("{what}: {error}");
+        let cause = complaint.replace(name, "");
+        if let Some(more) = self.complaints.tell(&cause, now) {
+            warn!(%name, more, "{complaint}");
+        }
+    }
+
+    /// Forgets who waits for the limit: they are asked again.
+    pub fn ask_again(&mut self) {
+        self.next_write = None;
+    }
+
+    /// When it is somebody's turn who waits for no answer.
+    pub fn next_turn(&self, now: Instant) -> Option<Instant> {
+        let turn = |retries: &Retries, class| {
+            let at = retries.next_turn(now);
+            let at = at.filter(|_| self.has_room(class, now))?;
+            Some(at).max(self.not_before(class, now))
+        };
+        // While nodes are written, conditions are published one at a time.
+        let publishes = self.under_way(Class::Conditions) > 0;
+        let of_conditions = turn(&self.conditions, Class::Conditions).filter(|_| !publishes);
+        [
+            self.outage.next_try(now),
+            turn(&self.nodes, Class::Node),
+            of_conditions,
+            self.next_write,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

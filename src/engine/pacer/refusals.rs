@@ -1,0 +1,126 @@
+//! What the API server has refused of one node's changes. Once the whole has been refused, it is tried taint by taint, so
+//! that the others are not held up, and the right one is blamed.
+
+use std::time::Instant;
+
+use super::slot::{Verdict, WriteSlot};
+use crate::engine::error::RequestError;
+
+/// What has been refused on one node; `T` says which taint a change is about.
+#[derive(Debug)]
+pub struct Refusals<T> {
+    /// The whole has been refused, which may be for the sake of any part of it.
+    is_split: bool,
+    refused: Vec<(T, WriteSlot)>,
+}
+
+impl<T> Default for Refusals<T> {
+    fn default() -> Self {
+        Self {
+            is_split: false,
+            refused: Vec::new(),
+        }
+    }
+}
+
+impl<T: PartialEq> Refusals<T> {
+    /// Whether all can be tried at once.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.is_split && self.refused.is_empty()
+    }
+
+    /// Notes that the whole has been refused, and that there is more than one part of it.
+    pub fn split(&mut self) {
+        self.is_split = true;
+    }
+
+    /// Takes in how a write of a part has ended.
+    pub fn ended(&mut self, what: T, error: Option<&RequestError>, now: Instant) -> Verdict {
+        let known = self.refused.iter().position(|(known, _)| *known == what);
+        if error.is_none() {
+            known.map(|known| self.refused.swap_remove(known));
+            return Verdict::Done;
+        }
+        let known = known.unwrap_or_else(|| {
+            self.refused.push((what, WriteSlot::default()));
+            self.refused.len() - 1
+        });
+        self.refused[known].1.judge(error, now)
+    }
+
+    /// Forgets all but these parts: nothing else is to be written any more. Where there is but one, it is the whole.
+    pub fn retain(&mut self, parts: &[T]) {
+        self.refused.retain(|(what, _)| parts.contains(what));
+        self.is_split &= parts.len() > 1;
+    }
+
+    /// When this may be tried again; `None` where that may be done now.
+    #[must_use]
+    pub fn not_before(&self, what: &T, now: Instant) -> Option<Instant> {
+        self.find(what)?.not_before(now)
+    }
+
+    /// How often this has been refused.
+    #[must_use]
+    pub fn times(&self, what: &T) -> u32 {
+        self.find(what).map_or(0, WriteSlot::refusals)
+    }
+
+    fn find(&self, what: &T) -> Option<&WriteSlot> {
+        let mut refused = self.refused.iter();
+        refused.find(|(it, _)| it == what).map(|(_, known)| known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn refused(refusals: &mut Refusals<&'static str>, what: &'static str, now: Instant) -> u32 {
+        let error = RequestError::Failed("no".into());
+        match refusals.ended(what, Some(&error), now) {
+            Verdict::Refused { before, .. } => before,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_part_holds_up_itself_alone() {
+        let now = Instant::now();
+        let mut refusals = Refusals::default();
+        assert!(refusals.is_empty());
+        refusals.split();
+        assert!(!refusals.is_empty());
+        for part in ["a", "b"] {
+            assert_eq!(refusals.not_before(&part, now), None);
+        }
+        assert_eq!(refused(&mut refusals, "a", now), 0);
+        assert_eq!(refusals.ended("b", None, now), Verdict::Done);
+        assert!(refusals.not_before(&"a", now).is_some());
+        assert_eq!(refusals.not_before(&"b", now), None);
+        // What is left is one part: from now on it is the whole, with its own pauses.
+        refusals.retain(&["a"]);
+        assert!(!refusals.is_empty());
+        let later = now + Duration::from_secs(1);
+        assert_eq!(refusals.not_before(&"a", later), None);
+        assert_eq!(refused(&mut refusals, "a", later), 1);
+        assert_eq!(refusals.times(&"a"), 2);
+        assert_eq!(refusals.ended("a", None, later), Verdict::Done);
+        assert!(refusals.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_to_be_written_any_more_is_forgotten() {
+        let now = Instant::now();
+        let mut refusals = Refusals::default();
+        refusals.split();
+        refused(&mut refusals, "a", now);
+        refusals.retain(&["b", "c"]);
+        assert_eq!(refusals.times(&"a"), 0);
+        assert!(!refusals.is_empty(), "b or c may be what was refused");
+        refusals.retain(&[]);
+        assert!(refusals.is_empty());
+    }
+}

@@ -1,0 +1,303 @@
+//! Whose turn it is, by the urgency of what waits and by what the API server has answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+const S: Duration = Duration::from_secs(1);
+const ALL: [Class; CLASSES] = [
+    Class::Node,
+    Class::Rule,
+    Class::Claim,
+    Class::Look,
+    Class::Conditions,
+    Class::Event,
+];
+
+fn unreachable() -> RequestError {
+    RequestError::Unreachable("nothing listens".into())
+}
+
+fn throttled(come_again: Option<Duration>) -> RequestError {
+    RequestError::Throttled {
+        message: "busy".into(),
+        come_again,
+    }
+}
+
+#[test]
+fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
+    let now = Instant::now();
+    let permits = |pacer: &Pacer, now| ALL.map(|class| pacer.permits(class, now));
+    let mut pacer = Pacer::new(10, None);
+    assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 4]);
+    pacer.answered(Class::Node, now, Some(&unreachable()), now);
+    assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0]);
+    let again = pacer.next_turn(now).expect("the next try");
+    assert!(again > now && again <= now + 50 * MS, "{:?}", again - now);
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 0]);
+    pacer.heard();
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 4]);
+    pacer.answered(Class::Node, again, None, again);
+    assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 4]);
+}
+
+#[test]
+fn conditions_share_what_may_be_written_at_a_time_with_nodes_and_do_not_hold_them_up() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(4, None);
+    for (under_way, nodes, conditions) in [
+        (&[][..], true, true),
+        (&[Class::Node, Class::Node, Class::Node], true, true),
+        (
+            &[Class::Node, Class::Node, Class::Conditions, Class::Node],
+            true,
+            false,
+        ),
+        (&[Class::Node; 4], false, false),
+        (&[Class::Conditions; 4], true, false),
+        (
+            &[Class::Rule, Class::Claim, Class::Event, Class::Look],
+            true,
+            true,
+        ),
+    ] {
+        for class in under_way {
+            pacer.begins(*class, true, now);
+        }
+        for (class, may_begin) in [(Class::Node, nodes), (Class::Conditions, conditions)] {
+            assert_eq!(
+                pacer.may_begin(class, now),
+                may_begin,
+                "{class:?} after {under_way:?}"
+            );
+        }
+        for class in [Class::Rule, Class::Claim, Class::Look, Class::Event] {
+            assert!(pacer.may_begin(class, now), "{class:?} after {under_way:?}");
+        }
+        for class in under_way {
+            pacer.ends(*class);
+        }
+        assert_eq!(ALL.map(|class| pacer.under_way(class)), [0; CLASSES]);
+    }
+    assert_eq!(
+        pacer.next_turn(now),
+        None,
+        "whose answer is waited for is no time"
+    );
+}
+
+#[test]
+fn no_class_has_more_under_way_than_it_may() {
+    let now = Instant::now();
+    let limits = [
+        (Class::Rule, 16),
+        (Class::Claim, 8),
+        (Class::Look, 16),
+        (Class::Event, 4),
+    ];
+    for (class, limit) in limits {
+        let mut pacer = Pacer::new(64, None);
+        let mut begun = 0;
+        while pacer.may_begin(class, now) {
+            pacer.begins(class, true, now);
+            begun += 1;
+        }
+        assert_eq!(begun, limit, "{class:?}");
+        pacer.ends(class);
+        assert!(pacer.may_begin(class, now), "{class:?}");
+    }
+}
+
+#[test]
+fn all_but_looks_wait_where_the_api_server_bears_no_more_writes_of_nodes() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(64, None);
+    assert_eq!(pacer.not_before(Class::Node, now), None);
+    pacer.answered(Class::Node, now, Some(&throttled(Some(3 * S))), now);
+    assert_eq!(pacer.not_before(Class::Node, now), Some(now + 3 * S));
+    assert_eq!(pacer.next_turn(now), None, "nobody has asked");
+    for class in ALL {
+        let may_begin = pacer.may_begin(class, now);
+        assert_eq!(may_begin, class == Class::Look, "{class:?}");
+    }
+    assert_eq!(pacer.next_turn(now), Some(now + 3 * S));
+    pacer.ask_again();
+    assert_eq!(pacer.next_turn(now), None);
+    assert!(pacer.may_begin(Class::Node, now + 3 * S));
+    assert_eq!(pacer.not_before(Class::Node, now + 3 * S), None);
+}
+
+#[test]
+fn what_the_api_server_bears_no_more_of_holds_up_its_own_class_alone() {
+    let now = Instant::now();
+    for refused in ALL.into_iter().filter(|it| *it != Class::Node) {
+        let mut pacer = Pacer::new(64, None);
+        for _ in 0..8 {
+            pacer.answered(refused, now, Some(&throttled(Some(3 * S))), now);
+        }
+        for class in ALL {
+            let waits = class == refused && class != Class::Look;
+            assert_eq!(
+                pacer.may_begin(class, now),
+                !waits,
+                "{class:?} for {refused:?}"
+            );
+        }
+        assert_eq!(pacer.at_a_time(), 64, "{refused:?}");
+        assert!(pacer.may_begin(refused, now + 3 * S), "{refused:?}");
+    }
+}
+
+#[test]
+fn only_what_changes_something_counts_among_the_writes_of_a_second() {
+    let now = Instant::now();
+    let rate = Rate {
+        per_second: 1.0,
+        burst: 2,
+    };
+    let mut pacer = Pacer::new(64, Some(rate));
+    for _ in 0..5 {
+        pacer.begins(Class::Look, false, now);
+    }
+    pacer.begins(Class::Node, true, now);
+    assert!(pacer.may_begin(Class::Node, now));
+    pacer.begins(Class::Event, true, now);
+    assert!(!pacer.may_begin(Class::Node, now));
+    assert_eq!(
+        pacer.next_turn(now),
+        Some(now + S + Duration::from_nanos(1))
+    );
+}
+
+#[test]
+fn what_an_answer_says_about_the_api_server() {
+    let broken = |come_again| RequestError::Broken {
+        message: "failed".into(),
+        come_again,
+    };
+    let pause = Some(2 * S);
+    for (name, error, at_a_time, waits) in [
+        ("done", None, 8, None),
+        ("a conflict", Some(RequestError::Conflict), 8, None),
+        ("gone", Some(RequestError::Gone), 8, None),
+        (
+            "a refusal",
+            Some(RequestError::Failed("no".into())),
+            8,
+            None,
+        ),
+        ("throttled", Some(throttled(pause)), 4, pause),
+        ("broken", Some(broken(pause)), 4, pause),
+        (
+            "broken, without a time",
+            Some(broken(None)),
+            4,
+            Some(100 * MS),
+        ),
+        (
+            "no answer",
+            Some(RequestError::TimedOut(10 * S)),
+            4,
+            Some(100 * MS),
+        ),
+        ("not reached", Some(unreachable()), 8, None),
+    ] {
+        let now = Instant::now();
+        let mut pacer = Pacer::new(8, None);
+        pacer.answered(Class::Node, now, error.as_ref(), now);
+        assert_eq!(pacer.at_a_time(), at_a_time, "{name}");
+        let until = pacer.not_before(Class::Node, now).map(|at| at - now);
+        assert!(
+            until <= waits && until.is_some() == waits.is_some(),
+            "{name}: {until:?}"
+        );
+        let unreached = pacer.permits(Class::Node, now) == 0;
+        assert_eq!(unreached, name == "not reached", "{name}");
+    }
+}
+
+#[test]
+fn an_answer_that_was_late_neither_begins_nor_ends_an_outage() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(8, None);
+    pacer.answered(Class::Node, now, Some(&unreachable()), now);
+    pacer.answered(Class::Node, now, Some(&RequestError::TimedOut(10 * S)), now);
+    assert_eq!(pacer.permits(Class::Event, now), 0);
+    pacer.answered(Class::Node, now, Some(&RequestError::Conflict), now);
+    assert_eq!(pacer.permits(Class::Event, now), 4, "any answer ends it");
+}
+
+#[test]
+fn a_full_round_of_answers_lets_one_more_through() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(8, None);
+    pacer.answered(Class::Node, now, Some(&throttled(Some(S))), now);
+    assert_eq!(pacer.at_a_time(), 4);
+    for answered in 0..5 {
+        assert_eq!(pacer.at_a_time(), 4, "after {answered}");
+        pacer.answered(Class::Node, now + S, None, now + S);
+    }
+    assert_eq!(pacer.at_a_time(), 5);
+}
+
+#[test]
+fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(64, None);
+    assert!(pacer.may_publish(true, now));
+    pacer.begins(Class::Conditions, true, now);
+    assert!(!pacer.may_publish(true, now));
+    assert!(pacer.may_publish(false, now));
+}
+
+#[test]
+fn it_is_somebodys_turn_as_soon_as_anything_says_so() {
+    let now = Instant::now();
+    let (node, other) = ("n".into(), "m".into());
+    let mut pacer = Pacer::new(8, None);
+    let wait = |retries: &mut Retries, name: &Arc<str>| {
+        retries.refused(name, "gate", 1, now);
+        assert!(!retries.turn(name, "gate", 1, now));
+    };
+    wait(&mut pacer.nodes, &node);
+    let of_nodes = pacer.next_turn(now);
+    assert_eq!(of_nodes, pacer.nodes.next_turn(now));
+    assert!(of_nodes.is_some_and(|at| at > now));
+    pacer.try_nothing_again();
+    assert_eq!(pacer.next_turn(now), None);
+    wait(&mut pacer.conditions, &other);
+    assert_eq!(pacer.next_turn(now), pacer.conditions.next_turn(now));
+    assert!(pacer.next_turn(now).is_some());
+    pacer.try_nothing_again();
+    assert_eq!(pacer.next_turn(now), None);
+}
+
+#[test]
+fn nobody_is_woken_to_try_again_what_may_not_be_tried_yet() {
+    let now = Instant::now();
+    let node: Arc<str> = "n".into();
+    for (name, error, until) in [
+        ("a pause", throttled(Some(3 * S)), 3 * S),
+        ("an outage", unreachable(), 50 * MS),
+    ] {
+        let mut pacer = Pacer::new(8, None);
+        pacer.nodes.refused(&node, "gate", 0, now);
+        for other in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            assert!(pacer.nodes.turn(&other.into(), "gate", 1, now), "{name}");
+        }
+        assert!(!pacer.nodes.turn(&node, "gate", 1, now), "{name}");
+        pacer.nodes.failed(&"a".into());
+        assert_eq!(pacer.next_turn(now), Some(now), "{name}: its turn");
+        pacer.answered(Class::Node, now, Some(&error), now);
+        let next = pacer.next_turn(now).expect(name);
+        assert!(next > now && next <= now + until, "{name}: {next:?}");
+    }
+    let mut pacer = Pacer::new(1, None);
+    pacer.begins(Class::Node, true, now);
+    pacer.nodes.refused(&node, "gate", 1, now);
+    assert!(!pacer.nodes.turn(&node, "gate", 1, now));
+    assert_eq!(pacer.next_turn(now), None, "an answer is waited for");
+}

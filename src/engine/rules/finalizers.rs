@@ -1,0 +1,259 @@
+//! All rules: their finalizers, and their deletion.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::work::RuleWork;
+use crate::api::names::FINALIZER;
+use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::closures::Closures;
+use crate::engine::effects::{Effects, Purpose};
+use crate::engine::error::RequestError;
+use crate::engine::io::{Count, Request};
+use crate::engine::map::{Map, Set};
+use crate::engine::notice::Notice;
+use crate::engine::pacer::{Class, Verdict};
+use crate::engine::patch;
+use crate::guard::Limits;
+use crate::object::RuleObject;
+use crate::rule::Rule;
+
+/// How many nodes the statuses may be about that are made in one go: some milliseconds' work.
+const NODES_IN_STATUSES: usize = 50_000;
+
+/// How often our finalizer is refused before other rules no longer wait for it: in about ten seconds.
+const REFUSALS: u32 = 8;
+
+/// The rules, each with what is under way for it.
+#[derive(Debug)]
+pub struct Rules {
+    pub(super) works: Map<Arc<str>, RuleWork>,
+    /// UIDs of the rules that wait for their turn to be tended: those that want their finalizers written come first.
+    queue: VecDeque<Arc<str>>,
+    /// For how many nodes statuses may still be made before other work has its turn.
+    pub(super) allowance: usize,
+    /// The limits of disruption guards, where a rule does not say.
+    pub(super) closure_limits: Limits,
+    /// How many nodes each list of a status may name.
+    pub(super) node_limit: usize,
+}
+
+impl Rules {
+    /// No rules, for which these limits will hold.
+    pub fn new(closure_limits: Limits, node_limit: usize) -> Self {
+        Self {
+            works: Map::default(),
+            queue: VecDeque::new(),
+            allowance: 0,
+            closure_limits,
+            node_limit,
+        }
+    }
+
+    /// All of them.
+    pub fn works(&self) -> impl Iterator<Item = &RuleWork> {
+        self.works.values()
+    }
+
+    /// Takes in which rules there are.
+    pub fn sync(&mut self, cache: &Cache, out: &mut Effects) {
+        let known: Set<_> = cache
+            .rules()
+            .values()
+            .map(|cached| cached.rule.uid.clone())
+            .collect();
+        self.works.retain(|uid, work| {
+            let stays = known.contains(uid);
+            if !stays {
+                out.count(Count::RuleWent {
+                    rule: work.name.clone(),
+                    conditions: work.conditions.clone(),
+                });
+            }
+            stays
+        });
+        for cached in cache.rules().values() {
+            self.sync_rule(&cached.rule, cache, out);
+        }
+        for cached in cache.rules().values() {
+            if !cached.rule.finalizer {
+                self.wake_first(&cached.rule.uid);
+            }
+        }
+    }
+
+    fn sync_rule(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+        let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
+            out.count(Count::RuleCame {
+                rule: rule.name.clone(),
+            });
+            RuleWork::new(rule)
+        });
+        work.closures = Closures::for_spec(
+            rule.active().filter(|_| !rule.deleting),
+            work.closures.take(),
+            self.closure_limits,
+        );
+        if rule.deleting && work.pending.is_none() {
+            info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
+            work.pending = Some(cache.node_names().cloned().collect());
+        }
+        if let Err(rejection) = &rule.spec
+            && work.rejected.replace(rule.generation) != Some(rule.generation)
+        {
+            warn!(rule = %rule.name, "rule cannot be used: {rejection}");
+            out.tell(Notice::of_rejection(rule, &rejection.to_string()));
+        }
+        work.status_changed(out);
+    }
+
+    /// Has it seen in its turn what is to be done for a rule whose timer has fired.
+    pub fn wake(&mut self, uid: &Arc<str>) {
+        if let Some(work) = self.works.get_mut(uid)
+            && !std::mem::replace(&mut work.is_queued, true)
+        {
+            self.queue.push_back(uid.clone());
+        }
+    }
+
+    /// Has a rule's finalizers written before any status.
+    fn wake_first(&mut self, uid: &Arc<str>) {
+        if let Some(work) = self.works.get_mut(uid)
+            && !std::mem::replace(&mut work.is_queued, true)
+        {
+            self.queue.push_front(uid.clone());
+        }
+    }
+
+    /// Sees what is to be done for the rules whose turn it is, as long as it may be written, and for so many that nothing
+    /// else waits for long.
+    pub fn tend(&mut self, cache: &Cache, is_busy: bool, out: &mut Effects) {
+        while self.has_turn(out.now.monotonic, out)
+            && let Some(uid) = self.queue.pop_front()
+        {
+            if let Some(work) = self.works.get_mut(&uid) {
+                work.is_queued = false;
+            }
+            if self.tend_finalizers(&uid, cache, out) {
+                self.wake(&uid);
+            } else {
+                self.tend_status(&uid, cache, is_busy, out);
+            }
+        }
+    }
+
+    fn has_turn(&self, now: Instant, out: &mut Effects) -> bool {
+        !self.queue.is_empty() && self.allowance > 0 && out.pacer.may_begin(Class::Rule, now)
+    }
+
+    /// Begins another go.
+    pub fn renew_allowance(&mut self) {
+        self.allowance = NODES_IN_STATUSES;
+    }
+
+    /// Whether rules wait for nothing but that other work has had its turn.
+    pub fn gives_way(&self) -> bool {
+        !self.queue.is_empty() && self.allowance == 0
+    }
+
+    /// Lets deleted rules go whose nodes are all clean.
+    pub fn finish_deletions(&mut self, cache: &Cache, out: &mut Effects) {
+        let is_done = |work: &&RuleWork| work.pending.as_ref().is_some_and(Set::is_empty);
+        let done = self.works.values().filter(is_done);
+        let done: Vec<_> = done.map(|work| work.uid.clone()).collect();
+        for uid in done {
+            if out.pacer.may_begin(Class::Rule, out.now.monotonic) {
+                self.tend_finalizers(&uid, cache, out);
+            } else {
+                self.wake_first(&uid);
+            }
+        }
+    }
+
+    /// Puts our finalizer on a rule that needs one, or takes it off one that is being deleted and whose nodes are clean; answers
+    /// whether that is asked for now. Whoever calls this has seen to it that it is a rule's turn.
+    fn tend_finalizers(&mut self, uid: &Arc<str>, cache: &Cache, out: &mut Effects) -> bool {
+        let Some(work) = self.works.get_mut(uid) else {
+            return false;
+        };
+        let Some(CachedRule {
+            rule, finalizers, ..
+        }) = cache.rules().get(&work.name)
+        else {
+            return false;
+        };
+        let ours = |finalizer: &String| finalizer == FINALIZER;
+        let is_clean = || work.pending.as_ref().is_some_and(Set::is_empty);
+        let mut wanted = finalizers.clone();
+        match (rule.deleting, rule.finalizer) {
+            (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
+                wanted.push(FINALIZER.into());
+            }
+            (true, true) if is_clean() => wanted.retain(|finalizer| !ours(finalizer)),
+            _ => return false,
+        }
+        let now = out.now.monotonic;
+        if work.finalizers.is_under_way() || work.finalizers.not_before(now).is_some() {
+            return false;
+        }
+        work.finalizers.begin(());
+        let request = Request::PatchRule {
+            name: work.name.clone(),
+            patch: patch::finalizers(uid, finalizers, &wanted),
+        };
+        out.ask(Purpose::Finalizers(uid.clone()), request);
+        true
+    }
+
+    /// Takes in how a write of a rule's finalizers has ended.
+    pub fn finalizers_answered(
+        &mut self,
+        uid: &Arc<str>,
+        result: Result<RuleObject, RequestError>,
+        cache: &mut Cache,
+        out: &mut Effects,
+    ) {
+        let Some(work) = self.works.get_mut(uid) else {
+            return;
+        };
+        let Some(((), verdict)) = work
+            .finalizers
+            .ended(result.as_ref().err(), out.now.monotonic)
+        else {
+            return;
+        };
+        match (result, verdict) {
+            (Ok(object), _) => {
+                work.finalizer_refusals = 0;
+                let mut left = object.metadata.finalizers.iter().flatten();
+                if left.all(|finalizer| finalizer != FINALIZER) {
+                    info!(rule = %work.name, "rule is gone; its nodes are clean");
+                }
+                cache.update_rule(object, out.now.wall);
+            }
+            (Err(error), Verdict::Refused { again, before }) => {
+                warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
+                if before == 0
+                    && let Some(held) = cache.rules().get(&work.name)
+                {
+                    let why = error.to_string();
+                    out.tell(Notice::of_unwritten_finalizers(&held.rule, &why));
+                }
+                if matches!(error, RequestError::Failed(_)) {
+                    work.finalizer_refusals += 1;
+                    if work.finalizer_refusals == REFUSALS {
+                        cache.refused_finalizer(&work.name);
+                    }
+                }
+                out.timers.wake_rule(uid, again);
+            }
+            // A rule that is gone takes its work with it; but an API server that has only just started may say so of
+            // one that is there.
+            (Err(_), Verdict::Again(at)) => out.timers.wake_rule(uid, at),
+            (Err(_), Verdict::Done) => {}
+        }
+    }
+}

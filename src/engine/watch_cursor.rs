@@ -1,0 +1,510 @@
+//! What a watch asks for next, and as of when its view is current: it lists, then watches from where the list or the last
+//! watch has ended, and lists anew only where the API server cannot go on from there.
+//!
+//! A view is current as of the time at which a *consistent read* was asked for, once the watch has shown a version at least as
+//! high as that read had (KEP-2340; versions compare as numbers, KEP-5504). Neither a bookmark nor a good end of a watch proves
+//! that by itself: an API server that lags behind its etcd sends bookmarks of its old version and ends watches in good order.
+//! A healthy API server's cache moves on by the read, so that the next bookmark comes at that version.
+//!
+//! Pure: what came is put in, with its time; the next request comes out.
+
+use std::time::{Duration, Instant};
+
+use crate::object::{self, Version};
+
+/// How long the API server is to keep a watch open.
+pub const LENGTH: Duration = Duration::from_secs(15);
+/// How long where the view is to be current soon. It is the shortest one that brings a bookmark.
+pub const SHORT_LENGTH: Duration = Duration::from_secs(3);
+/// How long before its end a watch is sent a bookmark: `nextBookmarkTime` in apiserver's `cache_watcher.go`.
+pub const BOOKMARK: Duration = Duration::from_secs(2);
+/// How long before a bookmark the consistent read is asked for that the bookmark is to reach.
+const HEAD_START: Duration = Duration::from_secs(1);
+/// From when on a consistent read that has not been reached is not waited for any longer: another one is asked for.
+const OUTDATED: Duration = Duration::from_secs(5);
+
+/// What to ask the API server for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// A page of a list; the first one without a token.
+    List {
+        /// What the page before said that it is gone on with.
+        token: Option<String>,
+    },
+    /// A watch.
+    Watch {
+        /// The version that it is to begin after.
+        version: String,
+        /// How long the API server is to keep it open.
+        length: Duration,
+    },
+}
+
+/// What has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The API server has ended the watch, in good order, after so long.
+    Closed(Duration),
+    /// What was asked for was not given, broke off, or fell silent.
+    Failed,
+    /// The API server cannot go on from there.
+    Expired,
+}
+
+/// What is known of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// All has been shown that had happened by this time.
+    Current(Instant),
+    /// It is as good as it was.
+    Unchanged,
+    /// Things may happen that are not seen.
+    Interrupted,
+    /// The cluster is of an older version than has been shown: it was restored from a backup. Everything has to be listed anew.
+    Restored,
+}
+
+/// A list or an object without a version that could be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoVersion;
+
+/// Where a watch has got to.
+#[derive(Debug)]
+pub struct WatchCursor {
+    progress: Progress,
+    /// The highest version that has been shown.
+    shown: Version,
+    /// The consistent read that is under way: since when, and what had been shown by then.
+    reading: Option<(Instant, Version)>,
+    /// The consistent read that the watch has not reached yet: since when, and its version.
+    ahead: Option<(Instant, Version)>,
+    /// As of when the view is current, since the last interruption.
+    current: Option<Instant>,
+    /// As of when the view is to be current at least.
+    wanted: Option<Instant>,
+    /// How long the API server was to keep the watch under way open.
+    length: Duration,
+}
+
+#[derive(Debug)]
+enum Progress {
+    /// Not all objects have been listed. The first page was asked for then.
+    Listing {
+        token: Option<String>,
+        since: Option<Instant>,
+    },
+    /// All up to this version have been seen.
+    Watching { version: String },
+}
+
+impl Default for WatchCursor {
+    fn default() -> Self {
+        Self {
+            progress: Progress::from_the_start(),
+            shown: 0,
+            reading: None,
+            ahead: None,
+            current: None,
+            wanted: None,
+            length: Duration::ZERO,
+        }
+    }
+}
+
+impl Progress {
+    const fn from_the_start() -> Self {
+        Self::Listing {
+            token: None,
+            since: None,
+        }
+    }
+}
+
+impl WatchCursor {
+    /// Has the view be current as of this time at least. A watch under way is to be begun anew where it answers true: it would
+    /// take too long.
+    pub fn want(&mut self, as_of: Instant) -> bool {
+        self.wanted = Some(as_of);
+        !self.is_current()
+    }
+
+    /// Has everything listed anew.
+    pub fn relist(&mut self) -> View {
+        *self = Self {
+            wanted: self.wanted,
+            ..Self::default()
+        };
+        View::Interrupted
+    }
+
+    /// What to ask for next, at this time.
+    pub fn next(&mut self, now: Instant) -> Question {
+        match &mut self.progress {
+            Progress::Listing { token, since } => {
+                // All pages show what there was when the first one was made.
+                if token.is_none() {
+                    *since = Some(now);
+                }
+                Question::List {
+                    token: token.clone(),
+                }
+            }
+            Progress::Watching { version } => {
+                let version = version.clone();
+                self.length = if self.is_current() && self.ahead.is_none() {
+                    LENGTH
+                } else {
+                    SHORT_LENGTH
+                };
+                Question::Watch {
+                    version,
+                    length: self.length,
+                }
+            }
+        }
+    }
+
+    /// How long after the watch under way has begun a consistent read is due.
+    #[must_use]
+    pub fn read_after(&self) -> Duration {
+        self.length
+            .saturating_sub(BOOKMARK)
+            .saturating_sub(HEAD_START)
+    }
+
+    /// Whether a consistent read is to be made at this time, when one is due. It is under way then.
+    pub fn begin_read(&mut self, now: Instant) -> bool {
+        let counts = |since: Instant| {
+            self.wanted.is_none_or(|wanted| wanted <= since)
+                && now.saturating_duration_since(since) < OUTDATED
+        };
+        let is_wanted = self.reading.is_none() && !self.ahead.is_some_and(|it| counts(it.0));
+        if is_wanted {
+            self.reading = Some((now, self.shown));
+        }
+        is_wanted
+    }
+
+    /// Takes in the version that the consistent read under way had.
+    pub fn read(&mut self, version: Version) -> View {
+        let Some((since, shown)) = self.reading.take() else {
+            return View::Unchanged;
+        };
+        if version < shown {
+            return View::Restored;
+        }
+        self.ahead = Some((since, version));
+        self.reached()
+    }
+
+    /// Takes in that the consistent read under way was not answered.
+    pub fn read_failed(&mut self) {
+        self.reading = None;
+    }
+
+    /// Takes in a page of a list, by its version and the token of the next one.
+    ///
+    /// # Errors
+    /// When there is nothing to go on with.
+    pub fn page(
+        &mut self,
+        version: Option<String>,
+        token: Option<String>,
+    ) -> Result<View, NoVersion> {
+        let given = |text: &String| !text.is_empty();
+        let Progress::Listing { since, .. } = self.progress else {
+            return Ok(View::Unchanged);
+        };
+        match (token.filter(given), version.filter(given)) {
+            (Some(token), _) => {
+                let token = Some(token);
+                self.progress = Progress::Listing { token, since };
+                Ok(View::Unchanged)
+            }
+            (None, Some(version)) => {
+                let before = self.shown;
+                self.shown = object::version(Some(&version));
+                self.progress = Progress::Watching { version };
+                if self.shown < before {
+                    return Ok(View::Restored);
+                }
+                self.current = since;
+                self.ahead = None;
+                Ok(since.map_or(View::Unchanged, View::Current))
+            }
+            (None, None) => Err(NoVersion),
+        }
+    }
+
+    /// Takes in that a watch has shown everything up to this version, by an object or by a bookmark.
+    ///
+    /// # Errors
+    /// When that is no version.
+    pub fn saw(&mut self, version: Option<String>) -> Result<View, NoVersion> {
+        let version = version.filter(|text| !text.is_empty()).ok_or(NoVersion)?;
+        let number = object::version(Some(&version));
+        if number >= self.shown {
+            self.shown = number;
+            self.progress = Progress::Watching { version };
+        }
+        Ok(self.reached())
+    }
+
+    /// Takes in how what was asked for has ended.
+    pub fn ended(&mut self, end: End) -> View {
+        match end {
+            End::Closed(ran) if ran >= self.length => return View::Unchanged,
+            End::Closed(_) | End::Failed => {}
+            End::Expired => self.progress = Progress::from_the_start(),
+        }
+        self.current = None;
+        View::Interrupted
+    }
+
+    /// The highest version that has been shown.
+    #[must_use]
+    pub fn shown(&self) -> Version {
+        self.shown
+    }
+
+    /// Whether the view is as current as it is wanted to be.
+    fn is_current(&self) -> bool {
+        self.current
+            .is_some_and(|current| self.wanted.is_none_or(|wanted| wanted <= current))
+    }
+
+    /// What the view is worth if the watch has reached the consistent read.
+    fn reached(&mut self) -> View {
+        match self.ahead {
+            Some((since, version)) if version <= self.shown => {
+                self.ahead = None;
+                self.current = self.current.max(Some(since));
+                View::Current(since)
+            }
+            _ => View::Unchanged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(token: &str) -> Question {
+        let token = (!token.is_empty()).then(|| token.to_owned());
+        Question::List { token }
+    }
+
+    fn watch(version: &str, length: Duration) -> Question {
+        Question::Watch {
+            version: version.to_owned(),
+            length,
+        }
+    }
+
+    fn version(number: u64) -> Option<String> {
+        (number > 0).then(|| number.to_string())
+    }
+
+    fn seconds(start: Instant) -> impl Fn(u64) -> Instant {
+        move |seconds| start + Duration::from_secs(seconds)
+    }
+
+    /// One that has listed up to version 5, which was asked for at this time, and that watches on from there.
+    fn listed(at: Instant) -> WatchCursor {
+        let mut cursor = WatchCursor::default();
+        assert_eq!(cursor.next(at), list(""));
+        assert_eq!(cursor.page(version(5), None), Ok(View::Current(at)));
+        assert_eq!(cursor.next(at), watch("5", LENGTH));
+        cursor
+    }
+
+    #[test]
+    fn a_list_is_gone_through_page_by_page_and_is_as_current_as_its_first_page() {
+        let at = seconds(Instant::now());
+        let mut cursor = WatchCursor::default();
+        assert_eq!(cursor.next(at(0)), list(""));
+        let page = cursor.page(version(5), Some("next".into()));
+        assert_eq!(page, Ok(View::Unchanged));
+        assert_eq!(cursor.next(at(1)), list("next"));
+        // What one page failed for says nothing against the others.
+        assert_eq!(cursor.ended(End::Failed), View::Interrupted);
+        assert_eq!(cursor.next(at(2)), list("next"));
+        let page = cursor.page(version(5), Some(String::new()));
+        assert_eq!(page, Ok(View::Current(at(0))));
+        assert_eq!(cursor.next(at(3)), watch("5", LENGTH));
+    }
+
+    #[test]
+    fn a_token_that_has_expired_begins_the_list_anew() {
+        let at = seconds(Instant::now());
+        let mut cursor = WatchCursor::default();
+        cursor.next(at(0));
+        assert!(cursor.page(None, Some("next".into())).is_ok());
+        assert_eq!(cursor.ended(End::Expired), View::Interrupted);
+        assert_eq!(cursor.next(at(1)), list(""));
+        assert_eq!(cursor.page(version(5), None), Ok(View::Current(at(1))));
+    }
+
+    #[test]
+    fn a_list_without_a_version_is_no_list() {
+        let mut cursor = WatchCursor::default();
+        cursor.next(Instant::now());
+        assert_eq!(cursor.page(Some(String::new()), None), Err(NoVersion));
+        assert_eq!(cursor.next(Instant::now()), list(""));
+    }
+
+    #[test]
+    fn a_view_is_current_as_of_a_consistent_read_once_it_has_shown_as_much() {
+        let at = seconds(Instant::now());
+        for (name, shown, read, then, view) in [
+            (
+                "shown before the read was answered",
+                9,
+                9,
+                None,
+                View::Current(at(12)),
+            ),
+            (
+                "a bookmark of that version",
+                5,
+                9,
+                Some(9),
+                View::Current(at(12)),
+            ),
+            ("a later one", 5, 9, Some(11), View::Current(at(12))),
+            (
+                "a bookmark of an old version",
+                5,
+                9,
+                Some(8),
+                View::Unchanged,
+            ),
+            ("nothing", 5, 9, None, View::Unchanged),
+        ] {
+            let mut cursor = listed(at(0));
+            assert!(cursor.begin_read(at(12)));
+            assert!(!cursor.begin_read(at(12)), "one at a time");
+            assert_eq!(cursor.saw(version(shown)), Ok(View::Unchanged), "{name}");
+            let mut last = cursor.read(read);
+            if let Some(then) = then {
+                assert_eq!(last, View::Unchanged, "{name}");
+                last = cursor.saw(version(then)).unwrap();
+            }
+            assert_eq!(last, view, "{name}");
+            // A good end proves nothing.
+            assert_eq!(cursor.ended(End::Closed(LENGTH)), View::Unchanged);
+            let length = if view == View::Unchanged {
+                SHORT_LENGTH
+            } else {
+                LENGTH
+            };
+            let next = cursor.shown().to_string();
+            assert_eq!(cursor.next(at(15)), watch(&next, length), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_consistent_read_is_due_before_the_bookmark_and_at_once_where_it_is_wanted_soon() {
+        let at = seconds(Instant::now());
+        let mut cursor = listed(at(0));
+        assert_eq!(cursor.read_after(), Duration::from_secs(12));
+        assert!(cursor.want(at(3)), "a watch that takes long is begun anew");
+        assert_eq!(cursor.next(at(3)), watch("5", SHORT_LENGTH));
+        assert_eq!(cursor.read_after(), Duration::ZERO);
+        assert!(cursor.begin_read(at(3)));
+        assert_eq!(cursor.read(7), View::Unchanged);
+        assert_eq!(cursor.saw(version(7)), Ok(View::Current(at(3))));
+        assert_eq!(cursor.ended(End::Closed(SHORT_LENGTH)), View::Unchanged);
+        assert_eq!(cursor.next(at(6)), watch("7", LENGTH));
+        assert!(!cursor.want(at(2)), "it is");
+    }
+
+    #[test]
+    fn a_read_that_was_asked_for_too_early_is_made_again() {
+        let at = seconds(Instant::now());
+        let mut cursor = listed(at(0));
+        assert!(cursor.begin_read(at(12)));
+        assert_eq!(cursor.read(9), View::Unchanged);
+        assert!(!cursor.begin_read(at(16)), "the bookmark may still come");
+        assert!(cursor.begin_read(at(17)), "it does not");
+        cursor.read_failed();
+        assert!(cursor.begin_read(at(17)));
+        assert_eq!(cursor.read(10), View::Unchanged);
+        assert!(cursor.want(at(18)));
+        assert!(cursor.begin_read(at(18)), "asked for before it was wanted");
+    }
+
+    #[test]
+    fn how_a_watch_ends_says_what_the_view_is_worth_and_what_comes_next() {
+        for (name, end, view, next) in [
+            (
+                "its time was over",
+                End::Closed(LENGTH),
+                View::Unchanged,
+                watch("5", LENGTH),
+            ),
+            (
+                "it ended early",
+                End::Closed(LENGTH.saturating_sub(Duration::from_secs(1))),
+                View::Interrupted,
+                watch("5", SHORT_LENGTH),
+            ),
+            (
+                "it broke off",
+                End::Failed,
+                View::Interrupted,
+                watch("5", SHORT_LENGTH),
+            ),
+            (
+                "its version is too old",
+                End::Expired,
+                View::Interrupted,
+                list(""),
+            ),
+        ] {
+            let now = Instant::now();
+            let mut cursor = listed(now);
+            assert_eq!(cursor.ended(end), view, "{name}");
+            assert_eq!(cursor.next(now), next, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_watch_is_resumed_from_what_was_seen_last() {
+        let now = Instant::now();
+        let mut cursor = listed(now);
+        for (shown, next) in [(6, "6"), (8, "8"), (7, "8")] {
+            assert_eq!(cursor.saw(version(shown)), Ok(View::Unchanged));
+            cursor.ended(End::Failed);
+            assert_eq!(cursor.next(now), watch(next, SHORT_LENGTH));
+        }
+        assert_eq!(cursor.saw(None), Err(NoVersion));
+    }
+
+    #[test]
+    fn a_version_that_goes_backwards_is_a_cluster_that_was_restored() {
+        let now = Instant::now();
+        let mut cursor = listed(now);
+        assert!(cursor.begin_read(now));
+        assert_eq!(cursor.saw(version(9)), Ok(View::Unchanged));
+        let view = cursor.read(8);
+        assert_eq!(view, View::Current(now), "asked for before 9 was shown");
+        assert!(cursor.begin_read(now));
+        assert_eq!(cursor.read(8), View::Restored);
+
+        let mut cursor = listed(now);
+        cursor.ended(End::Expired);
+        cursor.next(now);
+        assert_eq!(cursor.page(version(4), None), Ok(View::Restored));
+
+        let mut cursor = listed(now);
+        assert_eq!(cursor.relist(), View::Interrupted);
+        assert_eq!(cursor.next(now), list(""));
+        assert_eq!(
+            cursor.page(version(4), None),
+            Ok(View::Current(now)),
+            "as it is now"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Makes a node's plan: settles one of its taints after another.
+
+use jiff::Timestamp;
+use smallvec::SmallVec;
+
+use super::draft::{Contender, Draft, Taints};
+use super::node_plan::NodePlan;
+use super::state::{ClusterState, NodeHistory, NodeState};
+use super::taint_plan::TaintPlan;
+use crate::condition::ComponentGroup;
+use crate::condition::{ClassFacts, Facts, NamedDaemonSet, NamedFacts, Trust};
+use crate::rule::{CompiledSpec, Ownership};
+
+/// `DaemonSet`s that are waited for by name, each with the taints of the rules that wait for it.
+type WaitedFor<'a> = SmallVec<[(&'a NamedDaemonSet, Taints<'a>); 1]>;
+
+/// Decides for one node at one time. Nothing follows for a node that is being deleted.
+#[must_use]
+pub fn plan<'a>(
+    cluster: ClusterState<'a>,
+    state: NodeState<'a>,
+    history: NodeHistory<'a>,
+    now: Timestamp,
+) -> NodePlan<'a> {
+    if state.node.deleting {
+        return NodePlan::default();
+    }
+    let contenders: SmallVec<[Contender; 8]> = state
+        .selecting
+        .iter()
+        .filter_map(|index| {
+            let rule = &*cluster.rules.rules()[*index];
+            rule.active().map(|spec| Contender { rule, spec })
+        })
+        .collect();
+    let mut draft = Draft {
+        cluster,
+        state,
+        history,
+        node: state.node,
+        now,
+        plan: NodePlan::default(),
+        writes: TaintPlan::default(),
+    };
+    draft.plan.outcomes.reserve(contenders.len());
+    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
+        .filter(|owner| !cluster.rules.disproves(owner))
+        .collect();
+    let staying = draft.staying(&owned);
+    let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
+        .map(|class| draft.gates(&contenders, |spec| spec.waits_for_class(class)))
+        .collect();
+    let classes: SmallVec<[ClassFacts; 1]> = cluster
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(index, class)| ClassFacts {
+            class,
+            daemon_sets: cluster.daemon_sets(ComponentGroup::Class(index)),
+            pods: state
+                .pods
+                .get(ComponentGroup::Class(index))
+                .map_or(&[], Vec::as_slice),
+            staying: &staying,
+            gates: &gates[index],
+        })
+        .collect();
+    let waited_for = draft.waited_for(&contenders);
+    let named: SmallVec<[NamedFacts; 1]> = waited_for
+        .iter()
+        .map(|(named, gates)| NamedFacts {
+            key: &named.key,
+            is_seen: named.is_seen,
+            daemon_set: cluster.daemon_sets(named.group).get(&named.key),
+            pods: state.pods.get(named.group).map_or(&[], Vec::as_slice),
+            staying: &staying,
+            gates,
+        })
+        .collect();
+    let facts = Facts {
+        node: state.node,
+        csi_node: state.csi_node,
+        classes: &classes,
+        named: &named,
+        observations: state.observations,
+        trust: Trust::default(),
+        now,
+    };
+
+    let claimed = contenders
+        .iter()
+        .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
+    let with_owner = owned
+        .iter()
+        .map(|owner| (owner.taint_key, owner.taint_effect));
+    let left_behind = cluster
+        .rules
+        .rules()
+        .iter()
+        .filter_map(|rule| rule.left_behind(&state.node.labels))
+        .map(|reach| (reach.key.as_str(), reach.effect));
+    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
+    concerned.sort_unstable();
+    concerned.dedup();
+    for (key, effect) in concerned {
+        let contenders: SmallVec<[Contender; 4]> = contenders
+            .iter()
+            .copied()
+            .filter(|contender| contender.spec.taint.is(key, effect))
+            .collect();
+        let owners: SmallVec<[Ownership; 4]> = owned
+            .iter()
+            .copied()
+            .filter(|owner| owner.is_of(key, effect))
+            .collect();
+        draft.settle(key, effect, &contenders, &owners, &facts);
+        draft.end_taint(Some((key, effect)));
+    }
+    draft.forget_deleted_rules();
+    draft.forget_deadlines();
+    draft.postpone();
+    draft.end_taint(None);
+    draft.publish();
+    draft.plan
+}
+
+impl<'a> Draft<'a> {
+    /// The taints of those of the rules that are in force and wait for something.
+    fn gates(
+        &self,
+        contenders: &[Contender<'a>],
+        waits: impl Fn(&CompiledSpec) -> bool,
+    ) -> Taints<'a> {
+        contenders
+            .iter()
+            .filter(|contender| contender.rule.live().is_some() && waits(contender.spec))
+            .flat_map(|contender| {
+                // The kubelet may have registered the taint with another value than the rule's.
+                let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
+                std::iter::once(&contender.spec.taint).chain(self.taints_of(key, effect))
+            })
+            .collect()
+    }
+
+    /// The `DaemonSet`s that the rules wait for by name, each with the taints of those that do.
+    fn waited_for(&self, contenders: &[Contender<'a>]) -> WaitedFor<'a> {
+        let mut waited_for = WaitedFor::new();
+        for key in contenders.iter().flat_map(|it| it.spec.daemon_sets()) {
+            let is_known = waited_for.iter().any(|(named, _)| named.key == *key);
+            if let Some(named) = self.cluster.named(key).filter(|_| !is_known) {
+                let gates = self.gates(contenders, |spec| spec.daemon_sets().any(|it| it == key));
+                waited_for.push((named, gates));
+            }
+        }
+        waited_for
+    }
+}

@@ -1,0 +1,146 @@
+//! Which kinds of evidence may not be so any more. What could hurt waits until a last look at the objects themselves has
+//! been had.
+
+use std::collections::BTreeSet;
+
+use crate::condition::{ComponentGroup, NamedDaemonSet, Question, Source};
+use crate::rule::CompiledSpec;
+
+/// A set of kinds of evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StaleKinds {
+    /// The Node itself.
+    pub nodes: bool,
+    /// Its `CSINode`.
+    pub csi_nodes: bool,
+    /// The rules.
+    pub rules: bool,
+    /// The groups whose pods and `DaemonSet`s are meant.
+    groups: BTreeSet<ComponentGroup>,
+}
+
+impl StaleKinds {
+    /// No kind.
+    pub const NONE: Self = Self {
+        nodes: false,
+        csi_nodes: false,
+        rules: false,
+        groups: BTreeSet::new(),
+    };
+
+    /// The Node itself alone.
+    pub const NODE: Self = Self {
+        nodes: true,
+        csi_nodes: false,
+        rules: false,
+        groups: BTreeSet::new(),
+    };
+
+    /// Every kind, as far as tests know them.
+    #[cfg(test)]
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            nodes: true,
+            csi_nodes: true,
+            rules: true,
+            groups: (0..8)
+                .flat_map(|it| [ComponentGroup::Class(it), ComponentGroup::Named(it)])
+                .collect(),
+        }
+    }
+
+    /// Adds the pods and `DaemonSet`s of a group.
+    pub fn add_group(&mut self, group: ComponentGroup) {
+        self.groups.insert(group);
+    }
+
+    /// Whether the pods and `DaemonSet`s of a group are in the set.
+    #[must_use]
+    pub fn has_group(&self, group: ComponentGroup) -> bool {
+        self.groups.contains(&group)
+    }
+
+    /// Whether there is anything in the set that is not of a single node.
+    #[must_use]
+    pub fn is_of_the_cluster(&self) -> bool {
+        self.rules || !self.groups.is_empty()
+    }
+
+    /// Whether any of it is about each node on its own. A group has pods there.
+    #[must_use]
+    pub fn is_of_the_node(&self) -> bool {
+        self.nodes || self.csi_nodes || !self.groups.is_empty()
+    }
+
+    /// Whether there is nothing in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.groups.extend(other.groups);
+        Self {
+            nodes: self.nodes || other.nodes,
+            csi_nodes: self.csi_nodes || other.csi_nodes,
+            rules: self.rules || other.rules,
+            groups: self.groups,
+        }
+    }
+
+    /// What is not in the other set.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self {
+            nodes: self.nodes && !other.nodes,
+            csi_nodes: self.csi_nodes && !other.csi_nodes,
+            rules: self.rules && !other.rules,
+            // The operator `-` allocates even for an empty set.
+            groups: self.groups.difference(&other.groups).copied().collect(),
+        }
+    }
+
+    /// What of it everything goes by: the Node and the rules.
+    #[must_use]
+    pub fn common(&self) -> Self {
+        Self {
+            nodes: self.nodes,
+            rules: self.rules,
+            ..Self::default()
+        }
+    }
+
+    /// What of it a rule with this spec goes by, where these `DaemonSet`s are waited for by name.
+    #[must_use]
+    pub fn about(&self, spec: &CompiledSpec, named: &[NamedDaemonSet]) -> Self {
+        let mut about = self.common();
+        for requirement in &spec.conditions {
+            match &requirement.source {
+                Source::Node | Source::Resource(_) | Source::Nobody => {}
+                Source::CsiDriver(_) => about.csi_nodes |= self.csi_nodes,
+                Source::DaemonSet(key) => {
+                    let named = named.iter().find(|named| named.key == *key);
+                    let group = named.map(|named| named.group);
+                    about.groups.extend(group.filter(|it| self.has_group(*it)));
+                }
+                Source::Class { class, question } => {
+                    about.groups.extend(
+                        Some(ComponentGroup::Class(*class)).filter(|it| self.has_group(*it)),
+                    );
+                    about.csi_nodes |= self.csi_nodes && question.asks_csi_node();
+                }
+            }
+        }
+        about
+    }
+}
+
+impl Question {
+    /// Whether the answer depends on the node's `CSINode`.
+    fn asks_csi_node(self) -> bool {
+        matches!(self, Self::CsiDriversRegistered | Self::ComponentsReady)
+    }
+}

@@ -1,0 +1,219 @@
+//! What is done while what was seen may not be so any more: nothing that can hurt, until a last look has been had.
+
+use super::{NETWORK, gate, gated_by, met, unmet, writes};
+use crate::condition::ComponentGroup::{Class, Named};
+use crate::plan::StaleKinds;
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, csi_node, rule, world};
+
+fn doubts(mark: impl Fn(&mut StaleKinds)) -> StaleKinds {
+    let mut doubts = StaleKinds::default();
+    mark(&mut doubts);
+    doubts
+}
+
+fn nodes() -> StaleKinds {
+    doubts(|it| it.nodes = true)
+}
+
+fn rules() -> StaleKinds {
+    doubts(|it| it.rules = true)
+}
+
+fn csi_nodes() -> StaleKinds {
+    doubts(|it| it.csi_nodes = true)
+}
+
+fn class() -> StaleKinds {
+    doubts(|it| it.add_group(Class(0)))
+}
+
+/// A rule that waits for this condition, under the name `r`.
+fn waits_for(kind: &str) -> RuleBuilder {
+    rule("r").waits_for(kind)
+}
+
+const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+const PODS: &str = "node.gardener.cloud/CriticalPodsReady";
+const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
+
+#[test]
+fn what_could_hurt_waits_for_a_look_and_nothing_else_does() {
+    let bootstrap = || gate("r").bootstrap_only();
+    for (name, node, rule, waits) in [
+        ("lift", gated_by(met(), "r"), gate("r"), true),
+        ("lift for good", gated_by(met(), "r"), bootstrap(), true),
+        ("record a completion", met(), bootstrap(), true),
+        ("close an open node", unmet(), gate("r"), true),
+        ("hold", gated_by(unmet(), "r"), gate("r"), false),
+        ("leave open", met(), gate("r"), false),
+        (
+            "clean up after a rule",
+            gated_by(unmet(), "r"),
+            gate("r").deleting(),
+            true,
+        ),
+        (
+            "clean up a node that was relabelled",
+            gated_by(unmet(), "r"),
+            gate("r").selects("pool", "other"),
+            true,
+        ),
+        (
+            "count for a dry run",
+            gated_by(met(), "r"),
+            gate("r").dry_run(),
+            false,
+        ),
+    ] {
+        let certain = world(&node).rule(&rule);
+        let in_doubt = certain.clone().doubting(StaleKinds::all());
+        assert_eq!(writes(&in_doubt), [""; 0], "{name}: in doubt");
+        assert_eq!(!in_doubt.plan().look.is_empty(), waits, "{name}: look");
+        let looked = in_doubt.having_looked(StaleKinds::all());
+        assert_eq!(writes(&looked), writes(&certain), "{name}: after the look");
+        assert!(looked.plan().look.is_empty(), "{name}: one look is enough");
+    }
+}
+
+#[test]
+fn a_node_that_has_only_just_come_is_closed_whatever_is_in_doubt() {
+    for rule in [gate("r"), gate("r").bootstrap_only()] {
+        let new = world(&unmet()).rule(&rule).joined(at(10));
+        let in_doubt = new.clone().doubting(StaleKinds::all());
+        assert_eq!(writes(&in_doubt), writes(&new));
+        assert!(in_doubt.plan().look.is_empty());
+        let later = in_doubt.now(at(16));
+        assert_eq!(writes(&later), [""; 0], "pods may have come by then");
+    }
+}
+
+#[test]
+fn only_what_the_rule_goes_by_is_read_again() {
+    let gated = |node: NodeBuilder| gated_by(node, "r");
+    let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
+    for (name, world, doubts, expected) in [
+        (
+            "the Node's own",
+            world(&gated(met())).rule(&gate("r")),
+            class().and(csi_nodes()),
+            StaleKinds::default(),
+        ),
+        (
+            "nodes",
+            world(&gated(met())).rule(&gate("r")),
+            nodes(),
+            nodes(),
+        ),
+        (
+            "rules",
+            world(&gated(met())).rule(&gate("r")),
+            rules(),
+            rules(),
+        ),
+        (
+            "a class",
+            world(&gated(unmet())).rule(&waits_for(COMPONENTS)),
+            StaleKinds::all().without(&nodes()),
+            rules().and(csi_nodes()).and(class()),
+        ),
+        (
+            "a question that asks no CSINode",
+            world(&gated(unmet())).rule(&waits_for(PODS)),
+            class().and(csi_nodes()),
+            class(),
+        ),
+        (
+            "a driver",
+            world(&gated(unmet()))
+                .csi_node(&with_driver)
+                .rule(&waits_for(DRIVER)),
+            class().and(csi_nodes()),
+            csi_nodes(),
+        ),
+    ] {
+        assert_eq!(world.doubting(doubts).plan().look, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_silent_reporter_closes_a_node_only_after_a_look_at_it() {
+    let silent: World = world(&met().condition_with(serde_json::json!({
+        "type": "Other", "status": "True",
+    })))
+    .rule(&gate("r").spec("heartbeatTimeout: 10m"))
+    .now(at(600));
+    assert_eq!(
+        writes(&silent),
+        [""; 0],
+        "{NETWORK} has not been written for long"
+    );
+    assert_eq!(silent.plan().look, nodes());
+    let looked = silent.clone().having_looked(nodes());
+    assert_eq!(looked.new_taints().map(|taints| taints.len()), Some(1));
+    let in_doubt = silent.doubting(nodes());
+    assert!(
+        in_doubt.plan().outcomes[0].evaluation.met,
+        "while nodes cannot be seen, nobody's silence means anything"
+    );
+}
+
+#[test]
+fn a_rule_is_not_let_go_while_a_clean_up_waits() {
+    let deleting = world(&gated_by(unmet(), "r"))
+        .rule(&gate("r").deleting())
+        .doubting(rules());
+    assert!(
+        deleting.write().annotations.is_empty(),
+        "what says whose the taint is stays with it"
+    );
+    assert_eq!(deleting.plan().look, rules());
+    assert!(deleting.plan().is_looking_for(&deleting.rules()[0]));
+}
+
+#[test]
+fn a_rule_that_is_deleted_does_not_wait_for_the_look_of_another_one() {
+    const OTHER: &str = "readiness.k8s.io/other";
+    let node = unmet()
+        .completed("gone-uid")
+        .taint(OTHER, "NoSchedule")
+        .owned_by("r", OTHER, "NoSchedule");
+    let world = world(&node)
+        .rule(&gate("gone").bootstrap_only().deleting())
+        .rule(&waits_for(PODS).taint(OTHER, "NoSchedule"))
+        .doubting(class());
+    assert_eq!(world.plan().look, class());
+    assert_eq!(writes(&world), ["-bootstrap-completed-gone-uid"]);
+    let clean = world.carried_out();
+    let gone = clean.rules().iter().find(|it| it.deleting).unwrap();
+    assert!(!clean.plan().look.is_empty());
+    assert!(!clean.plan().is_looking_for(gone) && !clean.plan().writes_for(gone));
+}
+
+#[test]
+fn each_group_is_told_from_the_others() {
+    for (group, other, is_in) in [
+        (Class(0), Class(0), true),
+        (Class(0), Class(1), false),
+        (Named(5), Named(5), true),
+        (Named(5), Named(6), false),
+        (Class(0), Named(0), false),
+        (Class(0), Class(64), false),
+    ] {
+        let of_group = doubts(|it| it.add_group(group));
+        assert_eq!(of_group.has_group(other), is_in, "{other:?} in {group:?}");
+    }
+}
+
+#[test]
+fn some_kinds_are_of_each_node_some_of_the_cluster_and_a_class_is_of_both() {
+    for (name, doubts, of_the_node, of_the_cluster) in [
+        ("none", StaleKinds::default(), false, false),
+        ("nodes", nodes(), true, false),
+        ("CSINodes", csi_nodes(), true, false),
+        ("rules", rules(), false, true),
+        ("a class", class(), true, true),
+    ] {
+        assert_eq!(doubts.is_of_the_node(), of_the_node, "{name}");
+        assert_eq!(doubts.is_of_the_cluster(), of_the_cluster, "{name}");
+    }
+}

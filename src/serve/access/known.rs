@@ -1,0 +1,327 @@
+//! What the API server has said about tokens, and who waits for it to say more; both within bounds. Pure.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// How long a token counts as a reader's, or as invalid, before the API server is asked again.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
+/// How long a user may read before the API server is asked again what it may do.
+const ALLOWED_LIFETIME: Duration = Duration::from_secs(300);
+/// How long a user who may not read is refused before the API server is asked again.
+const DENIED_LIFETIME: Duration = Duration::from_secs(30);
+/// How many answers of each kind are kept: many times the clients that scrape one process.
+const CAPACITY: usize = 512;
+/// How many strangers may wait for an answer. Fewer than a server has connections: those that wait here keep theirs.
+const WAITING: usize = 32;
+/// How many of them may have the same address.
+const WAITING_EACH: usize = 4;
+
+/// A token's SHA-256: tokens themselves are not kept.
+pub(super) type TokenHash = [u8; 32];
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AccessRefusal {
+    /// It brings no token.
+    NoToken,
+    /// The API server does not know the token.
+    InvalidToken,
+    /// The user may not read this.
+    Denied { user: String },
+    /// Too many unknown tokens wait for an answer.
+    TooMany,
+    /// The API server could not be asked.
+    Unanswered,
+}
+
+impl fmt::Display for AccessRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoToken => f.write_str("a bearer token is needed: send a service account's"),
+            Self::InvalidToken => f.write_str("the API server does not accept this token"),
+            Self::Denied { user } => write!(
+                f,
+                "{user} may not get this path: bind ClusterRole nrr-metrics-reader to it"
+            ),
+            Self::TooMany => f.write_str("too many unknown tokens at a time; try again"),
+            Self::Unanswered => f.write_str(
+                "the API server could not be asked who you are and what you may do; the controller's log says why",
+            ),
+        }
+    }
+}
+
+impl IntoResponse for AccessRefusal {
+    fn into_response(self) -> Response {
+        let text = format!("{self}\n");
+        match self {
+            Self::NoToken | Self::InvalidToken => {
+                let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+                (StatusCode::UNAUTHORIZED, scheme, text).into_response()
+            }
+            Self::Denied { .. } => (StatusCode::FORBIDDEN, text).into_response(),
+            Self::TooMany | Self::Unanswered => {
+                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+            }
+        }
+    }
+}
+
+/// What the API server has said about tokens. Each kind of answer has a bound of its own, so that a flood of invalid tokens
+/// pushes no reader's out.
+#[derive(Default)]
+pub(super) struct KnownTokens {
+    readers: Answers<TokenHash, ()>,
+    /// Those whose users may read; longer than `readers`.
+    allowed: Answers<TokenHash, ()>,
+    /// Those whose users may not read, with the user's name.
+    denied: Answers<TokenHash, String>,
+    /// Those that the API server does not accept.
+    invalid: Answers<TokenHash, ()>,
+    /// Strangers who wait for an answer.
+    pub(super) queue: Queue,
+    /// What kept the API server from being asked, so that the log says it once.
+    pub(super) problem: Option<String>,
+}
+
+impl KnownTokens {
+    /// What is to be answered without asking, if anything.
+    pub(super) fn answer(
+        &self,
+        hash: TokenHash,
+        now: Instant,
+    ) -> Option<Result<(), AccessRefusal>> {
+        if self.readers.get(&hash, now).is_some() {
+            return Some(Ok(()));
+        }
+        if let Some(user) = self.denied.get(&hash, now) {
+            return Some(Err(AccessRefusal::Denied { user: user.clone() }));
+        }
+        let invalid = self.invalid.get(&hash, now);
+        invalid.map(|()| Err(AccessRefusal::InvalidToken))
+    }
+
+    /// Whether the token was a reader's when the API server was last asked.
+    pub(super) fn was_readers(&self, hash: TokenHash) -> bool {
+        self.readers.remembers(&hash)
+    }
+
+    /// Whether the token's user is known to be allowed to read.
+    pub(super) fn is_allowed(&self, hash: TokenHash, now: Instant) -> bool {
+        self.allowed.get(&hash, now).is_some()
+    }
+
+    /// Remembers an answer of the API server.
+    pub(super) fn learn(
+        &mut self,
+        hash: TokenHash,
+        answer: &Result<(), AccessRefusal>,
+        now: Instant,
+    ) {
+        match answer {
+            Ok(()) => {
+                self.readers.put(hash, (), now + TOKEN_LIFETIME, now);
+                if self.allowed.get(&hash, now).is_none() {
+                    self.allowed.put(hash, (), now + ALLOWED_LIFETIME, now);
+                }
+            }
+            Err(AccessRefusal::Denied { user }) => {
+                self.readers.forget(&hash);
+                let until = now + DENIED_LIFETIME;
+                self.denied.put(hash, user.clone(), until, now);
+            }
+            Err(AccessRefusal::InvalidToken) => {
+                self.readers.forget(&hash);
+                self.invalid.put(hash, (), now + TOKEN_LIFETIME, now);
+            }
+            Err(AccessRefusal::NoToken | AccessRefusal::TooMany | AccessRefusal::Unanswered) => {}
+        }
+    }
+}
+
+/// Answers by question, each until it expires. When there are too many, the one that expires first goes.
+struct Answers<K, V>(HashMap<K, (V, Instant)>);
+
+impl<K, V> Default for Answers<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash + Clone, V> Answers<K, V> {
+    /// The answer, if it is known and has not expired.
+    fn get(&self, question: &K, now: Instant) -> Option<&V> {
+        let (answer, until) = self.0.get(question)?;
+        (now < *until).then_some(answer)
+    }
+
+    /// Whether there was an answer, even if it has expired.
+    fn remembers(&self, question: &K) -> bool {
+        self.0.contains_key(question)
+    }
+
+    fn forget(&mut self, question: &K) {
+        self.0.remove(question);
+    }
+
+    fn put(&mut self, question: K, answer: V, until: Instant, now: Instant) {
+        if self.0.len() >= CAPACITY {
+            self.0.retain(|_, (_, until)| now < *until);
+        }
+        if self.0.len() >= CAPACITY && !self.0.contains_key(&question) {
+            let first = self.0.iter().min_by_key(|(_, (_, until))| *until);
+            if let Some(first) = first.map(|(question, _)| question.clone()) {
+                self.0.remove(&first);
+            }
+        }
+        self.0.insert(question, (answer, until));
+    }
+}
+
+/// Strangers who wait for an answer: a few in all, and fewer of each address, so that no client takes every place.
+#[derive(Default)]
+pub(super) struct Queue {
+    of: HashMap<IpAddr, usize>,
+    all: usize,
+}
+
+impl Queue {
+    /// Whether one more of this address may wait. Each that may has to [leave](Self::leave).
+    pub(super) fn join(&mut self, peer: IpAddr) -> bool {
+        let there = self.of.get(&peer).copied().unwrap_or_default();
+        let may = self.all < WAITING && there < WAITING_EACH;
+        if may {
+            self.all += 1;
+            self.of.insert(peer, there + 1);
+        }
+        may
+    }
+
+    pub(super) fn leave(&mut self, peer: IpAddr) {
+        let Some(there) = self.of.get_mut(&peer) else {
+            return;
+        };
+        self.all -= 1;
+        *there -= 1;
+        if *there == 0 {
+            self.of.remove(&peer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn peer(number: usize) -> IpAddr {
+        IpAddr::from([10, 0, 0, u8::try_from(number).unwrap()])
+    }
+
+    /// Some token's.
+    fn hash(number: u16) -> TokenHash {
+        let mut hash = TokenHash::default();
+        hash[..2].copy_from_slice(&number.to_be_bytes());
+        hash
+    }
+
+    #[test]
+    fn a_refusal_has_the_status_that_a_client_can_act_on() {
+        let user = "system:serviceaccount:a:b".to_owned();
+        for (refusal, expected) in [
+            (AccessRefusal::NoToken, 401),
+            (AccessRefusal::InvalidToken, 401),
+            (AccessRefusal::Denied { user }, 403),
+            (AccessRefusal::TooMany, 503),
+            (AccessRefusal::Unanswered, 503),
+        ] {
+            assert_eq!(refusal.into_response().status().as_u16(), expected);
+        }
+    }
+
+    #[test]
+    fn no_flood_of_tokens_that_are_good_for_nothing_pushes_a_readers_out() {
+        let now = Instant::now();
+        let mut known = KnownTokens::default();
+        let reader = hash(u16::MAX);
+        known.learn(reader, &Ok(()), now);
+        let user = "somebody".to_owned();
+        for refusal in [AccessRefusal::InvalidToken, AccessRefusal::Denied { user }] {
+            for number in 0..2000 {
+                known.learn(hash(number), &Err(refusal.clone()), now);
+            }
+            let last = known.answer(hash(1999), now);
+            assert_eq!(last, Some(Err(refusal)));
+        }
+        assert_eq!(known.answer(reader, now), Some(Ok(())));
+        // Once its time is over the API server is asked again, but not as about a stranger's.
+        let later = now + TOKEN_LIFETIME;
+        assert_eq!(known.answer(reader, later), None);
+        assert!(known.was_readers(reader));
+        // Until that has said otherwise.
+        known.learn(reader, &Err(AccessRefusal::Unanswered), later);
+        assert!(known.was_readers(reader));
+        known.learn(reader, &Err(AccessRefusal::InvalidToken), later);
+        assert!(!known.was_readers(reader));
+    }
+
+    #[test]
+    fn an_answer_counts_until_its_time_is_over() {
+        let now = Instant::now();
+        let mut answers = Answers::default();
+        answers.put("q", 1, now + SECOND, now);
+        assert_eq!(answers.get(&"q", now), Some(&1));
+        assert_eq!(answers.get(&"q", now + SECOND), None);
+        answers.put("q", 2, now + 3 * SECOND, now + SECOND);
+        assert_eq!(answers.get(&"q", now + 2 * SECOND), Some(&2));
+        assert_eq!(answers.get(&"other", now), None);
+    }
+
+    #[test]
+    fn there_is_a_bound_and_what_ends_first_goes_first() {
+        let now = Instant::now();
+        let mut answers = Answers::default();
+        let steps = u32::try_from(2 * CAPACITY).unwrap();
+        for question in 0..steps {
+            answers.put(question, (), now + (question + 1) * SECOND, now);
+            assert!(answers.0.len() <= CAPACITY);
+        }
+        assert_eq!(answers.get(&0, now), None);
+        assert_eq!(answers.get(&(steps - 1), now), Some(&()));
+        let later = now + 3 * steps * SECOND;
+        answers.put(0, (), later + SECOND, later);
+        assert_eq!(answers.0.len(), 1);
+    }
+
+    #[test]
+    fn nobody_takes_the_places_of_others() {
+        let mut queue = Queue::default();
+        let joined = (0..100).filter(|_| queue.join(peer(1))).count();
+        assert_eq!(joined, WAITING_EACH);
+        assert!(queue.join(peer(2)));
+        queue.leave(peer(1));
+        assert!(queue.join(peer(1)));
+        assert!(!queue.join(peer(1)));
+    }
+
+    #[test]
+    fn places_are_few_however_many_come() {
+        let mut queue = Queue::default();
+        let all: Vec<_> = (0..200).map(|number| peer(number % 50)).collect();
+        let joined: Vec<_> = all.into_iter().filter(|peer| queue.join(*peer)).collect();
+        assert_eq!(joined.len(), WAITING);
+        for peer in joined {
+            queue.leave(peer);
+            queue.leave(IpAddr::from([10, 0, 0, 99]));
+        }
+        assert_eq!(queue.all, 0);
+        assert!(queue.of.is_empty());
+    }
+}
