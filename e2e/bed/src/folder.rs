@@ -25,6 +25,8 @@ const LOCK: &str = "owner.lock";
 const FAILED: &str = "failed";
 const LEFT_RUNNING: &str = "left-running";
 const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many lines of a log are printed after a failure.
+const PRINTED_LINES: usize = 40;
 
 /// A folder that this process owns.
 #[derive(Debug)]
@@ -101,13 +103,33 @@ impl Folder {
     }
 }
 
-/// Marks the folders of all clusters of this process as those of a failed run, and says where they are.
+/// Marks the folders of all clusters of this process as those of a failed run, says where they are, and prints how the logs of
+/// the program under test end: where tests run unattended, nobody can look into the folders.
 pub fn note_failure() {
     FAILURE.store(true, Ordering::Relaxed);
     for path in live().iter() {
         let _ = File::create(path.join(FAILED));
         eprintln!("the cluster's logs are in {}", path.display());
+        for log in logs_under_test(path) {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let end = &lines[lines.len().saturating_sub(PRINTED_LINES)..];
+            eprintln!("{} ends:\n  {}", log.display(), end.join("\n  "));
+        }
     }
+}
+
+/// The logs of the program under test in a cluster's folder, in the order of their names.
+fn logs_under_test(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let is_meant = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("nodegate-") && name.ends_with(".log"))
+    };
+    let mut logs: Vec<_> = paths.filter(is_meant).collect();
+    logs.sort();
+    logs
 }
 
 /// Whether something has failed in this process.
