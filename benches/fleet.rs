@@ -193,42 +193,42 @@ impl Fleet {
 
     /// What the watches show at first.
     fn lists(&self) -> Vec<Input> {
-        let mut shown: Vec<Seen> = vec![Seen::Listing(Watch::DaemonSets(ComponentGroup::Class(0)))];
+        let mut shown: Vec<Seen> = vec![Seen::Init(Watch::DaemonSets(ComponentGroup::Class(0)))];
         shown.extend((0..PODS).map(|index| {
-            Seen::Put(Object::DaemonSet(
+            Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
                 decode(&daemon_set(index)),
             ))
         }));
         shown.extend([
-            Seen::Synced(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
-            Seen::Listing(Watch::Rules),
+            Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
+            Seen::Init(Watch::Rules),
         ]);
         let conditions = [REPORTED, CRITICAL].into_iter().cycle();
         for (index, condition) in conditions.take(self.rules).enumerate() {
-            shown.push(Seen::Put(Object::Rule(decode(&rule(index, condition)))));
+            shown.push(Seen::Apply(Object::Rule(decode(&rule(index, condition)))));
         }
         shown.extend([
-            Seen::Synced(Watch::Rules, 0),
-            Seen::Listing(Watch::CsiNodes),
-            Seen::Synced(Watch::CsiNodes, 0),
-            Seen::Listing(Watch::Nodes),
+            Seen::InitDone(Watch::Rules, 0),
+            Seen::Init(Watch::CsiNodes),
+            Seen::InitDone(Watch::CsiNodes, 0),
+            Seen::Init(Watch::Nodes),
         ]);
         let nodes = self.nodes.iter();
-        shown.extend(nodes.map(|node| Seen::Put(Object::Node(decode(node)))));
+        shown.extend(nodes.map(|node| Seen::Apply(Object::Node(decode(node)))));
         shown.extend([
-            Seen::Synced(Watch::Nodes, 0),
-            Seen::Listing(Watch::Pods(ComponentGroup::Class(0))),
+            Seen::InitDone(Watch::Nodes, 0),
+            Seen::Init(Watch::Pods(ComponentGroup::Class(0))),
         ]);
         for node in 0..self.nodes.len() {
             shown.extend((0..PODS).map(|index| {
-                Seen::Put(Object::Pod(
+                Seen::Apply(Object::Pod(
                     ComponentGroup::Class(0),
                     decode(&pod(node, index)),
                 ))
             }));
         }
-        shown.push(Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0));
+        shown.push(Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0));
         shown.into_iter().map(Input::Seen).collect()
     }
 
@@ -288,7 +288,7 @@ impl Fleet {
         self.revision += 1;
         change(&mut self.nodes[node]);
         self.nodes[node]["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        Input::Seen(Seen::Put(Object::Node(decode(&self.nodes[node]))))
+        Input::Seen(Seen::Apply(Object::Node(decode(&self.nodes[node]))))
     }
 
     /// Something of a critical pod changes that is of no interest.
@@ -296,7 +296,7 @@ impl Fleet {
         self.revision += 1;
         let mut pod = pod(node, 0);
         pod["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        Input::Seen(Seen::Put(Object::Pod(
+        Input::Seen(Seen::Apply(Object::Pod(
             ComponentGroup::Class(0),
             decode(&pod),
         )))
@@ -305,7 +305,7 @@ impl Fleet {
     /// A rule comes.
     fn edit(&mut self, rule: &Value) -> Duration {
         let rule = Object::Rule(decode(rule));
-        self.tell(vec![Input::Seen(Seen::Put(rule))])
+        self.tell(vec![Input::Seen(Seen::Apply(rule))])
     }
 
     /// Answers all that the engine asks for until it asks for nothing more, and lets time pass for what it holds back.
@@ -359,7 +359,7 @@ impl Fleet {
                 node["metadata"]["resourceVersion"] = json!(version);
                 let metadata: MetadataObject = decode(node);
                 let metadata = NodeMetadata::try_from(metadata).expect("a node's metadata");
-                let shown = Seen::Put(Object::Node(decode(node)));
+                let shown = Seen::Apply(Object::Node(decode(node)));
                 (Answer::NodeMetadata(metadata), Some(shown))
             }
             Request::PatchNodeStatus { name, patch } => {
@@ -374,7 +374,7 @@ impl Fleet {
                     conditions.push(condition.clone());
                 }
                 node["metadata"]["resourceVersion"] = json!(version);
-                let shown = Seen::Put(Object::Node(decode(node)));
+                let shown = Seen::Apply(Object::Node(decode(node)));
                 (Answer::Node(Box::new(decode(node))), Some(shown))
             }
             Request::PatchRuleStatus { .. } => (Answer::Version(self.revision), None),

@@ -299,13 +299,13 @@ impl<Wrap> Feed<Wrap> {
             return Ok(Err(Failure::NoVersion));
         };
         if is_first {
-            self.send(Seen::Listing(self.kind)).await?;
+            self.send(Seen::Init(self.kind)).await?;
         }
         for object in list.items {
-            self.send(Seen::Put((self.wrap)(object))).await?;
+            self.send(Seen::Apply((self.wrap)(object))).await?;
         }
         if is_last {
-            self.send(Seen::Synced(self.kind, self.cursor.shown()))
+            self.send(Seen::InitDone(self.kind, self.cursor.shown()))
                 .await?;
         }
         self.judge(view).await?;
@@ -378,8 +378,8 @@ impl<Wrap> Feed<Wrap> {
         Wrap: Fn(K) -> Object,
     {
         let (object, seen): (K, fn(Object) -> Seen) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Seen::Put),
-            WatchEvent::Deleted(object) => (object, Seen::Gone),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, Seen::Apply),
+            WatchEvent::Deleted(object) => (object, Seen::Delete),
             WatchEvent::Bookmark(bookmark) => {
                 return self.saw(Some(bookmark.metadata.resource_version)).await;
             }

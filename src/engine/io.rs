@@ -55,21 +55,21 @@ pub enum Input {
     Stop,
 }
 
-/// What a watch shows of its kind.
+/// What a watch shows of its kind: the events of `kube::runtime::watcher`, and what that keeps to itself.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
 )]
 pub enum Seen {
-    /// A list of all objects begins: what is not put before it is complete is gone.
-    Listing(Watch),
-    /// An object is there, new or changed.
-    Put(Object),
-    /// An object is gone; this is the last that was known of it.
-    Gone(Object),
+    /// A list of all objects begins: what is not applied before it is done is gone.
+    Init(Watch),
+    /// An object is there, new or changed. Between `Init` and `InitDone` it is one of the list.
+    Apply(Object),
+    /// An object was deleted; this is the last that was known of it.
+    Delete(Object),
     /// The list is complete. It shows the cluster as of this version.
-    Synced(Watch, Version),
+    InitDone(Watch, Version),
     /// The cluster has no resource of this kind.
     NotInstalled(Watch),
     /// The watch of this kind has failed, ended before its time, or brought no sign of life when one was due: from some
@@ -108,9 +108,9 @@ impl Seen {
     #[must_use]
     pub fn watch(&self) -> Watch {
         match self {
-            Self::Put(object) | Self::Gone(object) => object.watch(),
-            Self::Listing(watch)
-            | Self::Synced(watch, _)
+            Self::Apply(object) | Self::Delete(object) => object.watch(),
+            Self::Init(watch)
+            | Self::InitDone(watch, _)
             | Self::NotInstalled(watch)
             | Self::Interrupted(watch)
             | Self::Current(watch, ..) => *watch,
@@ -121,8 +121,8 @@ impl Seen {
     #[must_use]
     pub fn shows(&self) -> Option<Watch> {
         match self {
-            Self::Put(object) | Self::Gone(object) => Some(object.watch()),
-            Self::Listing(watch) | Self::Synced(watch, _) => Some(*watch),
+            Self::Apply(object) | Self::Delete(object) => Some(object.watch()),
+            Self::Init(watch) | Self::InitDone(watch, _) => Some(*watch),
             Self::NotInstalled(_) | Self::Interrupted(_) | Self::Current(..) => None,
         }
     }

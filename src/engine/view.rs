@@ -57,18 +57,18 @@ impl View {
 
     /// Takes in that a list begins.
     pub fn listing(&mut self, watch: Watch) {
-        self.cache.see(Seen::Listing(watch), self.now);
+        self.cache.see(Seen::Init(watch), self.now);
     }
 
     /// Takes in an object of a list.
     pub fn put(&mut self, object: Object) {
-        self.cache.see(Seen::Put(object), self.now);
+        self.cache.see(Seen::Apply(object), self.now);
     }
 
     /// Takes in that a list is complete.
     pub fn listed(&mut self, watch: Watch) {
         // What is newer has been shown by nobody else.
-        self.cache.see(Seen::Synced(watch, 0), self.now);
+        self.cache.see(Seen::InitDone(watch, 0), self.now);
         let current = Seen::Current(watch, self.now.monotonic, 0);
         self.cache.see(current, self.now);
     }

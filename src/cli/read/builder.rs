@@ -357,7 +357,7 @@ impl<'a> SnapshotBuilder<'a> {
         match event {
             Shown::Init => view.listing(watch),
             Shown::InitApply(object) | Shown::Apply(object) => view.put(object),
-            Shown::Delete(object) => view.see(Seen::Gone(object)),
+            Shown::Delete(object) => view.see(Seen::Delete(object)),
             Shown::InitDone => {
                 view.listed(watch);
                 if watch == Watch::Rules {

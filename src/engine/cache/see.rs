@@ -23,10 +23,10 @@ impl Cache {
             self.certainty.saw(watch, now.monotonic);
         }
         match seen {
-            Seen::Listing(watch) => self.relists.begin(watch),
-            Seen::Put(object) => self.put(object, now),
-            Seen::Gone(object) => self.gone(&object),
-            Seen::Synced(watch, version) => {
+            Seen::Init(watch) => self.relists.begin(watch),
+            Seen::Apply(object) => self.apply(object, now),
+            Seen::Delete(object) => self.delete(&object),
+            Seen::InitDone(watch, version) => {
                 self.drop_unlisted(watch);
                 self.shown.listed(watch, version);
                 self.synced(watch);
@@ -51,7 +51,7 @@ impl Cache {
 
     /// Keeps an object as it is shown. What a list shows is how it is, though its version be lower: the cluster may have
     /// been restored from an older state.
-    fn put(&mut self, object: Object, now: Now) {
+    fn apply(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let is_listed = self.relists.saw(watch, &ObjectKey::of(meta));
         if !is_listed && (self.is_outdated(watch, meta) || self.has_been_seen_gone(&object)) {
@@ -76,7 +76,7 @@ impl Cache {
     }
 
     /// Takes in that an object is gone, unless it is known to be there again.
-    fn gone(&mut self, object: &Object) {
+    fn delete(&mut self, object: &Object) {
         let (watch, meta) = (object.watch(), object.meta());
         if !self.is_outdated(watch, meta) {
             self.remove(watch, &ObjectKey::of(meta));

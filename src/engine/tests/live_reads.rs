@@ -79,7 +79,7 @@ fn a_look_that_says_otherwise_counts() {
     let shown = bench.cluster.put(Watch::Nodes, unready).clone();
     bench.cluster.put(Watch::Nodes, ready("n").json().clone());
     let shown = super::object(Watch::Nodes, &shown);
-    bench.take(vec![Input::Seen(Seen::Put(shown))]);
+    bench.take(vec![Input::Seen(Seen::Apply(shown))]);
     assert_eq!(bench.asked(), ["look at n"]);
     assert_eq!(bench.taints("n"), [""; 0]);
     assert_eq!(
@@ -452,7 +452,7 @@ fn what_is_gone_when_a_look_is_answered_is_not_brought_back_by_it() {
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
     // ...is gone when the watch recovers, and the answer comes then.
-    bench.take(vec![Input::Seen(Seen::Put(shown))]);
+    bench.take(vec![Input::Seen(Seen::Apply(shown))]);
     bench.shows_gone(Watch::Rules, "late");
     bench.silent.clear();
     bench.wait(1000);

@@ -160,11 +160,11 @@ impl Bench {
         let watches = || watches.iter().copied();
         let all = watches().flat_map(|watch| {
             let objects = self.cluster.all(watch);
-            objects.map(move |json| Seen::Put(object(watch, json)))
+            objects.map(move |json| Seen::Apply(object(watch, json)))
         });
-        let seen = watches().map(Seen::Listing).chain(all);
+        let seen = watches().map(Seen::Init).chain(all);
         let version = self.cluster.version();
-        let seen = seen.chain(watches().map(move |watch| Seen::Synced(watch, version)));
+        let seen = seen.chain(watches().map(move |watch| Seen::InitDone(watch, version)));
         seen.map(Input::Seen).chain(self.confirmed()).collect()
     }
 
@@ -179,14 +179,14 @@ impl Bench {
             json["status"] = known["status"].clone();
         }
         let json = self.cluster.put(watch, json);
-        let seen = Seen::Put(object(watch, json));
+        let seen = Seen::Apply(object(watch, json));
         self.take(vec![Input::Seen(seen)]);
     }
 
     /// The watch shows that an object is gone.
     fn shows_gone(&mut self, watch: Watch, name: &str) {
         let json = self.cluster.remove(watch, name);
-        self.take(vec![Input::Seen(Seen::Gone(object(watch, &json)))]);
+        self.take(vec![Input::Seen(Seen::Delete(object(watch, &json)))]);
     }
 
     /// The watch shows this state of a node.

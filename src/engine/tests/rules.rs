@@ -177,7 +177,7 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     let mut bench = Bench::new(&[components], &[node("n")]);
     let show = |bench: &mut Bench, key: &str| {
         let labelled = daemon_set(key).critical().object();
-        bench.take(vec![Input::Seen(Seen::Put(Object::DaemonSet(
+        bench.take(vec![Input::Seen(Seen::Apply(Object::DaemonSet(
             ComponentGroup::Class(0),
             labelled,
         )))]);

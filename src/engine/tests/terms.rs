@@ -60,7 +60,7 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         bench.cluster.put(Watch::Rules, gate().json().clone());
         bench.cluster.put(Watch::Nodes, node("n").json().clone());
         let mut inputs = vec![Input::Leads];
-        let is_missing = |input: &Input| matches!(input, Input::Seen(Seen::Synced(watch, _)) if *watch == missing);
+        let is_missing = |input: &Input| matches!(input, Input::Seen(Seen::InitDone(watch, _)) if *watch == missing);
         inputs.extend(
             bench
                 .listed()
@@ -71,7 +71,7 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         bench.wait(1000);
         assert!(!bench.engine.has_synced(), "{missing:?}");
         assert_eq!(bench.asked(), [""; 0], "{missing:?}");
-        bench.take(vec![Input::Seen(Seen::Synced(missing, 0))]);
+        bench.take(vec![Input::Seen(Seen::InitDone(missing, 0))]);
         assert_eq!(bench.taints("n"), [GATE], "{missing:?}");
         assert_eq!(bench.confirmations, 0, "it has led all the time");
     }

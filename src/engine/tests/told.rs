@@ -143,7 +143,7 @@ fn a_taint_that_a_rule_takes_on_is_told_of_again_where_it_had_been_let_go() {
 }
 
 fn show(bench: &mut Bench, object: Object) {
-    bench.take(vec![Input::Seen(Seen::Put(object))]);
+    bench.take(vec![Input::Seen(Seen::Apply(object))]);
     bench.wait(2000);
 }
 

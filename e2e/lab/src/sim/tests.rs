@@ -48,8 +48,8 @@ impl Machine for Labeller {
                     self.leads = true;
                     effects.push(Effect::Confirm);
                 }
-                Input::Seen(Seen::Synced(..)) => self.synced += 1,
-                Input::Seen(Seen::Put(Object::Node(node))) => {
+                Input::Seen(Seen::InitDone(..)) => self.synced += 1,
+                Input::Seen(Seen::Apply(Object::Node(node))) => {
                     let meta = node.meta();
                     let name = meta.name.clone().unwrap_or_default();
                     let labels = meta.labels.as_ref();
@@ -92,7 +92,7 @@ impl Machine for Labeller {
 
 fn told(input: &Input) -> String {
     match input {
-        Input::Seen(Seen::Put(Object::Node(node))) => {
+        Input::Seen(Seen::Apply(Object::Node(node))) => {
             let meta = node.meta();
             let label = meta
                 .labels
@@ -100,8 +100,8 @@ fn told(input: &Input) -> String {
                 .map_or(0, std::collections::BTreeMap::len);
             format!("{} with {label}", meta.name.as_deref().unwrap_or_default())
         }
-        Input::Seen(Seen::Gone(Object::Node(_))) => "a node is gone".into(),
-        Input::Seen(Seen::Synced(watch, _)) => format!("Synced({watch:?})"),
+        Input::Seen(Seen::Delete(Object::Node(_))) => "a node is gone".into(),
+        Input::Seen(Seen::InitDone(watch, _)) => format!("InitDone({watch:?})"),
         Input::Seen(Seen::Current(watch, ..)) => format!("Current({watch:?})"),
         Input::Seen(seen) => format!("{seen:?}"),
         Input::Answered(_, Ok(_)) => "done".into(),
@@ -349,7 +349,7 @@ fn a_watch_that_cannot_be_gone_on_with_is_begun_anew() {
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.count("Interrupted(Nodes)"), 1);
     assert_eq!(run.count("Listing(Nodes)"), 2);
-    assert_eq!(run.count("Synced(Nodes)"), 2);
+    assert_eq!(run.count("InitDone(Nodes)"), 2);
 }
 
 #[test]

@@ -12,8 +12,8 @@ pub(super) fn empty() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
     for watch in Watch::KINDS {
-        cache.see(Seen::Listing(watch), now(0));
-        cache.see(Seen::Synced(watch, 0), now(0));
+        cache.see(Seen::Init(watch), now(0));
+        cache.see(Seen::InitDone(watch, 0), now(0));
     }
     assert!(cache.has_synced());
     cache
@@ -104,19 +104,19 @@ fn what_a_list_does_not_show_is_gone() {
     for watch in Watch::KINDS {
         let mut cache = empty();
         for name in ["goes", "stays"] {
-            cache.see(Seen::Put(object_of(watch, name, 5, "a")), now(1));
+            cache.see(Seen::Apply(object_of(watch, name, 5, "a")), now(1));
         }
         assert_eq!(names(&cache, watch), ["goes", "stays"], "{watch:?}");
-        cache.see(Seen::Listing(watch), now(2));
+        cache.see(Seen::Init(watch), now(2));
         // A list that is begun again says nothing by what it had shown before.
-        cache.see(Seen::Put(object_of(watch, "goes", 5, "a")), now(2));
-        cache.see(Seen::Listing(watch), now(2));
-        cache.see(Seen::Put(object_of(watch, "stays", 5, "a")), now(3));
-        cache.see(Seen::Put(object_of(watch, "new", 6, "a")), now(3));
+        cache.see(Seen::Apply(object_of(watch, "goes", 5, "a")), now(2));
+        cache.see(Seen::Init(watch), now(2));
+        cache.see(Seen::Apply(object_of(watch, "stays", 5, "a")), now(3));
+        cache.see(Seen::Apply(object_of(watch, "new", 6, "a")), now(3));
         assert_eq!(names(&cache, watch), ["goes", "new", "stays"], "{watch:?}");
-        cache.see(Seen::Synced(watch, 0), now(4));
+        cache.see(Seen::InitDone(watch, 0), now(4));
         assert_eq!(names(&cache, watch), ["new", "stays"], "{watch:?}");
-        cache.see(Seen::Gone(object_of(watch, "new", 7, "a")), now(5));
+        cache.see(Seen::Delete(object_of(watch, "new", 7, "a")), now(5));
         assert_eq!(names(&cache, watch), ["stays"], "{watch:?}");
     }
 }
@@ -125,11 +125,11 @@ fn what_a_list_does_not_show_is_gone() {
 fn a_list_says_nothing_of_other_kinds() {
     let mut cache = empty();
     for watch in Watch::KINDS {
-        cache.see(Seen::Put(object_of(watch, "n", 5, "a")), now(1));
+        cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
     }
     for watch in Watch::KINDS {
-        cache.see(Seen::Listing(watch), now(2));
-        cache.see(Seen::Synced(watch, 0), now(2));
+        cache.see(Seen::Init(watch), now(2));
+        cache.see(Seen::InitDone(watch, 0), now(2));
         let there = Watch::KINDS
             .into_iter()
             .filter(|other| !names(&cache, *other).is_empty());
@@ -145,15 +145,15 @@ fn a_list_says_nothing_of_other_kinds() {
 fn what_a_list_shows_is_so_though_its_version_be_lower() {
     for watch in shown_elsewhere() {
         let mut cache = empty();
-        cache.see(Seen::Put(object_of(watch, "n", 9, "new")), now(1));
+        cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
-        cache.see(Seen::Listing(watch), now(2));
-        cache.see(Seen::Put(object_of(watch, "n", 5, "restored")), now(2));
-        cache.see(Seen::Synced(watch, 0), now(2));
+        cache.see(Seen::Init(watch), now(2));
+        cache.see(Seen::Apply(object_of(watch, "n", 5, "restored")), now(2));
+        cache.see(Seen::InitDone(watch, 0), now(2));
         let restored = known(&cache, watch);
         assert_ne!(restored, before, "{watch:?}");
         // From then on that version is what others are measured by.
-        cache.see(Seen::Put(object_of(watch, "n", 6, "next")), now(3));
+        cache.see(Seen::Apply(object_of(watch, "n", 6, "next")), now(3));
         assert_ne!(known(&cache, watch), restored, "{watch:?}");
     }
 }
@@ -162,11 +162,11 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
 fn an_older_state_that_a_watch_shows_is_passed_over() {
     for watch in shown_elsewhere() {
         let mut cache = empty();
-        cache.see(Seen::Put(object_of(watch, "n", 9, "new")), now(1));
+        cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
-        cache.see(Seen::Put(object_of(watch, "n", 8, "old")), now(2));
+        cache.see(Seen::Apply(object_of(watch, "n", 8, "old")), now(2));
         assert_eq!(known(&cache, watch), before, "{watch:?}");
-        cache.see(Seen::Put(object_of(watch, "n", 10, "next")), now(3));
+        cache.see(Seen::Apply(object_of(watch, "n", 10, "next")), now(3));
         assert_ne!(known(&cache, watch), before, "{watch:?}");
     }
 }
@@ -179,7 +179,7 @@ fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
         (Watch::Rules, false),
     ] {
         let mut cache = empty();
-        cache.see(Seen::Put(object_of(watch, "n", 5, "a")), now(1));
+        cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
         cache.see(Seen::NotInstalled(watch), now(2));
         assert_eq!(names(&cache, watch).is_empty(), is_optional, "{watch:?}");
         assert_eq!(
@@ -196,7 +196,7 @@ fn two_caches_that_see_the_same_have_their_nodes_evaluated_in_the_same_order() {
         let mut cache = empty();
         for index in 0..100 {
             let name = format!("n-{index}");
-            cache.see(Seen::Put(object_of(Watch::Nodes, &name, 5, "a")), now(1));
+            cache.see(Seen::Apply(object_of(Watch::Nodes, &name, 5, "a")), now(1));
         }
         cache.begin_evaluations();
         std::iter::from_fn(move || cache.next_dirty()).collect::<Vec<_>>()

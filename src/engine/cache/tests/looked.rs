@@ -56,15 +56,15 @@ const KINDS: [Watch; 4] = [
 fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
     for watch in KINDS {
         let there = || object_of(watch, "n", 5, "shown");
-        let gone = || Seen::Gone(object_of(watch, "n", 8, "shown"));
+        let gone = || Seen::Delete(object_of(watch, "n", 8, "shown"));
         for (name, before) in [
             (
                 "the watch has shown its end",
-                vec![Seen::Put(there()), gone()],
+                vec![Seen::Apply(there()), gone()],
             ),
             (
                 "the watch has listed what there is",
-                vec![Seen::Listing(watch), Seen::Synced(watch, 8)],
+                vec![Seen::Init(watch), Seen::InitDone(watch, 8)],
             ),
             (
                 "the watch has told how far it is",
@@ -81,11 +81,11 @@ fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
         // And the other way round: a look is ahead of the watch.
         let mut cache = empty();
         look(&mut cache, watch, None, 9);
-        cache.see(Seen::Put(there()), now(1));
+        cache.see(Seen::Apply(there()), now(1));
         assert_eq!(names(&cache, watch), [""; 0], "{watch:?}");
         cache.see(gone(), now(1));
         let again = object_of(watch, "n", 10, "shown");
-        cache.see(Seen::Put(again), now(1));
+        cache.see(Seen::Apply(again), now(1));
         assert_eq!(names(&cache, watch), ["n"], "{watch:?}: made again");
         cache.see(gone(), now(1));
         assert_eq!(names(&cache, watch), ["n"], "{watch:?}: its former end");
@@ -98,13 +98,13 @@ fn a_cluster_that_was_restored_is_taken_as_it_is_listed() {
         let mut cache = empty();
         look(&mut cache, watch, None, 90);
         let object = |version| object_of(watch, "n", version, "shown");
-        cache.see(Seen::Put(object(95)), now(1));
+        cache.see(Seen::Apply(object(95)), now(1));
         for seen in [
-            Seen::Listing(watch),
-            Seen::Put(object(5)),
-            Seen::Synced(watch, 9),
-            Seen::Gone(object(12)),
-            Seen::Put(object(15)),
+            Seen::Init(watch),
+            Seen::Apply(object(5)),
+            Seen::InitDone(watch, 9),
+            Seen::Delete(object(12)),
+            Seen::Apply(object(15)),
         ] {
             cache.see(seen, now(1));
         }
@@ -131,7 +131,10 @@ fn what_a_look_shows_counts_unless_something_newer_is_known() {
             ("changed after the look", 8, Some(7), 9, Some("known")),
         ] {
             let mut cache = empty();
-            cache.see(Seen::Put(object_of(watch, "n", known_in, "known")), now(1));
+            cache.see(
+                Seen::Apply(object_of(watch, "n", known_in, "known")),
+                now(1),
+            );
             let shown = shown_in.map(|version| object_of(watch, "n", version, "shown"));
             look(&mut cache, watch, shown, read_in);
             assert_eq!(
@@ -161,7 +164,7 @@ fn a_look_says_nothing_of_pods_on_other_nodes_nor_a_list_of_what_it_shows() {
     let mut cache = empty();
     for name in ["stays", "goes"] {
         cache.see(
-            Seen::Put(object_of(
+            Seen::Apply(object_of(
                 Watch::Pods(ComponentGroup::Class(0)),
                 name,
                 5,
@@ -204,7 +207,7 @@ fn what_was_not_read_stays_as_it_is() {
         Watch::Pods(ComponentGroup::Class(0)),
         Watch::Nodes,
     ] {
-        cache.see(Seen::Put(object_of(watch, "n", 5, "known")), now(1));
+        cache.see(Seen::Apply(object_of(watch, "n", 5, "known")), now(1));
     }
     let unread = cache.take_in_node(&"n".into(), NodeEvidence::default(), now(60));
     assert!(unread.kinds.is_empty());

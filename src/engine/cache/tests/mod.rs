@@ -36,14 +36,14 @@ fn now(seconds: u64) -> Now {
 fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for seen in [
-        Seen::Listing(Watch::Rules),
-        Seen::Put(Object::Rule(rule.object())),
-        Seen::Synced(Watch::Rules, 0),
-        Seen::Listing(Watch::CsiNodes),
-        Seen::Synced(Watch::CsiNodes, 0),
-        Seen::Listing(Watch::Nodes),
-        Seen::Put(Object::Node(node.object())),
-        Seen::Synced(Watch::Nodes, 0),
+        Seen::Init(Watch::Rules),
+        Seen::Apply(Object::Rule(rule.object())),
+        Seen::InitDone(Watch::Rules, 0),
+        Seen::Init(Watch::CsiNodes),
+        Seen::InitDone(Watch::CsiNodes, 0),
+        Seen::Init(Watch::Nodes),
+        Seen::Apply(Object::Node(node.object())),
+        Seen::InitDone(Watch::Nodes, 0),
         current(Watch::Rules, 0),
         current(Watch::CsiNodes, 0),
         current(Watch::Nodes, 0),
@@ -87,15 +87,15 @@ fn waiting_for_components() -> Cache {
     cache.begin_evaluations();
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
     for seen in [
-        Seen::Listing(Watch::Rules),
-        Seen::Put(Object::Rule(gate.object())),
-        Seen::Synced(Watch::Rules, 0),
-        Seen::Synced(Watch::CsiNodes, 0),
-        Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0),
-        Seen::Synced(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
-        Seen::Listing(Watch::Nodes),
-        Seen::Put(Object::Node(node("n").version(1).object())),
-        Seen::Synced(Watch::Nodes, 0),
+        Seen::Init(Watch::Rules),
+        Seen::Apply(Object::Rule(gate.object())),
+        Seen::InitDone(Watch::Rules, 0),
+        Seen::InitDone(Watch::CsiNodes, 0),
+        Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0),
+        Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
+        Seen::Init(Watch::Nodes),
+        Seen::Apply(Object::Node(node("n").version(1).object())),
+        Seen::InitDone(Watch::Nodes, 0),
     ] {
         cache.see(seen, now(0));
     }
@@ -142,7 +142,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
     for (name, show) in [
         (
             "the watch",
-            (|cache, node| cache.see(Seen::Put(Object::Node(node)), now(60)))
+            (|cache, node| cache.see(Seen::Apply(Object::Node(node)), now(60)))
                 as fn(&mut Cache, NodeObject),
         ),
         ("an answer", |cache, node| cache.update_node(node, now(60))),
@@ -154,10 +154,10 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         assert_eq!(decision(&mut cache, at(50)), open);
         show(&mut cache, rebooted.object());
         assert_eq!(decision(&mut cache, at(60)), Decision::Gate, "{name}");
-        cache.see(Seen::Put(Object::Node(rebooted.object())), now(61));
+        cache.see(Seen::Apply(Object::Node(rebooted.object())), now(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate, "{name}");
         let beat = booted("b", 70, 13);
-        cache.see(Seen::Put(Object::Node(beat.object())), now(70));
+        cache.see(Seen::Apply(Object::Node(beat.object())), now(70));
         let done = Decision::Open {
             completes_bootstrap: true,
         };
@@ -171,7 +171,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
     // The reporter beats, the node reboots, and an answer shows both at once.
     cache.update_node(booted("b", 5, 12).object(), now(60));
     for late in [booted("a", 5, 11), booted("b", 5, 12)] {
-        cache.see(Seen::Put(Object::Node(late.object())), now(61));
+        cache.see(Seen::Apply(Object::Node(late.object())), now(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
     }
 }
@@ -194,10 +194,10 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     assert_eq!(joined(&cache, "n"), None, "it was there before");
-    cache.see(Seen::Put(Object::Node(node("new").object())), now(10));
+    cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
     assert_eq!(joined(&cache, "new"), Some(at(10)));
     cache.see(Seen::Interrupted(Watch::Nodes), now(15));
-    cache.see(Seen::Put(Object::Node(node("late").object())), now(18));
+    cache.see(Seen::Apply(Object::Node(node("late").object())), now(18));
     assert_eq!(joined(&cache, "late"), Some(at(10)), "at any time since");
 }
 
@@ -206,10 +206,10 @@ fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
-    cache.see(Seen::Put(Object::Node(node("late").object())), now(11));
+    cache.see(Seen::Apply(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
     cache.see(current(Watch::Nodes, 12), now(12));
-    cache.see(Seen::Put(Object::Node(node("new").object())), now(13));
+    cache.see(Seen::Apply(Object::Node(node("new").object())), now(13));
     assert_eq!(joined(&cache, "new"), Some(at(13)));
 }
 
@@ -222,7 +222,7 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
         }
         let mut rule = regating();
         rule.json()["status"] = json!({ "heldNodes": held });
-        cache.see(Seen::Put(Object::Rule(rule.object())), now(10));
+        cache.see(Seen::Apply(Object::Rule(rule.object())), now(10));
         assert_eq!(cache.take_shown_statuses().len(), usize::from(leads));
     }
     assert_eq!(cache.take_shown_statuses().len(), 0, "once");
@@ -234,7 +234,7 @@ fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version
     let mut rebooted = booted("b", 0, 12);
     let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
     cache.patched_node(answer.try_into().unwrap(), None);
-    cache.see(Seen::Put(Object::Node(rebooted.object())), now(60));
+    cache.see(Seen::Apply(Object::Node(rebooted.object())), now(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
 }
 
@@ -243,9 +243,9 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for index in 0..100 {
         let node = node(&format!("n-{index}"));
-        cache.see(Seen::Put(Object::Node(node.object())), now(0));
+        cache.see(Seen::Apply(Object::Node(node.object())), now(0));
         if index < 90 {
-            cache.see(Seen::Gone(Object::Node(node.object())), now(1));
+            cache.see(Seen::Delete(Object::Node(node.object())), now(1));
         }
     }
     assert_eq!(cache.dirty_count(), 0);
@@ -314,7 +314,7 @@ fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
     for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
         let labelled = daemon_set(key).critical();
         cache.see(
-            Seen::Put(Object::DaemonSet(
+            Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
                 labelled.object(),
             )),

@@ -14,12 +14,12 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
     cache.begin_evaluations();
-    let mut seen = vec![Seen::Listing(Watch::Rules)];
-    let put = |rule: &RuleBuilder| Seen::Put(Object::Rule(rule.object()));
+    let mut seen = vec![Seen::Init(Watch::Rules)];
+    let put = |rule: &RuleBuilder| Seen::Apply(Object::Rule(rule.object()));
     seen.extend(rules.iter().map(put));
     seen.extend([
-        Seen::Listing(Watch::Nodes),
-        Seen::Put(Object::Node(node("n").version(1).object())),
+        Seen::Init(Watch::Nodes),
+        Seen::Apply(Object::Node(node("n").version(1).object())),
     ]);
     for watch in [
         Watch::Rules,
@@ -28,7 +28,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
         Watch::DaemonSets(Class(0)),
         Watch::Nodes,
     ] {
-        seen.extend([Seen::Synced(watch, 0), current(watch, 0)]);
+        seen.extend([Seen::InitDone(watch, 0), current(watch, 0)]);
     }
     for seen in seen {
         cache.see(seen, now(0));
@@ -64,9 +64,9 @@ fn orders(cache: &mut Cache) -> Vec<String> {
 
 /// A watch shows all there is: just this.
 fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
-    let listing = [Seen::Listing(watch)].into_iter();
-    let listing = listing.chain(object.map(Seen::Put));
-    for seen in listing.chain([Seen::Synced(watch, 0), current(watch, 1)]) {
+    let listing = [Seen::Init(watch)].into_iter();
+    let listing = listing.chain(object.map(Seen::Apply));
+    for seen in listing.chain([Seen::InitDone(watch, 0), current(watch, 1)]) {
         cache.see(seen, now(1));
     }
 }
@@ -128,7 +128,7 @@ fn that_there_is_none_is_known_once_it_has_been_looked_for() {
     // It comes later: then its pods have to be seen.
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(Named(0), agent("a").object())),
+        Seen::Apply(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(seen(&cache), [(Named(0), false)]);
     assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
@@ -137,7 +137,7 @@ fn that_there_is_none_is_known_once_it_has_been_looked_for() {
     // It goes: that is known at once.
     shows(
         &mut cache,
-        Seen::Gone(Object::DaemonSet(Named(0), agent("a").object())),
+        Seen::Delete(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(seen(&cache), [(Named(0), true)]);
     assert_eq!(orders(&mut cache), [""; 0]);
@@ -149,8 +149,8 @@ fn a_list_alone_is_not_certain_before_it_is_confirmed() {
     cache.doubt_all(now(7).monotonic);
     let watch = Watch::DaemonSets(Named(0));
     for shown in [
-        Seen::Listing(watch),
-        Seen::Synced(watch, 0),
+        Seen::Init(watch),
+        Seen::InitDone(watch, 0),
         current(watch, 6),
     ] {
         shows(&mut cache, shown);
@@ -167,19 +167,19 @@ fn one_that_is_created_again_with_another_selector_is_another_one() {
     orders(&mut cache);
     shows(
         &mut cache,
-        Seen::Gone(Object::DaemonSet(Named(0), agent("a").object())),
+        Seen::Delete(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(sizes(&cache), (0, 1));
     // The same selector: nothing changes.
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(Named(0), agent("a").object())),
+        Seen::Apply(Object::DaemonSet(Named(0), agent("a").object())),
     );
     assert_eq!(orders(&mut cache), [""; 0]);
     assert_eq!(seen(&cache), [(Named(0), true)]);
     shows(
         &mut cache,
-        Seen::Put(Object::DaemonSet(Named(0), agent("b").object())),
+        Seen::Apply(Object::DaemonSet(Named(0), agent("b").object())),
     );
     assert_eq!(
         orders(&mut cache),
@@ -211,10 +211,10 @@ fn the_last_rule_that_names_it_takes_everything_along() {
     let mut cache = with(&[waits("r"), waits("another")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     orders(&mut cache);
-    shows(&mut cache, Seen::Gone(Object::Rule(waits("r").object())));
+    shows(&mut cache, Seen::Delete(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), [""; 0]);
     let going = waits("another").deleting();
-    shows(&mut cache, Seen::Put(Object::Rule(going.object())));
+    shows(&mut cache, Seen::Apply(Object::Rule(going.object())));
     assert_eq!(
         orders(&mut cache),
         ["-Pods(Named(0))", "-DaemonSets(Named(0))"]
@@ -223,7 +223,7 @@ fn the_last_rule_that_names_it_takes_everything_along() {
     cache.weigh(now(3));
     assert!(cache.is_certain(), "nothing is left that could be in doubt");
     // Created again, it is seen anew.
-    shows(&mut cache, Seen::Put(Object::Rule(waits("r").object())));
+    shows(&mut cache, Seen::Apply(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);
 }
 
@@ -231,9 +231,9 @@ fn the_last_rule_that_names_it_takes_everything_along() {
 fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
-    shows(&mut cache, Seen::Gone(Object::Node(node("n").object())));
+    shows(&mut cache, Seen::Delete(Object::Node(node("n").object())));
     assert_eq!(cache.entries.len(), 1, "its pod is still there");
-    shows(&mut cache, Seen::Gone(Object::Rule(waits("r").object())));
+    shows(&mut cache, Seen::Delete(Object::Rule(waits("r").object())));
     assert_eq!(cache.entries.len(), 0);
 }
 
@@ -242,13 +242,16 @@ fn others_pods_are_not_kept() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     let bare = pod("tools/bare").label("app", "a").on("n");
-    shows(&mut cache, Seen::Put(Object::Pod(Named(0), bare.object())));
+    shows(
+        &mut cache,
+        Seen::Apply(Object::Pod(Named(0), bare.object())),
+    );
     assert_eq!(sizes(&cache), (1, 1));
     // Nor one that it lets go of.
     let orphan = pod("tools/a").label("app", "a").on("n");
     shows(
         &mut cache,
-        Seen::Put(Object::Pod(Named(0), orphan.object())),
+        Seen::Apply(Object::Pod(Named(0), orphan.object())),
     );
     assert_eq!(sizes(&cache), (1, 0));
 }
@@ -263,7 +266,7 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
     let mut cache = with(&[waits("r")]);
     lists(&mut cache, Watch::DaemonSets(Named(0)), Some(odd()));
     assert_eq!(seen(&cache), [(Named(0), false)]);
-    shows(&mut cache, Seen::Gone(odd()));
+    shows(&mut cache, Seen::Delete(odd()));
     assert_eq!(seen(&cache), [(Named(0), true)]);
 }
 
@@ -327,7 +330,7 @@ fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
         cache.cluster().named(&key).is_some()
     };
     assert!(named(&cache, MOST_NAMED - 1) && !named(&cache, MOST_NAMED));
-    shows(&mut cache, Seen::Gone(Object::Rule(rules[0].object())));
+    shows(&mut cache, Seen::Delete(Object::Rule(rules[0].object())));
     assert!(named(&cache, MOST_NAMED) && !named(&cache, 0));
     assert_eq!(orders(&mut cache).len(), 2);
 }

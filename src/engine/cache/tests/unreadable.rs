@@ -26,34 +26,37 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
     let node = node("n").version(2);
     for (odd, said, cures) in [
         (
-            (|| Seen::Put(Object::Node(odd_node()))) as fn() -> Seen,
+            (|| Seen::Apply(Object::Node(odd_node()))) as fn() -> Seen,
             "Node n cannot be understood: status has a form that the API does not know",
             vec![
-                vec![Seen::Put(Object::Node(node.object()))],
-                vec![Seen::Gone(Object::Node(odd_node()))],
+                vec![Seen::Apply(Object::Node(node.object()))],
+                vec![Seen::Delete(Object::Node(odd_node()))],
             ],
         ),
         (
-            || Seen::Put(Object::CsiNode(odd_csi_node())),
+            || Seen::Apply(Object::CsiNode(odd_csi_node())),
             "CSINode n cannot be understood: spec has a form that the API does not know",
             vec![
-                vec![Seen::Put(Object::CsiNode(csi_node()))],
-                vec![Seen::Gone(Object::CsiNode(odd_csi_node()))],
+                vec![Seen::Apply(Object::CsiNode(csi_node()))],
+                vec![Seen::Delete(Object::CsiNode(odd_csi_node()))],
                 vec![
-                    Seen::Listing(Watch::CsiNodes),
-                    Seen::Synced(Watch::CsiNodes, 0),
+                    Seen::Init(Watch::CsiNodes),
+                    Seen::InitDone(Watch::CsiNodes, 0),
                 ],
             ],
         ),
         (
-            || Seen::Put(Object::Pod(ComponentGroup::Class(0), odd_pod())),
+            || Seen::Apply(Object::Pod(ComponentGroup::Class(0), odd_pod())),
             "Pod kube-system/p cannot be understood: status has a form that the API does not know",
             vec![
-                vec![Seen::Put(Object::Pod(ComponentGroup::Class(0), pod()))],
-                vec![Seen::Gone(Object::Pod(ComponentGroup::Class(0), odd_pod()))],
+                vec![Seen::Apply(Object::Pod(ComponentGroup::Class(0), pod()))],
+                vec![Seen::Delete(Object::Pod(
+                    ComponentGroup::Class(0),
+                    odd_pod(),
+                ))],
                 vec![
-                    Seen::Listing(Watch::Pods(ComponentGroup::Class(0))),
-                    Seen::Synced(Watch::Pods(ComponentGroup::Class(0)), 0),
+                    Seen::Init(Watch::Pods(ComponentGroup::Class(0))),
+                    Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0),
                 ],
             ],
         ),
@@ -81,13 +84,13 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
 fn a_list_with_something_odd_in_it_is_a_list_all_the_same() {
     let mut cache = waiting_for_components();
     for seen in [
-        Seen::Listing(Watch::Nodes),
-        Seen::Put(Object::Node(object(json!(5)))),
-        Seen::Put(Object::Node(object(
+        Seen::Init(Watch::Nodes),
+        Seen::Apply(Object::Node(object(json!(5)))),
+        Seen::Apply(Object::Node(object(
             json!({"metadata": {"name": "n"}, "spec": 5}),
         ))),
-        Seen::Put(Object::Node(node("m").object())),
-        Seen::Synced(Watch::Nodes, 0),
+        Seen::Apply(Object::Node(node("m").object())),
+        Seen::InitDone(Watch::Nodes, 0),
     ] {
         cache.see(seen, now(10));
     }
@@ -107,7 +110,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
     };
     let mut cache = waiting_for_components();
     cache.see(
-        Seen::Put(Object::DaemonSet(ComponentGroup::Class(0), cni.object())),
+        Seen::Apply(Object::DaemonSet(ComponentGroup::Class(0), cni.object())),
         now(10),
     );
     let before = cache
@@ -116,7 +119,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         .clone();
     follows(&mut cache);
     cache.see(
-        Seen::Put(Object::DaemonSet(ComponentGroup::Class(0), odd())),
+        Seen::Apply(Object::DaemonSet(ComponentGroup::Class(0), odd())),
         now(20),
     );
     assert_eq!(
@@ -132,7 +135,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         "{told:?}"
     );
     cache.see(
-        Seen::Gone(Object::DaemonSet(ComponentGroup::Class(0), odd())),
+        Seen::Delete(Object::DaemonSet(ComponentGroup::Class(0), odd())),
         now(30),
     );
     assert!(

@@ -491,7 +491,7 @@ impl Feed {
             return;
         };
         if std::mem::take(is_first) {
-            seen.push(Seen::Listing(self.watch));
+            seen.push(Seen::Init(self.watch));
         }
         *next = due;
         let page = pages.pop_front().unwrap_or_default();
@@ -501,11 +501,11 @@ impl Feed {
         let view = self.cursor.page(version, more).unwrap_or(View::Unchanged);
         for object in page {
             self.note_node(&object);
-            seen.extend(wrapped(self.watch, &object).map(Seen::Put));
+            seen.extend(wrapped(self.watch, &object).map(Seen::Apply));
         }
         self.shown_at = now;
         if is_last {
-            seen.push(Seen::Synced(self.watch, self.cursor.shown()));
+            seen.push(Seen::InitDone(self.watch, self.cursor.shown()));
             self.judge(view, now, seen);
             self.stage = Stage::Pausing(due);
         }
@@ -529,10 +529,10 @@ impl Feed {
         }
         if let Some(object) = wrapped(self.watch, &event.object) {
             if event.event_type == EventType::Deleted {
-                seen.push(Seen::Gone(object));
+                seen.push(Seen::Delete(object));
             } else {
                 self.note_node(&event.object);
-                seen.push(Seen::Put(object));
+                seen.push(Seen::Apply(object));
             }
         }
         self.saw(version, now, seen);
