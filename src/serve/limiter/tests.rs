@@ -16,7 +16,7 @@ fn peer(number: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, number])
 }
 
-/// A limiter with these connections, each a second younger than the one before it, and the time after the last of them.
+/// A limiter with these connections, opened a second apart, and the time after the last.
 fn limiter(connections: &[(u8, Phase)]) -> (Limiter, Vec<ConnectionId>, Instant) {
     let mut now = Instant::now();
     let mut limiter = Limiter::new(SMALL);
@@ -28,7 +28,7 @@ fn limiter(connections: &[(u8, Phase)]) -> (Limiter, Vec<ConnectionId>, Instant)
     (limiter, ids, now)
 }
 
-/// The positions of those that are closed.
+/// The positions of the closed connections.
 fn closed(limiter: &Limiter, ids: &[ConnectionId]) -> Vec<usize> {
     let is_closed = |index: &usize| limiter.phase(ids[*index]).is_none();
     (0..ids.len()).filter(is_closed).collect()
