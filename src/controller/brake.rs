@@ -42,8 +42,8 @@ impl Brake {
         self.is_on.subscribe()
     }
 
-    /// Takes in the Lease as it is now; where there is none, the brake went with it.
-    // Records the Lease's current state; without a Lease, the brake is off.
+    /// Records the Lease's current state; without a Lease, the brake is off.
+    // One lock for both the read and the write: a `borrow` held across a `send` would deadlock.
     pub fn see(&self, lease: Option<&Lease>) {
         let mut annotations = lease
             .iter()

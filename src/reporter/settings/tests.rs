@@ -1,4 +1,4 @@
-//! Settings as users get them right and wrong.
+//! Valid and invalid settings.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn to_act_as_the_node_takes_the_word_that_upstream_asks_for() {
 
 type Change = fn(&mut Args);
 
-/// A change for the worse, and words of the complaint.
+/// A change that makes a setting unusable, and part of the error.
 const UNUSABLE: &[(Change, &str)] = &[
     (
         |args| args.node_name = None,

@@ -1,4 +1,4 @@
-//! What a rule's author is warned of.
+//! Warnings to a rule's author.
 
 use super::*;
 use crate::webhook::surroundings::NodeSample;
