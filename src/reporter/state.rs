@@ -109,7 +109,7 @@ impl ReporterState {
         let (transition, believed) = match &self.current {
             Some(current) if current.status == status => (current.transition, true),
             Some(current) => (now, self.has_reached_threshold(current.status)),
-            // The first failure counts at once: no earlier status protects against flapping.
+            // The first failure counts at once: there is no earlier status to protect from flapping.
             None => (now, !good || self.streak.1 >= self.policy.success_threshold),
         };
         if believed {

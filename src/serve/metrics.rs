@@ -100,7 +100,7 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// A certificate for scrapers that do not verify it; its names suit those that do.
+/// A certificate for scrapers that do not verify it; its names are valid for those that do.
 fn self_signed() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
     let names = [

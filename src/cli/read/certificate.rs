@@ -7,7 +7,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use crate::serve::tls::end;
 
 /// When the last of these PEM certificates expires, and whether a CA of Nodegate's own issued it, which expires with its
-/// certificate. `None` if there is none, or if one cannot be parsed. Earlier certificates in a bundle are from earlier
+/// certificate. `None` if there is none, or if one cannot be parsed. The others in a bundle are from earlier
 /// renewals.
 pub fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
     let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| end(&certificate.ok()?));

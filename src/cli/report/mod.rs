@@ -1,5 +1,5 @@
 //! `report`: one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no external resources,
-//! suits dark and light themes, and can be printed.
+//! supports dark and light themes, and can be printed.
 
 mod bars;
 mod html;

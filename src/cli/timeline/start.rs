@@ -47,7 +47,7 @@ pub struct StartStage {
     pub condition: String,
     /// Seconds since the node's creation: negative for earlier stages, `None` for stages that have not happened yet.
     pub seconds: Option<f64>,
-    /// Whether this condition was met last, and so opened the node.
+    /// Whether this condition decides when the node opens: it was met last, or is still unmet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub last: bool,
 }
