@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_follows_from_what_the_api_server_says() {
+    fn the_log_line_follows_from_the_policy_and_its_binding() {
         let unknown = Finding::Unknown("forbidden".into());
         for (policy, binding, is_warning, words) in [
             (

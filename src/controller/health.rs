@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_know_whether_rules_are_suspended_is_not_ready() {
+    fn not_ready_until_the_brake_is_known() {
         let synced = Readiness {
             synced: true,
             ..Readiness::default()

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_is_off() {
+    fn flags_that_are_off_are_not_logged() {
         assert!(given(&[]).is_empty());
         assert!(given(&["--pprof-bind-address=0"]).is_empty());
     }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_tell_is_not_guessed_at() {
+    fn unreadable_boot_files_yield_no_boot() {
         for (id, uptime) in [("", "1.0 2.0"), ("b", ""), ("b", "long"), ("b", "-1 0")] {
             assert_eq!(Boot::parse(id, uptime), None, "{id:?} {uptime:?}");
         }

@@ -82,7 +82,7 @@ fn tells(what: &str, health: ItemHealth, facts: &ClusterFacts) {
 }
 
 #[test]
-fn what_runs_amiss_is_told() {
+fn faults_of_what_runs_are_reported() {
     let version = |version: Result<_, String>| but(|it| it.version.clone_from(&version));
     let old = (1, 29, "v1.29.3".to_owned());
     tells("API server", Failed, &version(Ok(old)));

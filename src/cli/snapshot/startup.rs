@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn records_are_read_beside_what_nobody_can_read() {
+    fn unreadable_records_are_skipped() {
         let record = StartupRecord {
             rule_name: "network".into(),
             created: at(0),

@@ -80,7 +80,7 @@ fn only_nodes_of_late_are_counted_where_that_is_asked() {
 }
 
 #[test]
-fn of_a_node_that_is_held_is_shown_what_is_known_so_far() {
+fn a_held_node_shows_its_start_so_far() {
     let held = node("n")
         .created(at(0))
         .taint(GATE, "NoSchedule")

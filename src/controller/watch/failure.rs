@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mended_by_going_on_is_not_talked_about() {
+    fn a_failure_that_a_retry_fixes_is_not_reported() {
         for failure in [Failure::BrokenOff, refused(410, "")] {
             assert_eq!(failure.explain(Watch::Nodes, "server"), None);
         }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_event_that_comes_in_pieces_is_not_lost_where_something_else_comes_between() {
+    async fn an_event_in_pieces_survives_a_cancelled_read() {
         let chunks = [
             r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","#,
             r#""kind":"Node","metadata":{"resourceVersion":"7"}}}"#,

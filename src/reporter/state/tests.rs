@@ -196,7 +196,7 @@ fn a_restart_writes_once_and_keeps_the_transition() {
 }
 
 #[test]
-fn what_an_earlier_process_left_is_given_up_by_the_threshold() {
+fn a_resumed_condition_changes_only_at_the_threshold() {
     for check_first in [false, true] {
         let policy = Policy {
             failure_threshold: 2,
@@ -288,7 +288,7 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
 }
 
 #[test]
-fn whoever_beats_often_looks_seldom() {
+fn the_node_is_re_read_a_few_times_per_heartbeat() {
     for (heartbeat, pause) in [(300, 60), (60, 12), (10, 5)] {
         let mut world = World::new(Policy {
             heartbeat: Duration::from_secs(heartbeat),

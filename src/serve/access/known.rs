@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flood_of_tokens_that_are_good_for_nothing_pushes_a_readers_out() {
+    fn a_flood_of_useless_tokens_does_not_evict_a_readers() {
         let now = Instant::now();
         let mut known = KnownTokens::default();
         let reader = hash(u16::MAX);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_places_of_others() {
+    fn one_address_cannot_take_every_place() {
         let mut queue = Queue::default();
         let joined = (0..100).filter(|_| queue.join(peer(1))).count();
         assert_eq!(joined, WAITING_EACH);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_few_however_many_come() {
+    fn the_queue_is_bounded_over_all_addresses() {
         let mut queue = Queue::default();
         let all: Vec<_> = (0..200).map(|number| peer(number % 50)).collect();
         let joined: Vec<_> = all.into_iter().filter(|peer| queue.join(*peer)).collect();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_who_shows_a_certificate_of_the_authorities_is_let_in() {
+    async fn only_clients_with_a_certificate_of_the_authorities_are_accepted() {
         let (ca, certificate, key) = authority();
         let (_, strange, its_key) = authority();
         let clients = ClientAuthorities::from_pem(ca.as_bytes());
