@@ -62,6 +62,7 @@ pub struct Cause {
 }
 
 impl ConditionOnNode {
+    /// The finding with the causes that the snapshot shows, or the published condition if evidence is missing.
     pub fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Self {
         let requirement = finding.requirement;
         let source = &requirement.source;
