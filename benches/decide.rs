@@ -1,7 +1,7 @@
-//! How long it takes to decide what follows for one node, and how often memory is allocated for it.
+//! How long the decision for one node takes, and how often it allocates memory.
 //!
-//! `cargo bench --bench decide` shows nanoseconds and allocations for each decision. What is measured is the pure core:
-//! conditions synthesized, rules evaluated, decisions merged into the node's plan.
+//! `cargo bench --bench decide` shows nanoseconds and allocations for each decision. It measures the pure core: synthesizing
+//! conditions, evaluating rules, and merging decisions into the node's plan.
 
 mod world;
 
@@ -11,14 +11,14 @@ use world::{Source, World};
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-/// How many rules select the node.
+/// How many rules match the node.
 const RULES: [usize; 3] = [1, 10, 100];
 
 fn main() {
     divan::main();
 }
 
-/// The node is as its rules want it and open: by far the most frequent case.
+/// The node is open, and nothing changes: by far the most frequent case.
 #[divan::bench(args = RULES)]
 fn stays_open(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Reported, true, false));
@@ -36,19 +36,19 @@ fn stays_open_critical(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Critical, true, false));
 }
 
-/// Three critical components are waited for.
+/// The node waits for three critical components.
 #[divan::bench(args = RULES)]
 fn stays_gated_critical(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Critical, false, true));
 }
 
-/// Taints are put on.
+/// Taints are added.
 #[divan::bench(args = RULES)]
 fn is_gated(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Reported, false, false));
 }
 
-/// Taints are lifted.
+/// Taints are removed.
 #[divan::bench(args = RULES)]
 fn is_released(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Reported, true, true));

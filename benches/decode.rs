@@ -1,4 +1,4 @@
-//! What it takes to decode a Node as a watch sends it: as far as decisions need it, and whole.
+//! The cost of decoding a Node from a watch: only the needed fields, and the whole object.
 //!
 //! `cargo bench --bench decode` shows nanoseconds and allocations.
 
@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// What the cache keeps.
+/// The fields that the cache keeps.
 #[divan::bench]
 fn as_far_as_needed(bencher: Bencher) {
     decode(bencher, |text| parse::<NodeObject>(text).read());
@@ -38,7 +38,7 @@ fn parse<T: serde::de::DeserializeOwned>(text: &[u8]) -> T {
     serde_json::from_slice(text).expect("a node as the API server sends it")
 }
 
-/// A node of a real one's size: twenty images, six conditions, three managers of its fields.
+/// A node of realistic size: twenty images, six conditions, three field managers.
 fn node() -> Value {
     let images: Vec<Value> = (0..20)
         .map(|number| {

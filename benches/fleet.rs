@@ -1,8 +1,8 @@
-//! The engine alone with a whole fleet, in one process: what a node takes of memory, what an event costs, and how long an edit
-//! that concerns every node keeps everything else waiting.
+//! The engine alone with a whole fleet, in one process: the memory per node, the cost of an event, and how long an edit that
+//! concerns every node delays everything else.
 //!
-//! `make bench-fleet NODES=100000`, or `NODES=10000 RULES=1000`. What the API server would answer is answered here at once, and not measured; nor is the
-//! decoding of what watches show (`decode` measures that).
+//! `make bench-fleet NODES=100000`, or `NODES=10000 RULES=1000`. The benchmark plays the API server, answers at once, and does
+//! not measure that part, nor the decoding of watch events (`decode` measures that).
 
 #[path = "world/objects.rs"]
 mod objects;
@@ -24,36 +24,36 @@ use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, rule};
 
-/// How many nodes there are where nothing else is said.
+/// The default number of nodes.
 const NODES: usize = 100_000;
 
-/// How many rules there are where nothing else is said.
+/// The default number of rules.
 const RULES: usize = 2;
 
-/// Critical pods on each of them.
+/// Critical pods on each node.
 const PODS: usize = 3;
 
-/// How many events of a kind are measured.
+/// How many events of each kind are measured.
 const EVENTS: usize = 10_000;
 
-/// The engine is at rest when it has asked for nothing for so long: longer than it holds anything back.
+/// The engine is idle once it has made no request for this long, which is longer than it delays anything.
 const REST: Duration = Duration::from_secs(10);
 
-/// How often the watches confirm what they have shown.
+/// How often the watches confirm that they are current.
 const BOOKMARKS: Duration = Duration::from_secs(5);
 
 /// A condition that no node meets.
 const UNMET: &str = "example.com/NobodyReports";
 
 fn main() {
-    // Cargo adds arguments of its own.
+    // Cargo adds its own arguments.
     let mut numbers = std::env::args().skip(1).filter_map(|it| it.parse().ok());
     let count = numbers.next().unwrap_or(NODES);
     let rules = numbers.next().unwrap_or(RULES);
     let mut fleet = Fleet::new(count, rules);
 
     let mut took = Duration::ZERO;
-    // What is told is made and dropped within: what the engine keeps is left.
+    // The inputs are created and dropped inside, so only what the engine keeps remains.
     let kept = measure(|| {
         let lists = fleet.lists();
         took = fleet.tell(lists);
@@ -121,33 +121,33 @@ fn microseconds(duration: Duration) -> String {
     format!("{:.1} µs", duration.as_secs_f64() * 1e6)
 }
 
-/// The share of one of so many.
+/// The average for one of `count`.
 fn share(total: Duration, count: usize) -> Duration {
     total / u32::try_from(count.max(1)).unwrap_or(u32::MAX)
 }
 
-/// What there was to do until the engine was at rest.
+/// The engine's work until it was idle.
 #[derive(Default)]
 struct Work {
-    /// For how long the engine was at work.
+    /// The engine's total working time.
     busy: Duration,
-    /// The longest that the engine was at work at a stretch.
+    /// The engine's longest uninterrupted working time.
     longest: Duration,
-    /// How many patches of nodes there were.
+    /// How many patches of nodes it requested.
     patches: usize,
 }
 
-/// The engine and what it sees.
+/// The engine and the state of its cluster.
 struct Fleet {
     engine: Engine,
     rules: usize,
     nodes: Vec<Value>,
     revision: u64,
     began: (Timestamp, Instant),
-    /// How long the simulated time has gone since.
+    /// Simulated time since `began`.
     elapsed: Duration,
     asked: VecDeque<(RequestId, Request)>,
-    /// When the watches are current next.
+    /// When the watches next confirm that they are current.
     confirm_at: Duration,
 }
 
@@ -191,7 +191,7 @@ impl Fleet {
         }
     }
 
-    /// What the watches show at first.
+    /// The watches' first lists.
     fn lists(&self) -> Vec<Input> {
         let mut shown: Vec<Seen> = vec![Seen::Init(Watch::DaemonSets(ComponentGroup::Class(0)))];
         shown.extend((0..PODS).map(|index| {
@@ -232,7 +232,7 @@ impl Fleet {
         shown.into_iter().map(Input::Seen).collect()
     }
 
-    /// Tells the engine something, keeps what it asks for, and says how long it was at work.
+    /// Gives the engine inputs, queues its requests, and returns how long it worked.
     fn tell(&mut self, inputs: Vec<Input>) -> Duration {
         let now = self.now();
         let started = Instant::now();
@@ -248,14 +248,14 @@ impl Fleet {
         took
     }
 
-    /// This instance leads from now on: how long it is at work, and how long at a stretch at most.
+    /// Makes this instance the leader; returns the total and the longest uninterrupted working time.
     fn lead(&mut self) -> (Duration, Duration) {
         let took = self.tell(vec![Input::Leads]);
         let work = self.settle();
         (took + work.busy, took.max(work.longest))
     }
 
-    /// How long something takes on average.
+    /// The average time of an event.
     fn times(
         &mut self,
         nodes: std::ops::Range<usize>,
@@ -270,14 +270,14 @@ impl Fleet {
         share(busy, count)
     }
 
-    /// A kubelet reports in.
+    /// A kubelet's heartbeat.
     fn heartbeat(&mut self, node: usize) -> Input {
         self.change(node, |node| {
             node["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-01-01T00:30:00Z");
         })
     }
 
-    /// An agent says whether it is ready.
+    /// An agent reports whether it is ready.
     fn report(&mut self, node: usize, ready: bool) -> Input {
         self.change(node, |node| {
             node["status"]["conditions"][4]["status"] = json!(if ready { "True" } else { "False" });
@@ -291,7 +291,7 @@ impl Fleet {
         Input::Seen(Seen::Apply(Object::Node(decode(&self.nodes[node]))))
     }
 
-    /// Something of a critical pod changes that is of no interest.
+    /// An irrelevant change of a critical pod.
     fn pod_again(&mut self, node: usize) -> Input {
         self.revision += 1;
         let mut pod = pod(node, 0);
@@ -302,13 +302,13 @@ impl Fleet {
         )))
     }
 
-    /// A rule comes.
+    /// Adds a rule.
     fn edit(&mut self, rule: &Value) -> Duration {
         let rule = Object::Rule(decode(rule));
         self.tell(vec![Input::Seen(Seen::Apply(rule))])
     }
 
-    /// Answers all that the engine asks for until it asks for nothing more, and lets time pass for what it holds back.
+    /// Answers the engine's requests until it makes no more, and lets time pass for what it delays.
     fn settle(&mut self) -> Work {
         let mut work = Work::default();
         let mut quiet = Duration::ZERO;
@@ -330,7 +330,7 @@ impl Fleet {
         work
     }
 
-    /// That the watches have shown all there is: when the engine asks, and now and then.
+    /// The watches' confirmations that they are current: on request, and at intervals.
     fn confirmations(&mut self) -> Vec<Input> {
         if self.elapsed < self.confirm_at {
             return Vec::new();
@@ -348,7 +348,7 @@ impl Fleet {
         current.into_iter().map(Input::Seen).collect()
     }
 
-    /// What the API server answers, and what the watch shows then.
+    /// The API server's answer, and the watch event that follows.
     fn answer(&mut self, id: RequestId, request: Request) -> Vec<Input> {
         self.revision += 1;
         let version = self.revision.to_string();
@@ -396,7 +396,7 @@ fn index(name: &Arc<str>) -> usize {
     number.expect("a node's name")
 }
 
-/// A node with what real ones have beside that.
+/// A node with further fields that real ones have.
 fn node(index: usize) -> Value {
     let uid = format!("0c1b5d9e-7c0e-4b0a-8f0e-{index:012}");
     let mut node = objects::node(&name(index), &uid, true);

@@ -1,8 +1,8 @@
-//! How many instructions it takes to decide what follows for one node where nothing changes. Unlike a time, that does not
-//! depend on the machine, nor on what else it does: so there are bounds, and the command fails where one is exceeded.
+//! How many instructions the decision for one node takes when nothing changes. Unlike time, that does not depend on the machine
+//! or its load, so each case has a bound, and exceeding one fails the command.
 //!
-//! `make bench-instructions` counts them with valgrind, which has to be installed, in an unoptimized build, which the tests
-//! need anyway and for which the bounds are. An optimized one (`cargo bench --bench instructions`) is told for comparison.
+//! `make bench-instructions` counts them with valgrind, which must be installed. The bounds apply to an unoptimized build,
+//! which the tests need anyway; `cargo bench --bench instructions` shows an optimized one for comparison.
 
 mod world;
 
@@ -16,7 +16,7 @@ struct Case {
     rules: usize,
     source: Source,
     ready: bool,
-    /// Instructions for one decision of an unoptimized build, at most: about a tenth more than there were.
+    /// The most instructions of one decision in an unoptimized build: about a tenth above the measured count.
     bound: u64,
 }
 
@@ -41,7 +41,7 @@ const CASES: [Case; 6] = [
     ),
 ];
 
-/// How many decisions are made, so that what comes before and after does not count.
+/// Two numbers of decisions: their difference excludes startup and exit.
 const DECISIONS: [u64; 2] = [10, 110];
 
 const fn case(name: &'static str, rules: usize, source: Source, ready: bool, bound: u64) -> Case {
@@ -55,7 +55,7 @@ const fn case(name: &'static str, rules: usize, source: Source, ready: bool, bou
 }
 
 fn main() -> ExitCode {
-    // Called by itself under valgrind: which case, and how many decisions.
+    // Valgrind runs this binary with a case and a number of decisions.
     let mut arguments = std::env::args().skip(1).filter_map(|it| it.parse().ok());
     if let (Some(case), Some(decisions)) = (arguments.next(), arguments.next()) {
         decide(&CASES[case], decisions);
@@ -97,7 +97,7 @@ fn decide(case: &Case, decisions: usize) {
     }
 }
 
-/// Instructions of a whole process that makes so many decisions.
+/// Instructions of a whole process that makes this many decisions.
 fn count(case: usize, decisions: u64) -> Result<u64, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
@@ -107,7 +107,7 @@ fn count(case: usize, decisions: u64) -> Result<u64, String> {
         .output()
         .map_err(|error| format!("{error} (install valgrind)"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // The last words are "==PID== Collected : N".
+    // The last line is "==PID== Collected : N".
     let collected = said
         .lines()
         .find_map(|line| line.split("Collected : ").nth(1));

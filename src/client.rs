@@ -1,4 +1,4 @@
-//! Where the cluster is, and how requests to its API server are made.
+//! Finds the cluster and makes requests to its API server.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 
 use crate::causes::with_causes;
 
-/// Asks the API server for an object's metadata alone.
+/// Asks the API server for an object's metadata only.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Why there is no API server to talk to.
+/// Why no API server can be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)")]
@@ -31,8 +31,8 @@ pub enum Error {
     Client(String),
 }
 
-/// How to reach the cluster: by this kubeconfig file, or by what the environment says, and there by this context or the current
-/// one. The client itself retries nothing: it would do so long after the reason for a request is stale.
+/// How to reach the cluster: this kubeconfig file or the environment, and this context or the current one. The client never
+/// retries: it would do so long after the reason for a request is stale.
 pub async fn config(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -48,7 +48,7 @@ pub async fn config(
                 path: path.display().to_string(),
                 problem: match error {
                     KubeconfigError::ReadConfig(error, _) => error.to_string(),
-                    // The parser's complaint goes on with the lines in question.
+                    // The parser's message goes on with the lines in question.
                     error => first_line(&with_causes(&error)),
                 },
             };
@@ -70,13 +70,13 @@ pub async fn config(
     Ok(config)
 }
 
-/// A client with a connection for each request under way, so that no request waits for what a watch has to read.
+/// A client with one connection per request under way, so that no request waits behind a watch.
 pub fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
 }
 
-/// Makes a write that is answered with the object's metadata alone. The rest is what was sent, or what a watch shows anyway: both
-/// ends are spared to encode and decode it.
+/// Makes a write whose answer is only the object's metadata. The rest is what was sent, or what a watch shows anyway, so
+/// neither end needs to encode or decode it.
 pub async fn write<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
@@ -86,8 +86,8 @@ pub async fn write<T: DeserializeOwned>(
     send(client, Ok(request)).await
 }
 
-/// Makes a request. Unlike with the client's own method, an error says when to retry also where the API server says that in a
-/// header alone, as its priority and fairness does.
+/// Makes a request. Unlike the client's own method, an error also has the retry delay if the API server sends it only in a
+/// header, as its priority and fairness does.
 pub async fn send<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
@@ -101,7 +101,7 @@ pub async fn send<T: DeserializeOwned>(
     Err(kube::Error::Api(refusal(&head, &body).boxed()))
 }
 
-/// What the API server, or a proxy in front of it, says with an answer that is no success.
+/// The status of an unsuccessful answer, from the API server or from a proxy in front of it.
 fn refusal(head: &response::Parts, body: &[u8]) -> Status {
     let said: Option<Status> = serde_json::from_slice(body).ok();
     let mut status = said.filter(|said| said.code != 0).unwrap_or_else(|| {
@@ -133,7 +133,7 @@ pub fn answer_with_metadata<B>(request: &mut Request<B>) {
     request.headers_mut().insert(ACCEPT, metadata_only);
 }
 
-/// The complaint itself, without the lines of the file that it quotes.
+/// The message itself, without the lines of the file that it quotes.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("failed to parse kubeconfig YAML: ")

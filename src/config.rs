@@ -1,7 +1,7 @@
 //! The configuration file: critical component classes and other projects' startup taints.
 //!
-//! Read once at start (`nodegate controller --config FILE`, YAML). Without a file the default applies, which is
-//! Gardener's one class. Whatever cannot be used is refused, naming the field.
+//! Read once at startup (`nodegate controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
+//! Unusable values are rejected with the field's name.
 
 mod yaml;
 
@@ -14,29 +14,29 @@ use serde::{Deserialize, Serialize};
 use crate::condition::{CriticalComponentClass, Namespaces, RESERVED_PREFIXES};
 use crate::selector::{Selector, is_label_key, is_namespace};
 
-/// The configuration, as written in the file.
+/// The content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// The critical component classes. The order does not matter.
+    /// The critical component classes, in any order.
     pub critical_component_classes: Vec<ClassConfig>,
-    /// Keys of taints that other projects put on nodes at startup and lift by themselves: a critical `DaemonSet`
-    /// is waited for even where it does not tolerate one of these. A key that ends in `*` is a prefix.
+    /// Keys of taints that other projects add at node startup and later remove: Nodegate waits for a critical `DaemonSet` even
+    /// if it does not tolerate one of these. A key that ends in `*` is a prefix.
     pub passing_taints: Vec<String>,
 }
 
-/// One critical component class, as written in the file.
+/// One critical component class in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClassConfig {
-    /// The class's name, for people; unique.
+    /// The class's name, shown to users; unique.
     pub name: String,
-    /// Selects the pods and `DaemonSet`s of the class by their labels; must not be empty.
+    /// Matches the pods and `DaemonSet`s of the class by their labels; must not be empty.
     pub selector: LabelSelector,
-    /// The namespaces the class covers; `kube-system` where they are left out, and all of them with `*` alone.
+    /// The namespaces the class covers: `kube-system` by default, or all of them with `*` alone.
     #[serde(default = "default_namespaces")]
     pub namespaces: Vec<String>,
-    /// Prefix of the condition types that the class makes, with its slash; unique.
+    /// Prefix of the class's condition types, with its slash; unique.
     pub condition_prefix: String,
     /// Prefix of the pod annotations whose values name CSI drivers to wait for.
     pub csi_annotation_prefix: String,
@@ -45,7 +45,7 @@ pub struct ClassConfig {
     pub require_csi_allocatable: bool,
 }
 
-/// Where everybody may run pods, anybody could keep nodes closed: what is not said to be covered is not.
+/// In a namespace where anyone may run pods, anyone could keep nodes tainted, so a class covers no such namespace by default.
 fn default_namespaces() -> Vec<String> {
     vec!["kube-system".into()]
 }
@@ -58,7 +58,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// The file is not YAML of the expected form.
@@ -66,15 +66,15 @@ pub enum ConfigError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The problem and its place.
         message: String,
     },
-    /// A field has a value that cannot be used.
+    /// A field's value cannot be used.
     #[error("configuration field {field}: {problem}")]
     Field {
-        /// The field, as a path.
+        /// The field's path.
         field: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
@@ -110,10 +110,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the configuration from a YAML file. Fields that are missing keep their defaults.
+    /// Reads the configuration from a YAML file. Missing fields keep their defaults.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not YAML of the expected form (an unknown field included).
+    /// When the file cannot be read, or is not YAML of the expected form, for example because of an unknown field.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
             path: path.into(),
@@ -122,10 +122,10 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Reads the configuration from this text, which is what a file of this name holds.
+    /// Parses this text, the content of the file at `path`.
     ///
     /// # Errors
-    /// When it is not YAML of the expected form (an unknown field included).
+    /// When it is not YAML of the expected form, for example because of an unknown field.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         yaml::parse(text).map_err(|message| ConfigError::Parse {
             path: path.into(),
@@ -133,7 +133,7 @@ impl Config {
         })
     }
 
-    /// The classes, checked and with their selectors parsed.
+    /// The classes, validated, with parsed selectors.
     ///
     /// # Errors
     /// Names the first field whose value cannot be used.
@@ -227,7 +227,6 @@ impl Config {
     }
 }
 
-/// The namespaces that are meant by a list of them.
 fn namespaces(names: &[String]) -> Result<Namespaces, String> {
     match names {
         [] => {

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            // One line, with each cause once, and no backtrace: this is for whoever typed the command.
+            // One line, with each cause once and no backtrace: the reader typed the command.
             let mut text = String::new();
             for cause in error.chain().map(ToString::to_string) {
                 if text.is_empty() {
@@ -120,7 +120,7 @@ fn run() -> anyhow::Result<ExitCode> {
         }
         Command::Reporter { args, log } => {
             log.init()?;
-            // One thread: it runs on every node, and mostly sleeps.
+            // One thread: the reporter runs on every node and mostly sleeps.
             let runtime = runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
@@ -139,17 +139,17 @@ fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether this process was started under a name by which kubectl finds it.
+/// Whether this process was started under this name, by which kubectl finds it.
 fn is_called(arguments: &[OsString], name: &str) -> bool {
     let program = arguments.first().map(Path::new);
     let stem = program.and_then(|path| path.file_stem()?.to_str());
     stem == Some(name)
 }
 
-/// Says what is wrong with a command line, or helps. To those who ask, 2 means another thing than to those who run servers: that
-/// the answer is no.
+/// Prints help or a usage error. For commands that answer questions, exit code 2 means that the answer is no, so clap's own
+/// code is not used.
 fn refused(error: &clap::Error) -> ExitCode {
-    // Whoever has closed the terminal need not be told.
+    // A closed terminal needs no message.
     let _ = error.print();
     if error.use_stderr() {
         ExitCode::FAILURE
@@ -158,8 +158,7 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The command line with the command that is meant where there is none: the Node Readiness Controller is started by the flags of the
-/// controller alone, as `/manager`.
+/// Inserts the implied command: the Node Readiness Controller is started as `/manager`, with only the controller's flags.
 fn as_manager(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|argument| argument.to_str());
     let is_meant = match first {
@@ -173,8 +172,7 @@ fn as_manager(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// The command line with two dashes before the name of each flag: Go's flag package, by which the Node Readiness
-/// Controller reads its own, takes one as well (`-leader-elect`).
+/// Gives each flag two dashes: Go's flag package, which the Node Readiness Controller uses, also accepts one (`-leader-elect`).
 fn two_dashes(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     arguments.into_iter().map(|argument| {
         let name = argument.to_str().and_then(|text| text.strip_prefix('-'));
@@ -191,7 +189,7 @@ fn two_dashes(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<It
 }
 
 impl LogArgs {
-    /// The tracing filter that is asked for; `None` for a word that is no level.
+    /// The tracing filter; `None` if the word is not a level.
     fn filter(&self) -> Option<String> {
         let level = match self.level.as_str() {
             level @ ("error" | "warn" | "info" | "debug" | "trace") => level,
@@ -201,7 +199,7 @@ impl LogArgs {
             number if number.parse().is_ok_and(|number: u8| number > 1) => "trace",
             filter => return filter.contains('=').then(|| filter.to_owned()),
         };
-        // A bare level is about Nodegate; the client libraries say at their own lengths what is said here already.
+        // A bare level applies only to Nodegate: the client libraries would repeat at length what its log already says.
         Some(format!("off,nodegate={level}"))
     }
 

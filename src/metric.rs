@@ -1,5 +1,4 @@
-//! A registry of metrics that answers scrapes, and that knows what is in it before anything has been measured, for the reference
-//! pages.
+//! A metrics registry that answers scrapes, and that can describe metrics without any values, for the reference pages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,8 +21,8 @@ pub struct Description {
     pub help: String,
 }
 
-/// Prometheus' registry, which leaves out what has no value yet, with a list of all that is in it. Names and labels stand in the
-/// code, so one that is invalid or taken panics.
+/// Prometheus' registry, which omits metrics without values, with a list of all of them. Names and labels are constants, so an
+/// invalid or duplicate one panics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
     registry: prometheus::Registry,
@@ -71,7 +70,7 @@ impl Registry {
         self.add(HistogramVec::new(options, labels))
     }
 
-    /// Adds the version of this program, as a gauge that is 1.
+    /// Adds a gauge, always 1, whose label is this program's version.
     pub(crate) fn add_build_info(&self, name: &str, help: &str) {
         let build_info = self.gauges(name, help, &["version"]);
         build_info
@@ -84,7 +83,7 @@ impl Registry {
         descriptions.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a scrape: what has been measured so far, in the Prometheus text format.
+    /// The answer to a scrape, in the Prometheus text format.
     pub(crate) fn exposition(&self) -> Response {
         let mut text = Vec::new();
         match TextEncoder::new().encode(&self.registry.gather(), &mut text) {
@@ -96,7 +95,7 @@ impl Registry {
         }
     }
 
-    /// All metrics, by name.
+    /// All metrics, sorted by name.
     pub(crate) fn described(&self) -> Vec<Description> {
         let mut descriptions = self.descriptions().clone();
         descriptions.sort_by(|a, b| a.name.cmp(&b.name));

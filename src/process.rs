@@ -1,8 +1,8 @@
-//! Metrics about this process, as Prometheus' client libraries name them: CPU time, memory, files. They are read from `/proc` for
-//! each scrape; one that cannot be read is left out.
+//! Metrics about this process under the names that Prometheus' client libraries use: CPU time, memory, files. They are read
+//! from `/proc` for each scrape; an unreadable one is left out.
 //!
-//! The feature `process` of the crate `prometheus` counts CPU time in whole seconds, so that little use looks like none, and does
-//! not tell the limit of the address space.
+//! The `process` feature of the `prometheus` crate counts CPU time in whole seconds, which hides low usage, and lacks the limit
+//! of the address space.
 
 use std::fs;
 
@@ -101,7 +101,7 @@ fn gauge((name, help): NameAndHelp, value: f64) -> Gauge {
     gauge
 }
 
-/// What `/proc/self/stat` says: times in seconds, memory in bytes.
+/// Values from `/proc/self/stat`: times in seconds, memory in bytes.
 #[derive(Debug, PartialEq)]
 struct Usage {
     cpu_seconds: f64,
@@ -111,9 +111,9 @@ struct Usage {
 }
 
 impl Usage {
-    /// Reads the line, whose fields `proc_pid_stat(5)` describes.
+    /// Parses the line; `proc_pid_stat(5)` describes its fields.
     fn read(stat: &str) -> Option<Self> {
-        // The program's name stands in brackets, and may contain blanks and brackets. Field 3 follows it.
+        // The program's name is in parentheses, and may contain blanks and parentheses. Field 3 follows it.
         let (_, fields) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
@@ -131,7 +131,7 @@ impl Usage {
     }
 }
 
-/// When the machine started, in seconds since the epoch, as `/proc/stat` says.
+/// When the machine booted, in seconds since the epoch, from `/proc/stat`.
 fn boot_time(stat: &str) -> Option<f64> {
     let mut lines = stat.lines();
     let time = lines.find_map(|line| line.strip_prefix("btime "))?;
@@ -140,11 +140,11 @@ fn boot_time(stat: &str) -> Option<f64> {
 
 fn open_files() -> Option<f64> {
     let count = fs::read_dir("/proc/self/fd").ok()?.count();
-    // The folder itself is open while it is read.
+    // The directory itself is open while it is read.
     u32::try_from(count.saturating_sub(1)).ok().map(f64::from)
 }
 
-/// How much of a resource the process may take; -1 where there is no limit, as Go's client has it.
+/// The process's limit of a resource; -1 for no limit, as in Go's client.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a limit of petabytes need not be exact"

@@ -1,10 +1,10 @@
-//! How a process is told to stop.
+//! Termination signals.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Resolves when the process gets SIGTERM or SIGINT. An error means that signals cannot be handled.
+/// Resolves when the process gets SIGTERM or SIGINT. Fails if signals cannot be handled.
 pub fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,6 +1,6 @@
-//! How texts and lists are cut off that are longer than they may be: in one way everywhere.
+//! Truncates long texts and lists, the same way everywhere.
 
-/// The text, of at most so many bytes: where it is longer, it is cut at a character and ends in three dots.
+/// The text in at most `most` bytes: a longer one is cut at a character boundary and ends in three dots.
 pub fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most.saturating_sub(3))
@@ -12,7 +12,7 @@ pub fn cut(mut text: String, most: usize) -> String {
     text
 }
 
-/// The first few of some names, and how many more there are.
+/// The first few names, and how many more there are.
 pub fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);

@@ -1,6 +1,6 @@
-//! A guard that does not depend on the machine's speed: how often memory is allocated to decide over one node where nothing
-//! changes: for the list of rules and for each rule's list of conditions, for the names of what a closed node lacks, and for each
-//! list that outgrows its place on the stack.
+//! A guard that does not depend on the machine's speed: how often a decision for one node allocates when nothing changes. It
+//! may allocate for the list of rules, each rule's list of conditions, the names of a closed node's missing components, and
+//! each list that outgrows its place on the stack.
 
 #[path = "../benches/world/mod.rs"]
 mod world;

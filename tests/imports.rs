@@ -1,8 +1,8 @@
-//! What each file of the library imports, held against two laws: no file imports, directly or round several others, what
-//! imports it; and whatever decides is pure. The command line asks those who decide, and none of them knows of it.
+//! Two laws about the imports of each library file: imports form no cycle, directly or through other files; and whatever
+//! decides is pure. The command line may import the deciding code, but no other file may import the command line.
 //!
-//! An import counts for the file that defines what is imported, whichever way it is re-exported. Paths in expressions count,
-//! too, and those within macros. What is there for tests alone is left out.
+//! An import counts for the file that defines the imported item, however it is re-exported. Paths in expressions and macros
+//! count too; test code does not.
 
 #[path = "imports/circles.rs"]
 mod circles;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use modules::Modules;
 
-/// What has to be pure.
+/// Folders that must be pure.
 const PURE: [&str; 7] = [
     "src/rule",
     "src/plan",
@@ -24,7 +24,7 @@ const PURE: [&str; 7] = [
     "src/engine",
 ];
 
-/// What those who are pure do without: other tasks, the network, clocks, and what counts for everybody.
+/// What pure code must not use: other tasks, the network, clocks and global state.
 const BESIDE: [&[&str]; 6] = [
     &["tokio"],
     &["kube", "Client"],
@@ -47,7 +47,7 @@ fn no_file_imports_what_imports_it() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
-/// What of the command line is not pure: its shell.
+/// The impure part of the command line.
 const SHELL: [&str; 3] = ["src/cli/dump", "src/cli/read", "src/cli/run"];
 
 fn is_pure(file: &str) -> bool {

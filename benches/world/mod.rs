@@ -1,5 +1,5 @@
-//! One node and all that is known about it, as the controller holds it: what the benchmark and the guard on allocations
-//! decide over. Objects are decoded from JSON, as they come from the API server.
+//! One node and its state as the controller holds it, for the benchmarks and the allocation test. Objects are decoded from
+//! JSON, as the API server sends them.
 
 mod objects;
 
@@ -20,18 +20,18 @@ use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, pod, rule, rule_name, rule_uid, taint_key};
 
-/// Nothing is in doubt, and nothing was looked at.
+/// Nothing is stale, and no live read was made.
 static NOTHING: StaleKinds = StaleKinds::NONE;
 
-/// The condition that rules about a `DaemonSet` wait for.
+/// The condition of rules that name a `DaemonSet`.
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
 
 const NODE: &str = "worker-1";
 
-/// What the rules wait for.
+/// The kind of condition that the rules wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A condition that somebody reports.
+    /// A condition that an agent reports.
     Reported,
     /// Three critical `DaemonSet`s.
     Critical,
@@ -39,7 +39,7 @@ pub enum Source {
     Named,
 }
 
-/// A node, its surroundings, and so many rules about it.
+/// A node, its cluster state, and its rules.
 #[derive(Debug)]
 pub struct World {
     classes: Vec<CriticalComponentClass>,
@@ -55,7 +55,7 @@ pub struct World {
 }
 
 impl World {
-    /// A node that is, or is not, as the rules want it, and that has, or has not, their taints.
+    /// A node with `rules` rules; `ready`: their conditions are met; `tainted`: the node has their taints.
     #[must_use]
     pub fn new(rules: usize, source: Source, ready: bool, tainted: bool) -> Self {
         let config = Config::default();
@@ -117,7 +117,7 @@ impl World {
         world
     }
 
-    /// What follows for the node.
+    /// The plan for the node.
     #[must_use]
     pub fn plan(&self) -> NodePlan<'_> {
         let cluster = ClusterState {
@@ -152,7 +152,7 @@ impl World {
         plan(cluster, state, history, self.now)
     }
 
-    /// Puts the synthesized conditions on the node, which is where they are when nothing changes.
+    /// Puts the synthesized conditions on the node, where they already are when nothing changes.
     fn publish(&mut self) {
         let set = self.plan().conditions.set;
         let published = set
@@ -170,7 +170,7 @@ impl World {
     }
 }
 
-/// The node, with the taints of so many rules where it has any.
+/// The node, with the taints of `rules` rules if it is tainted.
 fn node(rules: usize, ready: bool, tainted: bool) -> Value {
     let taints = (0..rules).filter(|_| tainted);
     let taints: Vec<Value> = taints

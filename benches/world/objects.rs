@@ -1,12 +1,12 @@
-//! Nodes, rules, `DaemonSet`s and pods as the API server sends them: the same for one node and for a whole fleet.
+//! Nodes, rules, `DaemonSet`s and pods as the API server sends them, for one node and for a whole fleet.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The condition that rules about a reported condition wait for.
+/// The condition of rules that wait for an agent.
 pub const REPORTED: &str = "example.com/AgentReady";
 
-/// The condition that rules about critical components wait for.
+/// The condition of rules that wait for critical components.
 pub const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 /// The label of critical components.
@@ -16,7 +16,7 @@ pub fn decode<T: DeserializeOwned>(object: &Value) -> T {
     serde_json::from_str(&object.to_string()).expect("an object as the API server sends it")
 }
 
-/// A continuous rule of all Linux nodes.
+/// A continuous rule for all Linux nodes.
 pub fn rule(index: usize, condition: &str) -> Value {
     json!({
         "metadata": {
@@ -48,7 +48,7 @@ pub fn taint_key(rule: usize) -> String {
     format!("readiness.k8s.io/rule-{rule}")
 }
 
-/// An open Linux node whose kubelet says that all is well, with the last of its conditions as an agent reports it.
+/// An untainted Linux node with a healthy kubelet; `reported` is the status of its last condition, an agent's.
 pub fn node(name: &str, uid: &str, reported: bool) -> Value {
     let condition = |kind: &str, is: bool| json!({"type": kind, "status": status(is), "lastTransitionTime": "2026-01-01T00:10:00Z"});
     json!({
@@ -92,7 +92,7 @@ pub fn daemon_set(index: usize) -> Value {
     })
 }
 
-/// The pod of a critical component on a node, whose name ends like this.
+/// A critical component's pod on a node; its name has this suffix.
 pub fn pod(daemon_set: usize, ending: &str, node: &str, ready: bool) -> Value {
     let owner = component(daemon_set);
     let pod = format!("{owner}-{ending}");

@@ -1,4 +1,4 @@
-//! The commands and their flags, as clap takes them.
+//! The commands and their flags, as clap definitions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,17 +25,17 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// What a command line asks.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// When it asks for help, or is none.
+    /// When it asks for help or is invalid.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = plain(Self::command()).try_get_matches_from(words)?;
         Self::from_arg_matches(&matches)
     }
 }
 
-/// The command with help as a terminal shows it: what is a name to rustdoc is set in backticks, which are no markup there.
+/// The command with help text for terminals: rustdoc's backticks around names are removed.
 #[must_use]
 pub fn plain(mut command: clap::Command) -> clap::Command {
     let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
@@ -301,7 +301,7 @@ impl FromStr for ExplainTarget {
     }
 }
 
-/// A node, as `node/NAME`.
+/// A node, written as `node/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName(pub String);
 

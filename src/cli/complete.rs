@@ -1,5 +1,5 @@
-//! Completion: what may come next on a command line, by the same definitions that read it. The shells' scripts call the hidden
-//! command `__complete` with the words so far; names of nodes and rules come from the cluster then.
+//! Shell completion, derived from the clap definitions. The shells' scripts call the hidden command `__complete` with the words
+//! so far; names of nodes and rules come from the cluster.
 
 use clap::{Arg, Command, ValueEnum};
 
@@ -8,18 +8,18 @@ use super::snapshot::ResourceKind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
     Words(Vec<String>),
-    /// The name of an object of this kind, after what stands before its slash.
+    /// The name of an object of this kind, after the text up to the slash.
     Name {
         kind: ResourceKind,
-        /// What stands before the slash, and the slash.
+        /// The text up to and including the slash.
         before: String,
         begun: String,
-        /// The namespace, where one is named.
+        /// The namespace, if the words name one.
         namespace: Option<String>,
     },
 }
 
-/// What may come after these words, of which the last has been begun, or is empty.
+/// What may follow these words; the last word is incomplete or empty.
 pub fn next(root: &Command, words: &[String]) -> Completion {
     let (begun, words) = words
         .split_last()
@@ -67,7 +67,7 @@ pub fn next(root: &Command, words: &[String]) -> Completion {
     )
 }
 
-/// The value that one of these flags has among the words.
+/// The value of one of these flags among the words.
 pub fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
     let mut pairs = words.iter().zip(words.iter().skip(1));
     let after = pairs.find(|(flag, _)| flags.contains(&flag.as_str()));
@@ -146,7 +146,7 @@ end
 complete -c kubectl-nodegate -f -a '(__kubectl_nodegate)'
 "#;
 
-/// What the shell reads to complete `kubectl-nodegate`.
+/// The script that completes `kubectl-nodegate` in this shell.
 pub const fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => BASH,

@@ -1,27 +1,27 @@
-//! Why a question could not be answered, and what to do about it.
+//! Why a command failed, and what to do about it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::{client, config};
 
-/// Why a question could not be answered.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]
     Cluster(#[from] client::Error),
     #[error(transparent)]
     Config(#[from] config::ConfigError),
-    /// A list could not be had without which there is nothing to say.
+    /// A required list could not be read.
     #[error("cannot list {kind}: {why}")]
     List { kind: &'static str, why: String },
-    /// Nothing may be said without this list, and it is forbidden.
+    /// A required list is forbidden.
     #[error(
         "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
          bind it with a ClusterRoleBinding)"
     )]
     Forbidden { kind: &'static str, why: String },
-    /// The cluster does not know what a rule is.
+    /// The cluster has no CRD of rules.
     #[error(
         "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
          (`kubectl nodegate check` says what is missing)"
@@ -55,7 +55,7 @@ fn offer(names: &[String]) -> String {
     }
 }
 
-/// The names most like this one, nearest first: those that contain it, and those that it takes few changes to come to.
+/// The most similar names, best first: those that contain the name or are contained in it, and those within a few edits.
 pub fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     const SHOWN: usize = 3;
     let mut near: Vec<(usize, &str)> = names
@@ -71,7 +71,7 @@ pub fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<S
     shown.map(|(_, name)| name.to_owned()).collect()
 }
 
-/// How many letters have to be put in, taken out or exchanged to make one text of the other.
+/// The Levenshtein distance in characters.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,5 +1,4 @@
-//! What every rule makes of every node, in a word and in a sentence: one pass over the nodes, from which the commands about more
-//! than one node take theirs.
+//! The effect of every rule on every node, from one pass over the nodes. The commands about more than one node use it.
 
 use std::sync::Arc;
 
@@ -12,26 +11,26 @@ use crate::condition::Source;
 use crate::object::Node;
 use crate::plan::{Decision, Finding, Outcome, Standing, WaitReason};
 
-/// What one rule makes of one node.
+/// The effect of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnNode {
     pub node: Arc<str>,
     pub rule: Arc<str>,
     pub state: State,
     pub tainted: bool,
-    /// Since when, where that can be told.
+    /// Since when, if that is known.
     pub since: Option<Timestamp>,
-    /// Why its conditions are not met, as the controller says it; empty where they are.
+    /// The controller's message about the unmet conditions; empty if they are met.
     pub why: String,
     pub lacks: Vec<Lack>,
 }
 
-/// A condition that is not as a rule asks.
+/// A condition that does not have the required status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lack {
     pub kind: Arc<str>,
     pub status: ConditionStatus,
-    /// Why in one word; `NotReported` where the node has none.
+    /// The reason in one word; `NotReported` if the node lacks the condition.
     pub reason: String,
 }
 
@@ -67,7 +66,7 @@ impl Lack {
     }
 }
 
-/// What every rule makes of every node, nodes by name.
+/// The effect of every rule on every node, sorted by node name.
 pub fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
     let view = &snapshot.view;
     let mut nodes: Vec<_> = view.nodes().collect();
@@ -86,33 +85,33 @@ pub fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
         .collect()
 }
 
-/// What a rule does to a node.
+/// The effect of a rule on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// Its taint is on the node, and stays.
+    /// The node has the taint and keeps it.
     Held,
-    /// Its taint is missing, and is about to be put on.
+    /// The node lacks the taint and is about to get it.
     Closing,
-    /// Its taint is on the node, and is about to be lifted.
+    /// The node has the taint and is about to lose it.
     Opening,
-    /// Its conditions are not met, and the node stays open for now.
+    /// Conditions are unmet, but the node stays open for now.
     Spared,
-    /// The node is open to its pods.
+    /// The node is open to pods.
     Open,
-    /// It is a dry run, and would hold the node.
+    /// A dry run that would hold the node.
     WouldHold,
-    /// It is a dry run, and would leave the node open.
+    /// A dry run that would leave the node open.
     WouldOpen,
-    /// An earlier rule governs the same taint.
+    /// A rule with precedence governs the same taint.
     Conflicted,
-    /// It is suspended: the node stays as it is.
+    /// The rule is suspended: the node stays as it is.
     Suspended,
 }
 
 impl State {
-    /// What the controller makes of a node, going by what could be read. Where something could not that decides, the taint
-    /// tells what the controller has decided.
+    /// The controller's effect on a node, from what could be read. If evidence for the decision is missing, the taint shows
+    /// what the controller decided.
     pub(super) fn of(outcome: &Outcome<'_>, snapshot: &Snapshot) -> Self {
         let governs = matches!(outcome.standing, Standing::Governs(_));
         match Self::decided(outcome) {
@@ -148,17 +147,18 @@ impl State {
         }
     }
 
-    /// Whether the rule keeps the node closed, as the controller means it: its taint is there and stays, or comes at once.
+    /// Whether the rule keeps the node closed, in the controller's sense: the node has the taint and keeps it, or is about to
+    /// get it.
     pub(super) fn holds(self) -> bool {
         matches!(self, Self::Held | Self::Closing)
     }
 
-    /// Whether the conditions are not met, and something follows from that or would.
+    /// Whether conditions are unmet and that has, or would have, an effect.
     pub(super) fn is_unmet(self) -> bool {
         self.holds() || matches!(self, Self::Spared | Self::WouldHold | Self::Suspended)
     }
 
-    /// The word for it.
+    /// The state as words for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl State {
     }
 }
 
-/// What could not be read of what a condition is made from, if anything.
+/// The missing evidence for a condition, if any.
 pub fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
     let kinds: &[ResourceKind] = match source {
         Source::Class { .. } => &[
@@ -190,13 +190,13 @@ pub fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
     kinds.iter().find_map(|kind| snapshot.gap(*kind))
 }
 
-/// Whether something could not be read that an outcome depends on.
+/// Whether evidence for the outcome is missing.
 pub fn is_unknown(outcome: &Outcome<'_>, snapshot: &Snapshot) -> bool {
     let mut results = outcome.evaluation.results.iter();
     results.any(|finding| gap(&finding.requirement.source, snapshot).is_some())
 }
 
-/// Since when a rule does to a node what it does, as the taint or the conditions tell.
+/// Since when the rule has this effect on the node, if the taint or the conditions show it.
 pub fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
     if !outcome.tainted {
         return outcome.unmet_since;
@@ -204,11 +204,11 @@ pub fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
     let spec = outcome.rule.spec.as_ref().ok()?;
     let taint = node.taint(&spec.taint.key, spec.effect)?;
     let added = taint.time_added.as_ref();
-    // A taint without a time is one that the node came with.
+    // A taint without a time came with the node.
     added.map_or(node.created, |added| added.parse().ok())
 }
 
-/// What more there is to say of why the rule does what it does, beside its conditions.
+/// Why the rule has this effect, as far as its conditions do not explain it.
 pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
@@ -253,7 +253,7 @@ pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
     })
 }
 
-/// The time of the day, with the day: in UTC, to the second.
+/// Date and time in UTC, to the second.
 pub fn clock(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)

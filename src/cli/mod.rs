@@ -1,5 +1,5 @@
-//! The command line for people: `kubectl nodegate`, which is `nodegate` under another name. It answers what the controller
-//! would, on a live cluster with nothing but the right to read, or offline from what `dump` has written.
+//! The command line for people: `kubectl nodegate`, which is `nodegate` under another name. It gives the controller's answers,
+//! from a live cluster with read permissions only, or offline from a `dump`.
 //!
 //! ```text
 //! read (lists, or a dump) -> Snapshot (with the engine's own View) -> a command: a value -> text, JSON, YAML or names
@@ -7,16 +7,16 @@
 //!
 //! # A new command
 //!
-//! 1. Its folder has the answer as a value (`#[derive(Serialize)]`, so that `-o json` is the value itself), and a pure
-//!    function that makes it from a [`Snapshot`]: no client, no clock, no file. Whatever decides, asks
-//!    `snapshot.view` ([`crate::engine::View`]); nothing is decided twice. Words that the controller has for something are
-//!    the controller's ([`crate::condition::Detail`], [`crate::plan::Finding::why`], ...).
-//! 2. The value implements `page::Render`, which renders it for a `page::Page`: in `text.rs` beside it where that is long.
-//! 3. `command::Command` gets a variant with its flags, and `run` a line: what it wants read (`snapshot::Wanted`), and
-//!    the function. If it wants a kind that nobody reads yet: [`ResourceKind`], and `read/builder.rs`.
-//! 4. A list that is forbidden becomes a `snapshot::Gap` and takes away only what needs it.
-//! 5. Tests of values beside the code; what it prints on a real cluster is kept under `docs/kubectl/` and held by
-//!    `e2e/suite/tests/cli`.
+//! 1. Its folder defines the answer as a value (`#[derive(Serialize)]`, which is what `-o json` prints), and a pure function
+//!    that makes it from a [`Snapshot`]: no client, no clock, no file. Decisions come only from `snapshot.view`
+//!    ([`crate::engine::View`]). Wording comes from the controller where it has one ([`crate::condition::Detail`],
+//!    [`crate::plan::Finding::why`], ...).
+//! 2. The value implements `page::Render` for a `page::Page`; a long implementation goes into `text.rs` beside it.
+//! 3. `command::Command` gets a variant with its flags, and `run` a line with what to read (`snapshot::Wanted`) and the
+//!    function. A kind that no command reads yet also needs [`ResourceKind`] and `read/builder.rs`.
+//! 4. A forbidden list becomes a `snapshot::Gap`, and removes only the answers that need it.
+//! 5. Tests of values stay beside the code; `docs/kubectl/` has the output on a real cluster, and `e2e/suite/tests/cli` checks
+//!    it.
 
 mod check;
 mod command;

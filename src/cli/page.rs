@@ -1,4 +1,4 @@
-//! What each command's answer can do, and how one is laid out for people: in colour or not, as wide as the terminal or as long as it gets, in trees and tables.
+//! Renders answers as text: with or without colour, wrapped to the terminal or not, as trees and tables.
 
 use std::fmt::Write as _;
 
@@ -10,27 +10,27 @@ use super::printable::printable;
 pub trait Render: Serialize {
     fn text(&self, page: &Page) -> String;
 
-    /// What it is about, as `kind/name`, one each: for `-o name`.
+    /// The objects it is about, as `kind/name`, for `-o name`.
     fn names(&self) -> Vec<String>;
 
-    /// Whether the answer to the question is no, which scripts see by the exit code.
+    /// Whether the answer is no; scripts see this in the exit code.
     fn is_no(&self) -> bool {
         false
     }
 }
 
-/// What an answer is written on.
+/// The medium that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// How wide it is, in characters; `None` where lines may be as long as they get.
+    /// Width in characters; `None` for no wrapping.
     pub width: Option<usize>,
     pub colour: bool,
-    /// Whether everything is to be shown (`-o wide`).
+    /// Whether to show everything (`-o wide`).
     pub wide: bool,
     pub now: Timestamp,
 }
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Look {
     #[default]
@@ -42,7 +42,7 @@ pub enum Look {
     Bad,
 }
 
-/// What to do next: what for, and what to type.
+/// What to do next, and the command for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {
     pub say: String,
@@ -63,11 +63,11 @@ impl NextStep {
     }
 }
 
-/// A line of pieces, each with its look. Text gets into one only as it may be printed.
+/// A line of styled pieces. Every piece is escaped by [`printable`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line(Vec<(Look, String)>);
 
-/// A line with lines below it.
+/// A line with branches below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Branch {
     line: Line,
@@ -79,7 +79,7 @@ impl Line {
         Self::default()
     }
 
-    /// Begins with whether something is as it should be.
+    /// Starts a line with ✓ or ✗.
     pub fn mark(is_good: bool) -> Self {
         if is_good {
             Self::new().good("✓ ")
@@ -88,13 +88,12 @@ impl Line {
         }
     }
 
-    /// The line with another piece at its end.
+    /// Appends a piece.
     pub fn with(mut self, look: Look, text: impl Into<String>) -> Self {
         self.0.push((look, printable(text)));
         self
     }
 
-    /// The line with plain text at its end.
     pub fn plain(self, text: impl Into<String>) -> Self {
         self.with(Look::Plain, text)
     }
@@ -119,17 +118,16 @@ impl Line {
         self.with(Look::Bad, text)
     }
 
-    /// In characters.
+    /// The length in characters.
     pub fn len(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// Its pieces, each with its look.
     pub fn pieces(&self) -> impl Iterator<Item = (Look, &str)> {
         self.0.iter().map(|(look, text)| (*look, text.as_str()))
     }
 
-    /// The lines of a text that was written in colour.
+    /// Parses a text with ANSI styles into lines.
     pub fn read(text: &str) -> Vec<Self> {
         let lines = text.lines().map(|line| {
             let mut read = Self::new();
@@ -210,7 +208,7 @@ impl Branch {
 }
 
 impl Page {
-    /// A page for a file: no colour, no width.
+    /// A page for a file: no colour, no wrapping.
     pub fn plain(now: Timestamp) -> Self {
         Self {
             width: None,
@@ -220,12 +218,11 @@ impl Page {
         }
     }
 
-    /// Writes a line. What is wrapped is indented, so that no line begins with what somebody else has written.
+    /// Writes a line. Continuation lines are indented, so that no line begins with text from another source.
     pub fn line(&self, out: &mut String, line: impl Into<Line>) {
         self.wrapped(out, "", "  ", &line.into());
     }
 
-    /// Writes what an answer goes without.
     pub fn notes(&self, out: &mut String, notes: &[String]) {
         for note in notes {
             self.line(out, Line::new().poor("note: ").plain(note));
@@ -245,7 +242,7 @@ impl Page {
             } else {
                 ("├─ ", "│  ")
             };
-            // What is wrapped stands below the text, and the line to what is below goes on beside it.
+            // Continuation lines are aligned with the text, with the line to the branches below beside them.
             let beside = if branch.below.is_empty() { "" } else { "│  " };
             let next = format!("{before}{below}");
             self.wrapped(
@@ -258,7 +255,7 @@ impl Page {
         }
     }
 
-    /// Writes a line, over as many as it takes, `first` before the first and `then` before the others.
+    /// Writes a line, wrapped if needed; `first` precedes the first line and `then` the others.
     fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
         out.push_str(first);
         let mut column = first.chars().count();
@@ -290,7 +287,7 @@ impl Page {
         out.push('\n');
     }
 
-    /// Writes a table: columns as wide as what is in them, the last one as long as it gets.
+    /// Writes a table. Columns are as wide as their content; the last one is not padded.
     pub fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
         let head = heads.iter();
         let head = head.map(|head| Line::new().with(Look::Faint, *head));
@@ -299,7 +296,7 @@ impl Page {
         self.rows(out, &rows);
     }
 
-    /// Writes a table without heads.
+    /// Writes a table without a header.
     pub fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
         let (before, lines) = aligned(rows);
         for line in lines {
@@ -318,13 +315,13 @@ impl Page {
         };
     }
 
-    /// For how long something has been so, in words as short as kubectl's; what is to come has been so for no time.
+    /// How long ago a time was, as short as in kubectl; 0 for a time in the future.
     pub fn age(&self, since: Timestamp) -> String {
         age(self.now, since)
     }
 }
 
-/// So many of them.
+/// The count with its noun: "1 node", "2 nodes".
 pub fn counted(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
@@ -332,7 +329,7 @@ pub fn counted(count: usize, word: &str) -> String {
     }
 }
 
-/// The rows of a table as lines, and how far to the right its last column begins.
+/// The rows of a table as lines, and the offset of its last column.
 pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
     const GAP: usize = 3;
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -357,7 +354,7 @@ pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
     (before, lines.collect())
 }
 
-/// How long it is from one time to another, in words as short as kubectl's.
+/// The time from `since` to `now`, as short as in kubectl.
 pub fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

@@ -1,10 +1,10 @@
-//! Text that others have written (names, messages, what containers say) as it may be printed: it can neither steer a terminal
-//! nor look like lines or words of this command. Escapes are those of JSON, so that JSON stays the same value.
+//! Escapes text from other sources (names, messages, container output) for printing, so that it can neither control a terminal
+//! nor imitate this command's lines. The escapes are JSON's, so JSON output keeps its value.
 
 use std::fmt::Write as _;
 
-/// A text with an escape in place of each character that a terminal does not show as one: control characters with line ends and
-/// tabs, formatting such as bidirectional overrides, and what has no width.
+/// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
+/// bidirectional overrides, and zero-width characters.
 #[must_use]
 pub fn printable(text: impl Into<String>) -> String {
     let text = text.into();
@@ -28,14 +28,14 @@ pub fn printable(text: impl Into<String>) -> String {
     out
 }
 
-/// The same of a text whose lines are meant.
+/// Escapes each line of a text, and keeps the line ends.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(printable);
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether this is a control character or one of the formatting characters of Unicode (categories Cc, Cf, Zl and Zp).
+/// Whether this is a control or formatting character of Unicode (categories Cc, Cf, Zl and Zp).
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,5 +1,4 @@
-//! The shell: reads what a command wants, has it answer, and writes the answer out. Everything here is about this terminal and
-//! this process.
+//! Runs a command: reads what it wants, and writes the answer. Only this module knows the terminal and the process.
 
 mod access;
 mod follow;
@@ -39,17 +38,17 @@ use access::{configured, page, read, source, write};
 
 /// How many of the slowest starts a report has.
 const SLOWEST: usize = 10;
-/// The exit code of an answer that is no.
+/// The exit code when the answer is no.
 const NO: u8 = 2;
-/// How long something may take before somebody at a terminal is told that it goes on.
+/// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long it takes until changes are looked at.
+/// How long changes are batched.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// Answers a question, on standard output; the exit code says whether the answer is no.
+/// Runs a command and writes its answer to standard output; exit code 2 means that the answer is no.
 ///
 /// # Errors
-/// Where it could not be answered, or not be written.
+/// When there is no answer, or it cannot be written.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,10 +73,10 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Answers kubectl what may come after these words.
+/// Writes completions of these words for kubectl.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When they cannot be written.
 pub fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -175,14 +174,14 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes a page about all into a file.
+/// Writes the report into a file.
 async fn report(
     file: &Path,
     since: Option<crate::api::Duration>,
     access: &AccessArgs,
 ) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
-    // Lint looks at all of these, and the rest of the page at some of them.
+    // Lint needs all objects of these kinds, and the rest of the page some of them.
     let source = source.keeping(KINDS.iter().map(|(kind, _)| *kind)).await;
     let wanted = Wanted {
         startups: true,
@@ -260,12 +259,12 @@ async fn explain(
     }
 }
 
-/// The failure where there is no node of this name.
+/// The error for a node that does not exist.
 async fn no_node(source: &ObjectSource, name: &str) -> CliError {
     unknown(source, ResourceKind::Nodes, "node", None, name).await
 }
 
-/// What the rules in these files would do.
+/// Previews the rules in these files.
 async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let files: Vec<File> = files
         .iter()
@@ -306,7 +305,7 @@ fn file(path: &Path) -> Result<File, CliError> {
     }
 }
 
-/// Watches how the cluster does until nothing is held, or the time is up.
+/// Waits until no node is held, or until the timeout.
 async fn wait(timeout: Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout;
@@ -326,7 +325,7 @@ async fn wait(timeout: Duration, common: &CommonArgs) -> anyhow::Result<ExitCode
         }
         let soon = Instant::now() + BETWEEN;
         follow::changed_by(&mut live, end).await;
-        // What changes at the same time is looked at together.
+        // Batches simultaneous changes.
         follow::changes_until(&mut live, soon.min(end)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Snapshots for tests: what would have been read, from builders and JSON.
+//! Snapshots for tests, from builders and JSON.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder};
 
-/// What would have been read of these objects at a time, with the default configuration.
+/// Builds the snapshot of these objects, with the default configuration.
 #[derive(Debug, Default)]
 pub struct Scene {
     nodes: Vec<NodeBuilder>,

@@ -1,15 +1,15 @@
-//! The configuration file's YAML, and what is wrong with it in one line: the field with its path, what belongs there, what
-//! is there, and the line.
+//! Parses the configuration file's YAML. An error is one line: the field's path, what was expected, what was found, and the
+//! line.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 use serde_saphyr::Error;
 
-/// How much of a value a message shows.
+/// The most characters of a value that a message shows.
 const SHOWN: usize = 40;
 
-/// Reads the configuration.
+/// Parses the configuration.
 ///
 /// # Errors
 /// Says what is wrong, and where.
@@ -49,14 +49,14 @@ fn with_path(path: &Path, problem: &str) -> String {
     }
 }
 
-/// The parser's complaint goes on with the lines in question.
+/// The parser's message, without the lines of the file that follow it.
 fn first_line(error: &Error) -> String {
     let complaint = error.to_string();
     let complaint = complaint.lines().next().unwrap_or_default();
     complaint.trim_start_matches("error: ").to_owned()
 }
 
-/// The value that stands there, if anything does.
+/// The value at this path, if any.
 fn look_up<'a>(document: &'a Value, path: &Path) -> Option<&'a Value> {
     path.iter()
         .try_fold(document, |value, segment| match segment {

@@ -1,16 +1,16 @@
-//! What the API server's answer to a request means to the engine, or that none has come in time.
+//! What the API server's answer to a request, or its absence, means to the engine.
 
 use std::time::Duration;
 
 use crate::causes::with_causes;
 use crate::engine::RequestError;
 
-/// The manifests that allow what the controller does to nodes and rules...
+/// The manifests that grant what the controller does to nodes and rules...
 pub const RBAC: &str = "config/rbac";
 /// ...and to Karpenter's objects.
 pub const KARPENTER_RBAC: &str = "config/karpenter";
 
-/// Waits for an answer, for so long at most.
+/// Waits for an answer until the deadline.
 pub async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,
@@ -21,7 +21,7 @@ pub async fn within<T>(
     }
 }
 
-/// What the API server says where it forbids a write, and what to do about it; an admission policy has said so itself.
+/// The API server's reason for forbidding a write, with what to do about it. An admission policy's message already says so.
 fn with_remedy(message: String) -> String {
     if message.contains("ValidatingAdmissionPolicy") {
         return message;
@@ -34,8 +34,8 @@ fn with_remedy(message: String) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
-/// Whether a webhook has denied the request, or failed: whatever code that is answered with, it is about this object, and says
-/// nothing of its state nor of the API server's.
+/// Whether a webhook denied the request or failed. Whatever the status code, that says nothing about the state of the object or
+/// of the API server.
 fn is_of_a_webhook(message: &str) -> bool {
     message.starts_with("admission webhook ") || message.contains("failed calling webhook ")
 }
@@ -57,8 +57,8 @@ impl From<kube::Error> for RequestError {
             .as_ref()
             .map_or(0, |it| it.retry_after_seconds);
         let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field; another UID than a merge
-        // patch names is one that names just that.
+        // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
+        // UID is one that names only `metadata.uid`.
         let is_another = status.details.as_ref().is_some_and(|details| {
             let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
             match details.causes.as_slice() {
@@ -90,7 +90,7 @@ mod tests {
     use kube::core::Status;
     use kube::core::response::{StatusCause, StatusDetails};
 
-    /// What the API server says in detail where it can name nothing.
+    /// The API server's details when it can name nothing.
     fn nothing() -> Option<StatusDetails> {
         serde_json::from_str("{}").ok()
     }

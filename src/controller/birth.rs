@@ -1,5 +1,4 @@
-//! Whether the API server closes nodes as it creates them (`config/birth`): asked once at the start, for the log alone.
-//! Nothing is decided by it.
+//! Whether the API server taints nodes as it creates them (`config/birth`): read once at startup, only for the log.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,32 +12,31 @@ use tracing::{info, warn};
 
 use crate::causes::with_causes;
 
-/// The name of the policy, and of its binding.
+/// The name of both the policy and its binding.
 const NAME: &str = "nrr-gate-at-birth";
-/// How long a request may take.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// What it means that nodes are not closed at birth.
+/// The consequence when nodes are not tainted at creation.
 const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
 
-/// What the API server says of one of the two objects.
+/// Whether one of the two objects exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Finding {
     Installed,
     Missing,
     /// The API server does not know the kind.
     Unsupported,
-    /// It cannot be told, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// What there is to say.
+/// The log line, and whether it is a warning.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     AsItShould(String),
     InHalves(String),
 }
 
-/// Says in the log whether nodes are closed as they are created.
+/// Logs whether nodes are tainted as they are created.
 pub async fn tell(client: Client) {
     let (policy, binding) = tokio::join!(
         look::<MutatingAdmissionPolicy>(&client),
@@ -65,7 +63,7 @@ where
 
 fn from_error(error: &kube::Error) -> Finding {
     match error {
-        // Where only the object is missing, the answer names it.
+        // If only the object is missing, the answer names it.
         kube::Error::Api(status) if status.code == 404 => match &status.details {
             Some(details) if details.name == NAME => Finding::Missing,
             _ => Finding::Unsupported,
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_follows_from_what_the_api_server_says() {
+    fn the_log_line_follows_from_the_policy_and_its_binding() {
         let unknown = Finding::Unknown("forbidden".into());
         for (policy, binding, is_warning, words) in [
             (

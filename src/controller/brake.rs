@@ -1,6 +1,6 @@
-//! The emergency brake: an annotation on the controller's Lease suspends all rules. Whoever leads renews the Lease every two
-//! seconds, and the others read it as often; each answer shows the brake, and none is taken for the latest that is older than a
-//! lease is good for.
+//! The emergency brake: an annotation on the controller's Lease suspends all rules. The leader renews the Lease every two
+//! seconds and the others read it as often; each answer shows the brake, so what an instance knows is never older than a lease
+//! lasts.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::sync::watch as cell;
@@ -19,16 +19,16 @@ pub struct Args {
     pub suspend_all: bool,
 }
 
-/// Whether all rules are suspended, once that is known.
+/// Whether all rules are suspended; `None` until that is known.
 #[derive(Debug, Clone)]
 pub struct Brake {
     is_on: cell::Sender<Option<bool>>,
-    /// Whether the command line has said so.
+    /// Whether the command line suspends all rules.
     always: bool,
 }
 
 impl Brake {
-    /// The brake of an instance that is told by the Lease as well where it takes part in the election.
+    /// With leader election, the Lease sets the brake too.
     pub fn new(args: &Args, elects: bool) -> Self {
         let always = args.suspend_all;
         let is_known = always || !elects;
@@ -38,13 +38,12 @@ impl Brake {
         }
     }
 
-    /// Follows it.
     pub fn subscribe(&self) -> cell::Receiver<Option<bool>> {
         self.is_on.subscribe()
     }
 
-    /// Takes in the Lease as it is now; where there is none, the brake went with it.
-    // One look and one write under one lock: a look that is held across the write would wait for itself, and everybody else for it.
+    /// Records the Lease's current state; without a Lease, the brake is off.
+    // One lock for both the read and the write: a `borrow` held across a `send` would deadlock.
     pub fn see(&self, lease: Option<&Lease>) {
         let mut annotations = lease
             .iter()

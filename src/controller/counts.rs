@@ -1,4 +1,4 @@
-//! Counters and histograms, moved as things happen.
+//! Counters and histograms, updated as things happen.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR
 use crate::engine::io::{Count, Effect};
 use crate::plan::{ChangeKind, TaintChange};
 
-/// Label of a taint that is put on.
+/// Label of a taint that was added.
 const OPERATION_ADD: &str = "add";
-/// Label of a taint that is lifted.
+/// Label of a taint that was removed.
 const OPERATION_REMOVE: &str = "remove";
 
-/// Who put on the taint under which a node's bootstrap was completed.
+/// Who added the taint under which a node's bootstrap completed.
 const CONTROLLER: &str = "controller";
 const ADOPTED: &str = "adopted";
 
@@ -32,7 +32,7 @@ const fn operation(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// The same operation as the latency histogram's label has it.
+/// The latency histogram's label for the same operation.
 fn latency_operation(operation: &str) -> String {
     format!("{operation}_taint")
 }
@@ -40,13 +40,13 @@ fn latency_operation(operation: &str) -> String {
 #[derive(Debug)]
 pub struct Counter {
     metrics: Metrics,
-    /// The rules there are, by name.
+    /// The names of the existing rules.
     known: HashSet<Arc<str>>,
 }
 
 impl Counter {
     pub fn new(metrics: Metrics) -> Self {
-        // An increase from nothing is none to Prometheus.
+        // Prometheus sees no increase in a series that starts above 0, so it must exist at 0 first.
         for result in [LOOK_ANSWERED, LOOK_FAILED] {
             metrics.last_looks.with_label_values(&[result]);
         }
@@ -56,8 +56,8 @@ impl Counter {
         }
     }
 
-    /// Counts what has happened in one turn of the engine, which took so long. Nothing is counted of rules that are gone:
-    /// nothing would remove their series again.
+    /// Counts the effects of one engine step, and its duration. Rules that are gone are skipped: nothing would remove their
+    /// series again.
     pub fn count(&mut self, effects: &[Effect], took: Duration) {
         let counts = || {
             effects.iter().filter_map(|effect| match effect {
@@ -158,7 +158,8 @@ impl Counter {
         }
     }
 
-    /// The counters that a rule has from the start, with their labels. An increase from nothing is none to Prometheus.
+    /// The counters that a rule has from the start, with their labels. They start at 0 so that Prometheus sees the first
+    /// increase.
     fn counters_of<'a>(&self, rule: &'a str) -> Vec<(&IntCounterVec, Vec<&'a str>)> {
         let metrics = &self.metrics;
         let mut counters = vec![
@@ -187,10 +188,10 @@ impl Counter {
         }
     }
 
-    /// Removes the counters and histograms of a rule that is gone; the gauges are cleared for each scrape.
+    /// Removes the counters and histograms of a deleted rule; the gauges are cleared for each scrape.
     fn forget_rule(&mut self, rule: &str, conditions: &[Arc<str>]) {
         self.known.remove(rule);
-        // To remove a series that was never there is an error, and as good.
+        // Removing a series that never existed is an error, and harmless.
         for (counters, labels) in self.counters_of(rule) {
             let _ = counters.remove_label_values(&labels);
         }
@@ -219,7 +220,7 @@ impl Counter {
         let _ = metrics.last_reconciliation.remove_label_values(&[rule]);
     }
 
-    /// Counts a taint change that has been made.
+    /// Counts a completed taint change.
     fn count_change(&self, change: &TaintChange, now: Timestamp) {
         let metrics = &self.metrics;
         let rule = change.rule_name.as_str();
@@ -245,7 +246,7 @@ impl Counter {
     }
 }
 
-/// Seconds from one time to a later one; 0 where clocks disagree about which is later.
+/// Seconds from one time to a later one; 0 if the clocks disagree about the order.
 fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)
 }

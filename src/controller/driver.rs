@@ -1,5 +1,4 @@
-//! The driver: carries to the engine what the watches show and what is answered, and carries out what it says. It decides
-//! nothing.
+//! The driver feeds watch events and answers to the engine, and carries out its effects. It decides nothing.
 
 use std::time::{Duration, Instant};
 
@@ -17,9 +16,9 @@ use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
 use crate::serve::metrics::SurveyRequest;
 
-/// How many events are taken in at once.
+/// The most watch events taken in at once.
 const BATCH: usize = 512;
-/// How long what is under way may take to end when the controller is stopped.
+/// How long requests under way may take to finish when the controller is stopped.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Whether this instance may write.
@@ -29,18 +28,18 @@ pub enum Leadership {
     Following,
     /// This instance leads.
     Leading {
-        /// Until when, unless that is said anew; `None` where there is no election.
+        /// When the term ends unless it is renewed; `None` without leader election.
         until: Option<Instant>,
     },
-    /// This instance sees nothing, and gives up: what is under way may end, and nothing else is begun.
+    /// This instance sees nothing and gives up: requests under way may finish, and no new ones start.
     Resigned,
-    /// This instance has led and may not any more.
+    /// This instance has led and no longer may.
     Lost,
 }
 
 impl Leadership {
-    /// What has come of it by now. After a pause of the whole process nothing may be written before the clock has been
-    /// asked, and who wakes first is up to chance.
+    /// The leadership at this time: a term that has run out is lost. After a pause of the whole process, the loop may wake
+    /// before the election, so it must check the clock before it writes anything.
     fn at(self, now: Instant) -> Self {
         match self {
             Self::Leading { until: Some(until) } if until <= now => Self::Lost,
@@ -52,42 +51,42 @@ impl Leadership {
 /// What ended the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It was told to stop, and what was under way has been answered.
+    /// It was told to stop, and every request under way was answered.
     Stopped,
-    /// It has seen nothing for minutes, and what was under way has been answered.
+    /// It has seen nothing for minutes, and every request under way was answered.
     Resigned,
-    /// The lead was lost; what was under way has been cancelled.
+    /// This instance lost the lead; requests under way were cancelled.
     LeadershipLost,
 }
 
-/// What the loop is told and asked from outside.
+/// What the loop receives.
 pub struct Inputs {
     /// What the watches show.
     pub seen: mpsc::Receiver<Seen>,
     /// Whether this instance may write.
     pub leadership: watch::Receiver<Leadership>,
-    /// Whether all rules are suspended, once that is known.
+    /// Whether all rules are suspended; `None` until that is known.
     pub brake: watch::Receiver<Option<bool>>,
-    /// Requests to bring the gauges up to date.
+    /// Requests to update the gauges.
     pub surveys: mpsc::Receiver<SurveyRequest>,
 }
 
-/// What the loop tells those beside it.
+/// What the loop publishes.
 pub struct Signals {
     /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
-    /// What is demanded of all watches.
+    /// Demands on all watches.
     pub demands: watch::Sender<Demands>,
     /// When a watch last showed something.
     pub seen: watch::Sender<Instant>,
-    /// When the loop last went round.
+    /// When the loop last started a round.
     pub pulse: watch::Sender<Option<Instant>>,
 }
 
-/// What a request has come to.
+/// A finished request with its result.
 type Answered = (RequestId, Result<Answer, RequestError>);
 
-/// The loop.
+/// The loop around the engine.
 pub struct Driver {
     engine: Engine,
     requester: Requester,
@@ -96,12 +95,12 @@ pub struct Driver {
     metrics: Metrics,
     counter: Counter,
     under_way: JoinSet<Answered>,
-    /// What the engine has not been told yet.
+    /// Inputs that the engine has not taken yet.
     inputs: Vec<Input>,
 }
 
 impl Driver {
-    /// A loop around this engine.
+    /// A loop around this engine, with no requests under way.
     pub fn new(
         engine: Engine,
         requester: Requester,
@@ -121,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// Runs until `shutdown` resolves or the lead is lost or given up.
+    /// Runs until `shutdown` resolves, or this instance loses or gives up the lead.
     pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
@@ -153,7 +152,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ended::Stopped,
-                // Each time the lease is renewed.
+                // This fires each time the lease is renewed.
                 Ok(()) = inputs.leadership.changed() => {
                     if leads && matches!(*inputs.leadership.borrow(), Leadership::Leading { .. }) {
                         self.inputs.push(Input::Leads);
@@ -170,7 +169,7 @@ impl Driver {
                 }
                 Some(done) = inputs.surveys.recv() => {
                     self.metrics.survey(&self.engine.survey(self::now()));
-                    // Who asked may have stopped waiting.
+                    // The requester may have stopped waiting.
                     let _ = done.send(());
                 }
                 () = tokio::time::sleep_until(next_wake.into()) => {}
@@ -180,7 +179,7 @@ impl Driver {
         ended
     }
 
-    /// Tells the engine what there is to tell, and carries out what it says.
+    /// Passes the pending inputs to the engine, and carries out its effects.
     fn take(&mut self) {
         let started = Instant::now();
         let effects = self.engine.take(self.inputs.drain(..), now());
@@ -219,11 +218,11 @@ impl Driver {
         self.inputs.push(Input::Seen(seen));
     }
 
-    /// Takes in an answer, and all others that are there.
+    /// Takes this answer, and all others that have arrived.
     fn answered(&mut self, done: Result<Answered, JoinError>) {
         let mut done = Some(done);
         while let Some(answered) = done {
-            // A task of ours neither panics nor is cancelled; if one does, there is no state to trust any more.
+            // Request tasks neither panic nor get cancelled; if one does, no state can be trusted any more.
             let (id, answer) =
                 answered.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
             self.inputs.push(Input::Answered(id, answer));
@@ -231,7 +230,7 @@ impl Driver {
         }
     }
 
-    /// Lets what is under way end. What has been done is told, even if nothing more is.
+    /// Lets requests under way finish and passes on their results; starts no new ones.
     async fn stop(mut self) {
         info!(requests = self.under_way.len(), "stopping");
         self.inputs.push(Input::Stop);
@@ -255,7 +254,7 @@ impl Driver {
     }
 }
 
-/// The time, by both clocks.
+/// The current time on both clocks.
 pub fn now() -> Now {
     Now {
         wall: Timestamp::now(),

@@ -11,12 +11,12 @@ use serde::de::IgnoredAny;
 use crate::client;
 use crate::engine::notice::{About, Notice};
 
-/// The name that Events carry as their reporter: what dashboards for the Node Readiness Controller look for.
+/// The Events' reporting controller: dashboards for the Node Readiness Controller look for this name.
 const REPORTING_CONTROLLER: &str = "node-readiness-controller";
-/// Events about objects without a namespace live here.
+/// Events about cluster-scoped objects live in this namespace.
 const NAMESPACE: &str = "default";
 
-/// The Event that tells this, of so many that this instance has posted.
+/// The Event for a notice; `number` counts the Events of this instance and makes the name unique.
 pub fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
     let Notice {
         about,
@@ -53,7 +53,7 @@ fn reference(about: About) -> ObjectReference {
     }
 }
 
-/// Creates an Event; nobody needs it back.
+/// Creates an Event and discards the answer's content.
 pub async fn create(client: &Client, event: &Event) -> kube::Result<()> {
     let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
     let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));

@@ -1,4 +1,4 @@
-//! The current state, as gauges: updated for each scrape.
+//! Gauges of the current state, updated for each scrape.
 
 use std::sync::PoisonError;
 
@@ -7,7 +7,7 @@ use crate::engine::{RuleSurvey, Survey};
 use crate::guard::Report;
 
 impl Metrics {
-    /// Updates the gauges.
+    /// Sets every gauge from this survey.
     pub fn survey(&self, survey: &Survey) {
         let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.reset_gauges();
@@ -79,7 +79,7 @@ impl Metrics {
         longest_held.set(survey.longest_held.as_secs_f64());
     }
 
-    /// Clears the gauges, so that no series stays of what is gone.
+    /// Clears the gauges, so that no series outlives what it measures.
     fn reset_gauges(&self) {
         let gauges = [
             &self.rules_by_kind,
@@ -115,7 +115,6 @@ impl Metrics {
     }
 }
 
-/// A number of things as a gauge takes it.
 fn gauge(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: whether the loop goes round, and whether the caches have synced. A probe that fails says why.
+//! `/healthz` and `/readyz`: whether the loop runs, and whether the caches have synced. A failing probe says why.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use tokio::sync::watch;
 use crate::engine::kind::Watch;
 use crate::serve::{ConnectionLimits, Server};
 
-/// The process counts as dead once the loop has stood still this long. It goes round every [`BEAT`].
+/// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
-/// How often the loop goes round at least.
+/// The most time between two rounds of the loop.
 pub const BEAT: Duration = Duration::from_secs(10);
 
-/// Whether the controller can do its work, and what prevents it.
+/// Whether the controller can do its work, and if not, why.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
-    /// Whether every watch has shown all there is.
+    /// Whether every watch has completed its first list.
     pub synced: bool,
-    /// Why the webhook cannot be called yet, if there is to be one.
+    /// Why the webhook, if enabled, cannot be called yet.
     pub webhook: Option<String>,
     problems: BTreeMap<&'static str, String>,
 }
@@ -36,8 +36,8 @@ impl Readiness {
         self.problems.remove(watch.name());
     }
 
-    /// The answer to `/readyz`; `knows_brake`: whether it is known if all rules are suspended. A watch that breaks later does not
-    /// make a synced controller unready, since a restart would not mend it.
+    /// The answer to `/readyz`. `knows_brake`: whether the state of the emergency brake is known. A watch that breaks later
+    /// does not make a synced controller unready, since a restart would not fix it.
     fn answer(&self, knows_brake: bool) -> (StatusCode, String) {
         if self.synced && knows_brake && self.webhook.is_none() {
             return (StatusCode::OK, "ok\n".into());
@@ -57,8 +57,8 @@ impl Readiness {
     }
 }
 
-/// The answer to `/healthz`. `pulse`: when the loop last went round, if it has begun. A loop that stands still never goes on by
-/// itself: the process has to be restarted.
+/// The answer to `/healthz`. `pulse`: when the loop last started a round, if ever. A stalled loop never recovers by itself, so
+/// the process must be restarted.
 fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
     let still = pulse.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
     if still < STILL {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_know_whether_rules_are_suspended_is_not_ready() {
+    fn not_ready_until_the_brake_is_known() {
         let synced = Readiness {
             synced: true,
             ..Readiness::default()

@@ -1,5 +1,5 @@
-//! Leader election by a Lease: one instance writes, the others keep their caches warm. What is decided about it is in
-//! [`crate::engine::election`]; here are the requests, which wait for no other writes.
+//! Leader election by a Lease: one instance writes, the others keep their caches warm. [`crate::engine::election`] decides;
+//! this file makes the requests, which no write limit delays.
 
 use std::time::{Duration, Instant};
 
@@ -23,34 +23,34 @@ use crate::engine::election::{
 use crate::instance::is_nodegate;
 use crate::object::{self, Version};
 
-/// How often a lease is renewed, or looked at by those who wait for it.
+/// How often the leader renews the lease, and the others read it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
-/// How often it is tried to release a lease that changes meanwhile.
+/// How often releasing is retried if the Lease changes meanwhile.
 const RELEASE_ATTEMPTS: usize = 3;
-/// How long releasing may take: a process that is told to stop has 20 s altogether.
+/// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one request may take.
+/// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One instance's part in the election.
 pub struct Election {
     api: Api<Lease>,
     identity: String,
-    /// The Lease as it was seen last, and since when it has been so.
+    /// The Lease as last read, and since when it has been unchanged.
     seen: Option<(Lease, Instant)>,
     sight: Sight,
     brake: Brake,
-    /// The version of the Lease in the last answer, and who is told where it goes backwards.
+    /// The resource version in the last answer. If it goes backwards, `demands` has everything relisted.
     shown: Version,
     demands: watch::Sender<Demands>,
 }
 
-/// What is known of how much this instance sees.
+/// How well this instance sees the cluster.
 #[derive(Debug, Clone)]
 pub struct Sight {
-    /// Whether every watch has shown all there is once.
+    /// Whether every watch has completed its first list.
     pub readiness: watch::Receiver<Readiness>,
-    /// When any of them last showed something.
+    /// When any watch last showed something.
     pub seen: watch::Receiver<Instant>,
 }
 
@@ -60,14 +60,14 @@ impl Sight {
         may_stand(has_synced, *self.seen.borrow(), Instant::now())
     }
 
-    /// Whether this instance has seen everything once, and nothing for minutes.
+    /// Whether this instance has synced once and then seen nothing for minutes.
     fn is_lost(&self) -> bool {
         self.readiness.borrow().synced && is_blind(*self.seen.borrow(), Instant::now())
     }
 }
 
 impl Election {
-    /// Stands for election under this identity, which no other instance may have.
+    /// Joins the election under this identity, which no other instance may have.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -87,7 +87,7 @@ impl Election {
         }
     }
 
-    /// Waits until this instance leads. As long as it sees nothing it leaves the lease to others.
+    /// Waits until this instance leads. While it sees nothing, it leaves the lease to others.
     ///
     /// # Errors
     /// When it has seen nothing for minutes: another process may see more.
@@ -127,7 +127,7 @@ impl Election {
                         holder = current;
                     }
                 }
-                // Another instance was faster.
+                // Another instance wrote first.
                 Err(RequestError::Conflict) => {}
                 Err(error) => {
                     let error = error.to_string();
@@ -140,21 +140,21 @@ impl Election {
                     }
                 }
             }
-            // Once this instance may stand, that is not waited for longer than it takes.
+            // As soon as this instance may stand, it stops waiting.
             let changed = |known: &Readiness| known.synced != had_synced;
             let news = self.sight.readiness.wait_for(changed);
             let _ = tokio::time::timeout(RETRY_PERIOD, news).await;
         }
     }
 
-    /// Keeps the lease, and tells each time it has been renewed; comes back when this instance does not lead any more.
+    /// Renews the lease and reports each renewal; returns when this instance no longer leads.
     pub async fn keep(&mut self, mut term: Term, renewed: impl Fn(Term)) -> Loss {
         loop {
             let attempt = async {
                 tokio::time::sleep(RETRY_PERIOD).await;
                 let asked = Instant::now();
                 let held = match self.try_hold().await {
-                    // Somebody else has written the Lease: the brake, perhaps.
+                    // Another client wrote the Lease, perhaps to set the brake.
                     Err(RequestError::Conflict) => self.try_hold().await,
                     held => held,
                 };
@@ -186,7 +186,7 @@ impl Election {
         }
     }
 
-    /// Gives the lease up, so that another instance need not wait for it to run out.
+    /// Releases the lease, so that another instance need not wait for it to expire.
     pub async fn release(&mut self) {
         let release = async {
             for _ in 0..RELEASE_ATTEMPTS {
@@ -207,9 +207,9 @@ impl Election {
         }
     }
 
-    /// Answers whether it was ours to release.
+    /// Returns whether this instance held the lease.
     async fn try_release(&mut self) -> Result<bool, RequestError> {
-        // A renewal may have been under way: what was seen last may not be how the Lease is.
+        // A renewal may have been under way, so the last read may be stale.
         self.look().await?;
         let Some((lease, _)) = &self.seen else {
             return Ok(false);
@@ -229,9 +229,9 @@ impl Election {
         self.seen.as_ref()?.0.spec.as_ref()?.holder_identity.clone()
     }
 
-    /// Takes or renews the lease if that is allowed; answers whether this instance holds it now.
+    /// Takes or renews the lease if that is allowed; returns whether this instance holds it now.
     async fn try_hold(&mut self) -> Result<bool, RequestError> {
-        // What was seen last is good enough to renew what is ours: if it is stale, the write is refused.
+        // The last read is enough to renew a lease that this instance holds: if it is stale, the write is refused.
         if self.holder().as_ref() != Some(&self.identity) {
             self.look().await?;
         }
@@ -250,7 +250,7 @@ impl Election {
         self.hold(replaced)
     }
 
-    /// Takes in the answer to a write of the Lease.
+    /// Records the answer to a write of the Lease.
     fn hold(&mut self, answer: Result<Lease, RequestError>) -> Result<bool, RequestError> {
         match answer {
             Ok(lease) => {
@@ -259,14 +259,14 @@ impl Election {
                 Ok(true)
             }
             Err(error) => {
-                // Somebody else may have written it: look before the next try.
+                // Another client may have written the Lease: re-read it before the next attempt.
                 self.seen = None;
                 Err(error)
             }
         }
     }
 
-    /// Takes in the Lease as it is now. A version that goes backwards is a cluster that was restored from a backup.
+    /// Records the Lease's current state. If the version goes backwards, the cluster was restored from a backup.
     fn see(&mut self, lease: Option<&Lease>) {
         self.brake.see(lease);
         let Some(lease) = lease else { return };
@@ -280,7 +280,7 @@ impl Election {
         }
     }
 
-    /// Reads the Lease, noting since when it has been as it is.
+    /// Reads the Lease, and notes since when it has been unchanged.
     async fn look(&mut self) -> Result<(), RequestError> {
         let lease = within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await?;
         self.see(lease.as_ref());
@@ -332,7 +332,7 @@ impl Election {
     }
 }
 
-/// What a Lease that has been as it is since then says.
+/// The claim in a Lease that has not changed since this time.
 fn reading(lease: &Lease, since: Instant) -> LeaseReading<'_> {
     let spec = lease.spec.as_ref();
     let duration = spec.and_then(|spec| spec.lease_duration_seconds);

@@ -1,4 +1,4 @@
-//! The flags that limit how many writes there are, Events among them. The Lease is not held up by that: who cannot renew it
+//! The flags that limit the rate of writes, including Events. They do not delay the Lease: an instance that cannot renew it
 //! stops writing.
 
 use crate::engine::Rate;
@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The rate that is asked for, if any is.
+    /// The configured rate; `None` means no limit.
     pub fn rate(self) -> Option<Rate> {
         let per_second = self
             .kube_api_qps
@@ -64,7 +64,7 @@ mod tests {
                 &["--kube-api-qps=20", "--kube-api-burst=0"],
                 Some((20.0, 20)),
             ),
-            // None at all.
+            // A negative rate means no limit.
             (&["--kube-api-qps", "-1", "--kube-api-burst", "30"], None),
             (&["--kube-api-qps=0"], None),
             (&["--kube-api-burst=30"], None),

@@ -1,4 +1,4 @@
-//! Last looks: what a decision depends on, read from the API server itself, past all watches.
+//! Live reads: a decision's evidence, read from the API server directly instead of from the watches' caches.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::object::{
 use crate::plan::StaleKinds;
 use crate::selector::Selector;
 
-/// How long a request of a look may take.
+/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(8);
 
-/// Reads what decisions depend on.
+/// Makes live reads.
 #[derive(Clone)]
 pub struct Looker {
     client: Client,
@@ -31,7 +31,7 @@ pub struct Looker {
 }
 
 impl Looker {
-    /// Looks through this client.
+    /// The classes name the pods and `DaemonSet`s of their component groups.
     pub fn new(client: Client, classes: &[CriticalComponentClass]) -> Self {
         Self {
             client,
@@ -39,7 +39,7 @@ impl Looker {
         }
     }
 
-    /// Reads these kinds, of this node, and these pods on it.
+    /// Reads these kinds for one node, and these pods on it.
     ///
     /// # Errors
     /// When nothing could be read.
@@ -88,7 +88,7 @@ impl Looker {
         }
     }
 
-    /// Reads those pods on a node that this selects, of one namespace or of all.
+    /// Reads the matching pods on a node, in one namespace or in all.
     async fn pods(
         &self,
         node: &str,
@@ -105,7 +105,7 @@ impl Looker {
         list(pods, bound).await
     }
 
-    /// Reads what is the same for all nodes, and these `DaemonSet`s besides.
+    /// Reads the evidence that all nodes share, including these `DaemonSet`s.
     pub async fn cluster(
         &self,
         named: Vec<(ComponentGroup, ObjectKey)>,
@@ -138,7 +138,7 @@ impl Looker {
     }
 }
 
-/// Reads a list from the API server's etcd, as it is now.
+/// Reads a list consistently from the API server's etcd.
 async fn list<K>(api: Api<K>, params: ListParams) -> Result<List<K>, RequestError>
 where
     K: Clone + DeserializeOwned + Debug,

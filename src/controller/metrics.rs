@@ -1,8 +1,8 @@
-//! Prometheus metrics: those of the Node Readiness Controller, name for name, and what an operator needs beyond them
-//! (`nodegate_*`). No label ever has a node's name.
+//! Prometheus metrics: those of the Node Readiness Controller under the same names, and more for operators (`nodegate_*`). No
+//! label has a node's name.
 //!
-//! Counters and histograms move as things happen (`counts`). Gauges about the current state are updated for each scrape
-//! (`gauges`), so that keeping them costs nothing in between.
+//! Counters and histograms change as things happen (`counts`). Gauges of the current state are updated only for a scrape
+//! (`gauges`), so that they cost nothing in between.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,19 +18,19 @@ const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 60
 const LATENCY_BUCKETS: &[f64] = &[
     0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
-/// Buckets of `node_readiness_evaluation_duration_seconds`: the upstream project's, though an evaluation takes microseconds
-/// here. Sum and count give the mean.
+/// Buckets of `node_readiness_evaluation_duration_seconds`: the upstream project's, although an evaluation takes only
+/// microseconds here. Sum and count give the mean.
 const EVALUATION_BUCKETS: &[f64] = prometheus::DEFAULT_BUCKETS;
 /// Buckets of `nodegate_write_duration_seconds`.
 const WRITE_BUCKETS: &[f64] = &[
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
-/// Every metric. What each one measures is said in [`Metrics::new`].
+/// Every metric. [`Metrics::new`] says what each one measures.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Registry,
-    /// Held while the gauges are updated, so that no scrape reads them half done.
+    /// Held while the gauges are updated, so that no scrape reads a partial update.
     pub surveyed: Arc<Mutex<()>>,
     pub rules: IntGauge,
     pub rules_by_kind: IntGaugeVec,
@@ -82,7 +82,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// All metrics, at zero.
+    /// Registers all metrics, at zero.
     #[allow(
         clippy::too_many_lines,
         reason = "a list of names, help texts and labels reads best in one piece"
@@ -334,12 +334,11 @@ impl Metrics {
         }
     }
 
-    /// What metrics there are.
+    /// Names, types, labels and help texts of all metrics.
     pub fn descriptions(&self) -> Vec<Description> {
         self.registry.described()
     }
 
-    /// The answer to a scrape.
     pub fn exposition(&self) -> Response {
         let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.registry.exposition()

@@ -1,21 +1,5 @@
-//! The controller: carries what the cluster shows to the [`engine`](crate::engine), and what the engine says to the cluster.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `driver` | the loop |
-//! | `watch` | one watch for each kind of object, feeding one channel |
-//! | `requests` | the requests that the engine asks for, each with a deadline |
-//! | `looks` | those of a last look |
-//! | `answer` | what an answer means, or that none has come in time |
-//! | `events` | notices as Kubernetes Events |
-//! | `lease` | leader election |
-//! | `health` | `/healthz` and `/readyz` |
-//! | `metrics`, `counts`, `gauges` | Prometheus metrics: which there are, what happened, how things are |
-//! | `birth` | says at the start whether the API server closes nodes as it creates them |
-//! | `owner` | says at the start who else says that rules are theirs |
-//! | `brake` | whether all rules are suspended, by an annotation of the Lease |
-//! | `limiter` | the flags that limit how many writes there are |
-//! | `unused` | flags of the Node Readiness Controller that have no meaning here |
+//! The controller connects the [`engine`](crate::engine) to the cluster: `driver` is the loop, `watch` feeds it and `requests`
+//! carries out its requests. The other files serve probes and metrics, elect a leader, and log what they find at startup.
 
 mod answer;
 mod birth;
@@ -60,12 +44,12 @@ use metrics::Metrics;
 use requests::Requester;
 use watch::{Demands, Feeder, Watches};
 
-/// How many nodes are written at a time, unless the command line says otherwise.
+/// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
-/// How much longer the webhook serves once the process is told to stop: API servers learn a moment later that it is no endpoint
-/// of its Service any more.
+/// How much longer the webhook serves once the process is told to stop: API servers learn only a moment later that its endpoint
+/// is gone.
 const WEBHOOK_GRACE: Duration = Duration::from_secs(5);
-/// How many watch events may wait for the loop before the watches are slowed down.
+/// How many watch events may wait for the loop before the watches slow down.
 const CHANGES: usize = 1024;
 
 /// Watches the cluster and puts on and lifts the taints of `NodeReadinessRule`s.
@@ -136,7 +120,7 @@ pub struct Args {
     pub unused: unused::Args,
 }
 
-/// Reads how many nodes are written at a time. Below one is the default, as the Node Readiness Controller has it.
+/// Parses how many nodes are written at a time. Anything below 1 means the default, as in the Node Readiness Controller.
 fn writes_at_a_time(text: &str) -> Result<u16, String> {
     const MOST: i64 = 1024;
     match text.parse::<i64>() {
@@ -153,10 +137,10 @@ pub enum Error {
     /// The configuration file cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is no API server to talk to.
+    /// No API server can be reached.
     #[error(transparent)]
     Client(#[from] client::Error),
-    /// An address cannot be listened on.
+    /// Cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// Metrics cannot be served.
@@ -165,7 +149,7 @@ pub enum Error {
     /// The webhook cannot start.
     #[error(transparent)]
     Webhook(#[from] webhook::Error),
-    /// Another instance may have taken over: this one must not go on.
+    /// Another instance may have taken over, so this one must stop.
     #[error(
         "the lead was lost; starting again as a follower is up to whoever started this process"
     )]
@@ -180,16 +164,16 @@ pub enum Error {
     Signal(std::io::Error),
 }
 
-/// The controller's metrics.
+/// Names, types, labels and help texts of the controller's metrics.
 #[must_use]
 pub fn metric_descriptions() -> Vec<Description> {
     Metrics::new().descriptions()
 }
 
-/// Runs the controller until it is told to stop by SIGTERM or SIGINT.
+/// Runs the controller until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When it cannot start. What goes wrong later is logged and tried again.
+/// When it cannot start. Later failures are logged and retried.
 pub async fn run(args: Args) -> Result<(), Error> {
     let config = match &args.config {
         Some(path) => Config::read(path)?,
@@ -283,7 +267,6 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
 }
 
-/// What the engine goes by.
 fn settings(args: &Args, config: Config, classes: &[CriticalComponentClass]) -> Settings {
     Settings {
         classes: classes.to_vec(),
@@ -297,7 +280,7 @@ fn settings(args: &Args, config: Config, classes: &[CriticalComponentClass]) -> 
     }
 }
 
-/// What requests say of who makes them: by this the API server's audit log tells one instance from another.
+/// The user agent: it tells the instances apart in the API server's audit log.
 fn agent(instance: &Instance) -> String {
     format!(
         "nodegate/{} ({})",
@@ -306,7 +289,7 @@ fn agent(instance: &Instance) -> String {
     )
 }
 
-/// Runs the loop beside the election that tells it whether it may write, and leaves no lease behind that is ours to leave.
+/// Runs the loop beside the election that tells it whether it may write. Releases the lease at the end, unless it was lost.
 async fn elected(
     mut election: Election,
     lead: &cell::Sender<Leadership>,
@@ -330,7 +313,7 @@ async fn elected(
         });
         std::future::pending::<Ended>().await
     };
-    // The campaign comes first: the loop goes by what it knows.
+    // The campaign is polled first, because the loop depends on its result.
     let ended = tokio::select! {
         biased;
         ended = campaign => ended,

@@ -1,4 +1,4 @@
-//! Whether a label of the rules' definition names another controller. It is read once at the start, for the log alone.
+//! Whether a label on the rules' CRD names another controller: read once at startup, only for the log.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};

@@ -1,4 +1,4 @@
-//! The requests that the engine asks for, each with a deadline and none replayed by the client.
+//! Makes the engine's requests, each with a deadline; the client never retries them.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
 
-/// How long one request may take.
+/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The name under which the API server records our writes.
+/// The field manager of all writes.
 const FIELD_MANAGER: &str = "nodegate";
 
-/// What is written, as metrics call it: a node's taints and annotations...
+/// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
@@ -34,14 +34,14 @@ const FINALIZERS: &str = "finalizers";
 /// ...and its status; and a `NodeClaim`.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
-/// Why writes fail, as metrics call it.
+/// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
 const BROKEN: &str = "broken";
 const TIMED_OUT: &str = "timed_out";
 const REFUSED: &str = "refused";
 
-/// What metrics call it; `None` for what is in the nature of concurrent writes.
+/// The metric label of a failure; `None` if it is normal among concurrent writers.
 fn reason(error: &RequestError) -> Option<&'static str> {
     match error {
         RequestError::Conflict | RequestError::Gone => None,
@@ -53,19 +53,19 @@ fn reason(error: &RequestError) -> Option<&'static str> {
     }
 }
 
-/// Makes the requests that the engine asks for.
+/// Makes the engine's requests.
 #[derive(Clone)]
 pub struct Requester {
     client: Client,
     nodes: Api<NodeObject>,
     looker: Looker,
-    /// What this process is called in the Events that it posts.
+    /// The reporting instance in this process's Events.
     instance: Arc<str>,
     metrics: Metrics,
 }
 
 impl Requester {
-    /// Makes them by this client, whose own retries must be off.
+    /// The client's own retries must be off.
     pub fn new(
         client: &Client,
         classes: &[CriticalComponentClass],
@@ -87,7 +87,7 @@ impl Requester {
         }
     }
 
-    /// Makes a request, and answers when it is answered, or when that takes too long.
+    /// Makes a request and returns its answer, or an error when the deadline passes.
     pub async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         match request {
             engine::Request::PatchNode { name, patch: it } => {
@@ -154,7 +154,7 @@ impl Requester {
         }
     }
 
-    /// Makes a write, and counts how long it takes and what keeps it from being carried out.
+    /// Makes a write, and counts its duration and failures.
     async fn counted<T>(
         &self,
         object: &str,
@@ -181,7 +181,7 @@ impl Requester {
     }
 }
 
-/// A patch of an object, or of this part of it.
+/// A patch of an object or of one subresource.
 fn patch<K: Resource<DynamicType = ()>>(
     name: &str,
     part: Option<&str>,

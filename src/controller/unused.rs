@@ -1,5 +1,5 @@
-//! Flags of the Node Readiness Controller that have no meaning here. They are accepted, so that its Deployment's arguments
-//! work unchanged, and the log says once that they change nothing, and why.
+//! Flags of the Node Readiness Controller without a meaning here. They are accepted so that its Deployment's arguments work
+//! unchanged, and the log says once that they change nothing, and why.
 
 use tracing::info;
 
@@ -29,14 +29,14 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says which flags of the command line change nothing.
+    /// Logs which given flags change nothing.
     pub fn log(&self) {
         for (flag, why) in self.given() {
             info!("{flag} is ignored: {why}");
         }
     }
 
-    /// The flags that were given and would mean something elsewhere, each with the reason why it does not here.
+    /// The given flags that would mean something upstream, each with the reason why it does not here.
     fn given(&self) -> Vec<(&'static str, &'static str)> {
         let is_on = |address: &String| !address.is_empty() && address != "0";
         let flags = [
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_is_off() {
+    fn flags_that_are_off_are_not_logged() {
         assert!(given(&[]).is_empty());
         assert!(given(&["--pprof-bind-address=0"]).is_empty());
     }

@@ -1,6 +1,6 @@
-//! The watches: one for each kind of object, and more as the engine wants them, filtered by the server, resumed where they broke
-//! off, and feeding one channel, with word of as of when the view that they give is current. What to ask for next is up to
-//! [`WatchCursor`]; `source` makes the requests, and `failure` says why a watch does not work.
+//! The watches: one for each kind of object, and more as the engine asks for them. The server filters them, they resume where
+//! they broke off, and all feed one channel, which also says as of when a view is current. [`WatchCursor`] decides the next
+//! request, `source` makes it, and `failure` explains why a watch does not work.
 
 mod failure;
 mod source;
@@ -34,39 +34,40 @@ use crate::object::{
 pub(crate) use failure::Failure;
 use source::WatchSource;
 
-/// The pauses before a watch is tried again. Until then nothing is seen of an API server that is back, and a handful of
-/// requests a second costs nobody anything.
+/// The pauses before a watch is retried. They are short: until the retry, an API server that is back goes unnoticed, and a few
+/// requests a second are cheap.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
-/// How often it is seen whether a resource that the cluster can do without has been installed.
+/// How often to check whether an optional resource has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
-/// Pods that are not bound yet or have ended say nothing about a node: the server leaves them out.
+/// The server leaves out pods that are unbound or have ended: they say nothing about a node.
 const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
-/// Where watches feed what they see, and where they tell how they fare.
+/// The channels that watches write to.
 #[derive(Debug, Clone)]
 pub struct Feeder {
-    /// Takes what is seen.
+    /// Receives what the watches show.
     pub changes: mpsc::Sender<Seen>,
-    /// What is demanded of all watches. A watch that finds the cluster restored from a backup wants everything listed anew.
+    /// Demands on all watches. A watch that finds the cluster restored from a backup demands a relist.
     pub demands: watch::Sender<Demands>,
-    /// Takes what keeps a watch from working.
+    /// Receives the reasons why watches do not work.
     pub readiness: watch::Sender<Readiness>,
     /// Counts failures.
     pub metrics: Metrics,
-    /// What to call the API server where it cannot be reached.
+    /// The API server's address, for error messages.
     pub server: String,
 }
 
-/// What is demanded of all watches.
+/// Demands on all watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Demands {
-    /// As of when their views are to be current at least, as soon as can be.
+    /// The time as of which their views must be current, as soon as possible.
     pub as_of: Option<Instant>,
-    /// How often everything was to be listed anew.
+    /// How many relists have been demanded so far.
     pub relists: u64,
 }
 
-/// Starts all watches, those of Karpenter's objects where wanted. They end when the receiver of the changes is dropped.
+/// Starts all watches that do not depend on rules; those of Karpenter's objects only if enabled. They end when the receiver of
+/// the changes is dropped.
 pub fn spawn_all(
     client: &Client,
     classes: &[CriticalComponentClass],
@@ -84,7 +85,7 @@ pub fn spawn_all(
     }
 }
 
-/// The watches that are begun and ended while the loop runs.
+/// The watches that start and stop while the loop runs.
 pub struct Watches {
     client: Client,
     feeder: Feeder,
@@ -92,7 +93,6 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// None yet.
     pub fn new(client: &Client, feeder: Feeder) -> Self {
         Self {
             client: client.clone(),
@@ -101,7 +101,7 @@ impl Watches {
         }
     }
 
-    /// Begins a watch. It ends with the receiver of the changes, if not before.
+    /// Starts a watch. It ends at the latest when the receiver of the changes is dropped.
     pub fn begin(&mut self, watch: Watch, scope: Scope) {
         let begun = match (watch, scope) {
             (Watch::Pods(group), Scope::Pods(namespace, selector)) => {
@@ -124,7 +124,6 @@ impl Watches {
         self.under_way.insert(watch, begun);
     }
 
-    /// Ends a watch.
     pub fn end(&mut self, watch: Watch) {
         if let Some(begun) = self.under_way.remove(&watch) {
             begun.abort();
@@ -132,23 +131,23 @@ impl Watches {
     }
 }
 
-/// The loop has ended: nobody takes what the watches show.
+/// The loop has ended, so nobody receives the changes.
 struct Stopped;
 
-/// One kind's watch.
+/// The watch of one kind of object.
 struct Feed<Wrap> {
     kind: Watch,
     source: WatchSource,
-    /// What an object of this kind is to the engine.
+    /// Wraps an object of this kind for the engine.
     wrap: Wrap,
     feeder: Feeder,
     demands: watch::Receiver<Demands>,
-    /// How often everything was to be listed anew, as far as that was done.
+    /// How many demanded relists this watch has begun.
     relists: u64,
     cursor: WatchCursor,
-    /// The consistent read that is under way. It may take longer than the watch beside it.
+    /// The consistent read that is under way. It may outlast the watch beside it.
     reading: Fuse<BoxFuture<'static, Result<Version, Failure>>>,
-    /// Why it does not work, as it was told last.
+    /// The problem that was last reported.
     problem: Option<String>,
     retry: Backoff,
     failures: IntCounter,
@@ -179,7 +178,7 @@ impl Feeder {
                     .fields(BOUND);
                 self.watch(watch, pods, move |pod| Object::Pod(group, pod))
             }
-            // Everywhere: one that is labelled outside the class's namespaces is told of.
+            // In all namespaces: a labelled one outside the class's namespaces is reported.
             Watch::DaemonSets(group) => {
                 let daemon_sets = at(DaemonSetObject::url_path(&(), None))
                     .labels(class_of(classes, group).selector.to_string());
@@ -232,7 +231,7 @@ impl<Wrap> Feed<Wrap> {
         while let Ok(()) = self.step().await {}
     }
 
-    /// Makes the next request and takes in all that comes of it.
+    /// Makes the next request and processes its results.
     async fn step<K>(&mut self) -> Result<(), Stopped>
     where
         K: Resource + Clone + DeserializeOwned,
@@ -268,7 +267,7 @@ impl<Wrap> Feed<Wrap> {
         Ok(())
     }
 
-    /// Takes in what is wanted of all watches; answers whether the watch under way is to be begun anew for that.
+    /// Applies the demands; returns whether the current watch must restart for them.
     async fn take_demands(&mut self) -> Result<bool, Stopped> {
         let Demands { as_of, relists } = *self.demands.borrow_and_update();
         if std::mem::replace(&mut self.relists, relists) != relists {
@@ -371,7 +370,7 @@ impl<Wrap> Feed<Wrap> {
         }
     }
 
-    /// Takes in what a watch shows.
+    /// Passes on a watch event.
     async fn take<K>(&mut self, event: WatchEvent<K>) -> Result<Result<(), Failure>, Stopped>
     where
         K: Resource,
@@ -390,7 +389,7 @@ impl<Wrap> Feed<Wrap> {
         self.saw(version).await
     }
 
-    /// Takes in that everything up to this version has been shown.
+    /// Records that everything up to this version has been shown.
     async fn saw(&mut self, version: Option<String>) -> Result<Result<(), Failure>, Stopped> {
         match self.cursor.saw(version) {
             Ok(view) => {
@@ -402,7 +401,7 @@ impl<Wrap> Feed<Wrap> {
         }
     }
 
-    /// Tells what the view is worth, where that is news.
+    /// Reports a change in how current the view is.
     async fn judge(&mut self, view: View) -> Result<(), Stopped> {
         match view {
             View::Unchanged => Ok(()),
@@ -429,7 +428,7 @@ impl<Wrap> Feed<Wrap> {
         sent.map_err(|_| Stopped)
     }
 
-    /// Tells why the watch does not work, unless it has been told.
+    /// Reports why the watch does not work, unless it already has.
     fn tell(&mut self, failure: &Failure) {
         let kind = self.kind;
         let Some(problem) = failure.explain(kind, &self.feeder.server) else {
@@ -446,7 +445,7 @@ impl<Wrap> Feed<Wrap> {
         self.problem = Some(problem);
     }
 
-    /// Notes that something has been seen.
+    /// Clears the problem after the watch has shown something.
     fn works(&mut self) {
         let kind = self.kind;
         if self.problem.take().is_some() {
@@ -458,7 +457,7 @@ impl<Wrap> Feed<Wrap> {
     }
 }
 
-/// The class whose pods and `DaemonSet`s are watched. A `DaemonSet` that is waited for by name is watched by its scope.
+/// The class whose pods or `DaemonSet`s are watched. A `DaemonSet` that a rule names is watched by its scope instead.
 fn class_of(classes: &[CriticalComponentClass], group: ComponentGroup) -> &CriticalComponentClass {
     let index = group.class().expect("a class is watched as a whole");
     &classes[index]

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::markdown::{GENERATED, cell};
 
-/// The page: the names, and a table for each part of the schema.
+/// The page: the resource's names, and a table for each part of the schema.
 pub fn page(crd: &CustomResourceDefinition) -> String {
     let (names, group) = (&crd.spec.names, &crd.spec.group);
     let short = names.short_names.iter().flatten();
@@ -37,7 +37,7 @@ pub fn page(crd: &CustomResourceDefinition) -> String {
     page
 }
 
-/// Lists the fields of a part, and those below it, by their paths.
+/// Lists the fields of a part and everything below it by their paths.
 fn fields(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     for (name, field) in schema.properties.iter().flatten() {
         let is_required = schema.required.iter().flatten().any(|other| other == name);
@@ -54,7 +54,7 @@ fn fields(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     }
 }
 
-/// What follows the name of a list in a path.
+/// The suffix of a list's name in a path.
 fn brackets(schema: &JSONSchemaProps) -> &'static str {
     if items(schema).is_some() { "[]" } else { "" }
 }
@@ -66,7 +66,7 @@ fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// The type of a field in words, and the schema in which its own fields are.
+/// The type of a field in words, and the schema that holds its own fields.
 fn kind(schema: &JSONSchemaProps) -> (String, &JSONSchemaProps) {
     if let Some(items) = items(schema) {
         return (format!("list of {}", kind(items).0), items);
@@ -89,7 +89,7 @@ fn kind(schema: &JSONSchemaProps) -> (String, &JSONSchemaProps) {
     (kind.to_owned(), schema)
 }
 
-/// How long, how many, how large.
+/// Limits of length, count or value.
 fn bounds(schema: &JSONSchemaProps) -> String {
     let mut bounds = String::new();
     for (least, most, unit) in [
@@ -112,7 +112,7 @@ fn bounds(schema: &JSONSchemaProps) -> String {
     bounds
 }
 
-/// Lists what the API server checks of a part beyond types, in the words in which it turns a rule down.
+/// Lists the API server's checks of a part beyond types, with their rejection messages.
 fn checks(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     let mut found = Vec::new();
     collect(&mut found, path, schema);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::markdown::{GENERATED, cell};
 use crate::engine::notice::Topic;
 
-/// The page, from every topic there is.
+/// The page, with a row for each topic.
 pub fn page(topics: &[&Topic]) -> String {
     let mut text = format!(
         "# Events\n\n{GENERATED}\n\

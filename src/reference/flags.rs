@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 
 use super::markdown::{GENERATED, cell};
 
-/// The page: a table for each subcommand that users see.
+/// The page, with a table for each visible subcommand.
 pub fn page(mut command: Command) -> String {
     command.build();
     let mut page = format!(

@@ -1,9 +1,9 @@
-//! What every page is written with.
+//! Markdown that all pages share.
 
-/// The remark at the top of a generated page.
+/// The comment at the top of a generated page.
 pub(super) const GENERATED: &str = "<!-- Written by `make docs` from the code; change that. -->\n";
 
-/// Text as a cell of a table takes it.
+/// Escapes text for a table cell.
 pub(super) fn cell(text: &str) -> String {
     text.trim()
         .replace('|', "\\|")

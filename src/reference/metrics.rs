@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::markdown::{GENERATED, cell};
 use crate::metric::Description;
 
-/// The page: a table for each part.
+/// The page, with a table for each part.
 pub fn page(parts: &[(&str, Vec<Description>)]) -> String {
     let mut page = format!(
         "# Metrics\n\n{GENERATED}\nWhat the values tell, what to alert on, and who may scrape: \

@@ -1,5 +1,5 @@
-//! The pages under `docs/reference/`, written from the code that they are about: the resource's schema, the command line,
-//! the events and the metrics. `make docs` writes them, and a test fails when they are out of date.
+//! The pages under `docs/reference/`, generated from the code: the resource's schema, the command line, the events and the
+//! metrics. `make docs` writes them, and a test fails when they are out of date.
 
 mod api;
 mod events;
@@ -13,13 +13,13 @@ use crate::{api::crd, controller, reporter};
 /// A page of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its file under `docs/reference/`.
+    /// Its file name in `docs/reference/`.
     pub file: &'static str,
     /// Its text.
     pub text: String,
 }
 
-/// All pages, given the command line.
+/// All pages; `command` is the command line to document.
 #[must_use]
 pub fn pages(command: clap::Command) -> Vec<Page> {
     let parts = [

@@ -1,22 +1,21 @@
-//! Which boot of its machine this process runs in, and whether a condition was written in the same.
+//! The machine's current boot, and whether a condition was written during it.
 
 use std::fs;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What the kernel says about the present boot. The kubelet reports the same ID in its Node's status.
+/// The kernel's boot ID and uptime. The kubelet reports the same ID in its Node's status.
 const FILES: [&str; 2] = ["/proc/sys/kernel/random/boot_id", "/proc/uptime"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Boot {
     id: String,
-    /// How long it has lasted.
     uptime: Duration,
 }
 
 impl Boot {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not provide them.
     pub(super) fn read() -> Option<Self> {
         let [id, uptime] = FILES.map(fs::read_to_string);
         Self::parse(&id.ok()?, &uptime.ok()?)
@@ -32,10 +31,10 @@ impl Boot {
         })
     }
 
-    /// Whether a condition with this time was written in this boot, on a Node that names the boot with this ID.
+    /// Whether a condition with this time was written during this boot, on a Node that reports this boot ID.
     ///
-    /// Where the Node names another boot, its kubelet has not started in this one yet; where it names this one, the condition may
-    /// still be from before. A time in the future proves nothing: some clocks are wrong until they are set over the network.
+    /// If the Node reports another boot, its kubelet has not started in this one yet; if it reports this one, the condition may
+    /// still be older. A time in the future proves nothing: some clocks are wrong until they sync over the network.
     pub(super) fn has_seen(&self, node_boot_id: &str, written: Timestamp, now: Timestamp) -> bool {
         let age = Duration::try_from(now.duration_since(written));
         self.id == node_boot_id && age.is_ok_and(|age| age < self.uptime)
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_tell_is_not_guessed_at() {
+    fn unreadable_boot_files_yield_no_boot() {
         for (id, uptime) in [("", "1.0 2.0"), ("b", ""), ("b", "long"), ("b", "-1 0")] {
             assert_eq!(Boot::parse(id, uptime), None, "{id:?} {uptime:?}");
         }

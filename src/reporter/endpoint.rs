@@ -1,4 +1,4 @@
-//! What to check, as `CHECK_ENDPOINT` says it. Pure: nothing is resolved or connected to here.
+//! Parses `CHECK_ENDPOINT`. Pure: it resolves and connects to nothing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const FORMS: &str = "http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp://HOST:P
 /// Characters that a shell would interpret.
 const SHELL_CHARACTERS: &[char] = &['"', '\'', '\\', '|', '&', ';', '<', '>', '$', '`', '*'];
 
-/// Something that can be checked. Prints as it was written.
+/// Something that can be checked. Displayed as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     text: String,
@@ -29,9 +29,9 @@ pub(super) enum EndpointCheck {
         /// Empty for the server as a whole.
         service: String,
     },
-    /// A connection that is accepted is good.
+    /// A connection; accepting it is good.
     Connect(EndpointAddress),
-    /// A program that is run; exit code 0 is good.
+    /// A program; exit code 0 is good.
     Command {
         /// An absolute path.
         program: PathBuf,
@@ -59,14 +59,14 @@ pub(super) enum EndpointAddress {
     Unix(PathBuf),
 }
 
-/// Why a text is no endpoint, as the rest of a sentence that starts with the variable's name.
+/// Why a text is not an endpoint; continues a sentence that starts with the variable's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EndpointError {
     #[error("is {0:?}, which starts with no known scheme; write {FORMS}")]
     Scheme(String),
     #[error("is {0:?}, which is no address of the form {1}")]
     Form(String, &'static str),
-    /// Everybody who reads Nodes would see the password, in the condition's message.
+    /// The condition's message would show the password to everyone who may read Nodes.
     #[error("must not contain a user or password: conditions can be read by many")]
     Password,
     #[error(
@@ -101,7 +101,7 @@ impl Endpoint {
         matches!(&self.check, EndpointCheck::Http(request) if request.tls)
     }
 
-    /// Whether nothing but this host is checked: it has a loopback name or address, or no address at all.
+    /// Whether the endpoint is on this host: it has a loopback name or address, or none at all.
     pub(super) fn is_loopback(&self) -> bool {
         let (EndpointCheck::Http(HttpRequest { target, .. })
         | EndpointCheck::Grpc { target, .. }
@@ -203,7 +203,7 @@ fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     })
 }
 
-/// Reads an address with a host.
+/// Parses an address that has a host.
 fn address(text: &str, form: &'static str) -> Result<Uri, EndpointError> {
     let wrong = || EndpointError::Form(text.to_owned(), form);
     let uri: Uri = text.parse().map_err(|_| wrong())?;
@@ -223,7 +223,7 @@ fn target(
     let wrong = || EndpointError::Form(text.to_owned(), form);
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    // `port_u16` is none for a port that is no number, too; that one must not become the default.
+    // `port_u16` is also `None` for a port that is not a number, which must not become the default.
     let has_port = authority(uri).len() > uri.host().unwrap_or_default().len();
     let port = match uri.port_u16() {
         None if has_port => None,

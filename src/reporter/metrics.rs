@@ -16,15 +16,15 @@ use crate::api::ConditionStatus;
 use crate::metric::{Description, Registry};
 use crate::serve::{ConnectionLimits, Server};
 
-/// Buckets of the time that a check takes.
+/// Buckets of a check's duration in seconds.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// How writing a condition ended.
+/// The result of writing a condition.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum WriteResult {
     Success,
     Error,
-    /// There was nothing to write.
+    /// Nothing had changed.
     Skipped,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ReporterMetrics {
 }
 
 impl ReporterMetrics {
-    /// All metrics; counters at zero, so that the first increase counts, too.
+    /// All metrics, with counters at zero so that Prometheus sees the first increase.
     pub(super) fn new() -> Self {
         let registry = Registry::default();
         registry.add_build_info(
@@ -91,12 +91,11 @@ impl ReporterMetrics {
         self.check_duration.observe(took.as_secs_f64());
     }
 
-    /// Counts a write, or that there was nothing to write.
     pub(super) fn wrote(&self, write: WriteResult) {
         self.writes.with_label_values(&[write.label()]).inc();
     }
 
-    /// Notes the status that the Node has.
+    /// Records the status on the Node.
     pub(super) fn set_status(&self, condition_type: &str, status: ConditionStatus) {
         for other in [ConditionStatus::True, ConditionStatus::False] {
             self.status
@@ -120,12 +119,12 @@ impl WriteResult {
     }
 }
 
-/// What the probes go by.
+/// The state that the probes report.
 #[derive(Debug, Clone)]
 pub(super) struct ReporterHealth {
-    /// When a check last ended; at first, when the reporter started.
+    /// When a check last ended; initially, when the reporter started.
     pub(super) last_check: Instant,
-    /// Why nothing has been reported yet. After the first report, an API server that is away does not make the pod unready.
+    /// Why nothing has been reported yet. After the first report, an unreachable API server does not make the pod unready.
     pub(super) unready: Option<String>,
 }
 
@@ -137,7 +136,7 @@ impl ReporterHealth {
         }
     }
 
-    /// The answer to `/healthz`: whether checks are still made.
+    /// The answer to `/healthz`: whether checks still end.
     fn liveness(&self, patience: Duration) -> (StatusCode, String) {
         let age = self.last_check.elapsed();
         if age <= patience {
@@ -160,8 +159,7 @@ fn ok() -> (StatusCode, String) {
     (StatusCode::OK, "ok\n".to_owned())
 }
 
-/// Serves metrics and probes for as long as the process lives. A reporter that has ended no check for longer than `patience` is
-/// not alive.
+/// Serves metrics and probes for as long as the process lives. A reporter is not alive once no check has ended for `patience`.
 pub(super) fn serve(
     listener: TcpListener,
     metrics: ReporterMetrics,

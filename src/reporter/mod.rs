@@ -1,6 +1,6 @@
-//! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node.
-//! It knows nothing of rules and taints. What to write, and when, is a state machine over outcomes and time (`state`); the rest
-//! makes checks and requests for it.
+//! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node. A state
+//! machine over outcomes and time (`state`) decides what to write and when; the other files make checks and requests. It does
+//! not depend on rules or taints.
 
 mod boot;
 mod check;
@@ -32,41 +32,41 @@ use settings::ReporterSettings;
 pub use settings::{Args, SettingError};
 use state::ReporterState;
 
-/// How many outcomes may wait while the API server is being written to.
+/// The most outcomes that may wait during a write to the API server.
 const OUTCOMES: usize = 16;
-/// The shortest and the longest pause before a request to the API server is tried again.
+/// The shortest and the longest pause before a request to the API server is retried.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(500), Duration::from_secs(30));
-/// How many checks may fail to end before the reporter counts as dead, and how long it has at least: while a write to the API
+/// The reporter is not alive once this many checks have failed to end, but not before the given time: while a write to the API
 /// server hangs, the reporter takes no outcomes.
 const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
-/// Why the reporter ends with an error.
+/// Why the reporter exits with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A setting cannot be used.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// There is no API server to report to.
+    /// No API server can be reached.
     #[error(transparent)]
     Client(#[from] client::Error),
     /// Signals cannot be handled.
     #[error("cannot handle signals: {0}")]
     Signal(std::io::Error),
-    /// It was to end with a success, and was stopped before that.
+    /// `REPORT_ONCE` was set, and the reporter was stopped before success.
     #[error("stopped before {0} was True (REPORT_ONCE is set)")]
     StoppedEarly(String),
 }
 
-/// The reporter's metrics.
+/// Names, types, labels and help texts of the reporter's metrics.
 #[must_use]
 pub fn metric_descriptions() -> Vec<Description> {
     ReporterMetrics::new().descriptions()
 }
 
-/// Checks and reports until it is told to stop by SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
+/// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
 ///
 /// # Errors
-/// When it cannot start, or is stopped too early. What goes wrong later is logged and tried again.
+/// When it cannot start, or is stopped before a `REPORT_ONCE` success. Later failures are logged and retried.
 pub async fn run(args: Args) -> Result<(), Error> {
     let settings = ReporterSettings::read(&args)?;
     let shutdown = told_to_stop().map_err(Error::Signal)?;
@@ -95,7 +95,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         retry: Backoff::default(),
         problem: None,
     };
-    // A signal drops whatever is under way: the condition is not worth a wait.
+    // A signal drops everything under way: no condition is worth delaying the exit.
     let stopped = tokio::select! {
         biased;
         () = shutdown => true,
@@ -109,8 +109,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Serves metrics and probes, if they are wanted. Where the address is taken (by another reporter on the host network), the
-/// reporter goes on without them.
+/// Serves metrics and probes, if enabled. If the address is taken, for example by another reporter on the host network, the
+/// reporter runs without them.
 fn serve(
     settings: &ReporterSettings,
     metrics: ReporterMetrics,
@@ -126,10 +126,10 @@ fn serve(
     }
 }
 
-/// Makes one check after the other, for as long as somebody takes the outcomes.
+/// Makes checks until the receiver of the outcomes is dropped.
 ///
-/// The first one is made at once: a node may be waiting for it. The second one comes early, by this reporter's phase, so that
-/// reporters that start together do not go on checking together.
+/// The first check runs at once, since a node may be waiting for it. The second one comes early, by this reporter's phase, so
+/// that reporters that start together spread out.
 async fn check_on_and_on(
     checker: &Checker,
     settings: &ReporterSettings,
@@ -151,14 +151,14 @@ async fn check_on_and_on(
         if outcomes.send(outcome).await.is_err() {
             return;
         }
-        // Missed checks (of a machine that slept) are left out.
+        // Missed checks (on a machine that slept) are skipped.
         next = (next + pause).max(Instant::now());
         pause = settings.interval;
         sleep_until(next.into()).await;
     }
 }
 
-/// Takes outcomes in, and writes what follows from them to the Node.
+/// Processes outcomes and writes the resulting condition to the Node.
 struct Reporter<'a> {
     settings: &'a ReporterSettings,
     node: ReportedNode,
@@ -166,17 +166,17 @@ struct Reporter<'a> {
     metrics: ReporterMetrics,
     health: watch::Sender<ReporterHealth>,
     retry: Backoff,
-    /// What went wrong with the last request, so that the log says it once.
+    /// The last request's failure, so that the log names it once.
     problem: Option<RequestFailure>,
 }
 
 impl Reporter<'_> {
-    /// Reports until there are no more outcomes, or once where that is asked for.
+    /// Reports until the outcomes end, or until success if that is configured.
     async fn run(mut self, mut outcomes: mpsc::Receiver<CheckOutcome>) {
         let mut last_check = Timestamp::now();
         let mut resumed = false;
         loop {
-            // Outcomes are taken in while no request may be made again: what is written later is the latest state.
+            // Outcomes are processed while a retry is pending, so that a later write has the latest state.
             tokio::select! {
                 outcome = outcomes.recv() => {
                     let Some(outcome) = outcome else { return };
@@ -204,7 +204,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Carries on from the Node's condition, if it was written in this boot. Answers whether that is known now.
+    /// Resumes from the Node's condition, if it was written during this boot. Returns whether the read succeeded.
     async fn resume(&mut self) -> bool {
         let found = self.node.read().await;
         let found = match found {
@@ -232,7 +232,7 @@ impl Reporter<'_> {
         true
     }
 
-    /// Reads whether the Node still has what was written. Answers whether that is known now.
+    /// Re-reads the Node's condition. Returns whether the read succeeded.
     async fn look(&mut self) -> bool {
         let there = match self.node.look().await {
             Ok(found) => found.map(|found| found.condition.status),
@@ -277,7 +277,7 @@ impl Reporter<'_> {
         self.settled();
     }
 
-    /// Notes the status that the Node has, if it has one of this process.
+    /// Records the status on the Node, if this process has written one.
     fn settled(&self) {
         if let Some(status) = self.state.published_status() {
             let kind = &self.settings.condition_type;
@@ -286,7 +286,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// A request has failed: logs it, once for each problem, and has it retried later.
+    /// Logs a failed request, once for each problem, and schedules a retry.
     fn failed(&mut self, problem: RequestFailure) {
         self.metrics.wrote(WriteResult::Error);
         self.retry.failed(PAUSES, Instant::now());
@@ -312,7 +312,7 @@ impl Reporter<'_> {
     }
 }
 
-/// Resolves when something that failed may be tried again; never, where nothing has failed.
+/// Resolves when a failed request may be retried; never, if nothing has failed.
 async fn until_retry(retry: &Backoff) {
     match retry.due() {
         Some(at) => sleep_until(at.into()).await,

@@ -1,7 +1,7 @@
-//! The Node that is reported on: its condition is read at the start, looked for now and then, and written.
+//! The reported Node: reads its condition at startup, re-reads it now and then, and writes it.
 //!
-//! A patch of this one condition writes it, and needs no read. Where roles grant only `update` on `nodes/status`, as the Node
-//! Readiness Controller's do, the reporter reads the status and puts it back with this one condition changed.
+//! A write is a patch of this one condition and needs no read. If roles grant only `update` on `nodes/status`, as the Node
+//! Readiness Controller's do, the reporter reads the status and replaces it with this one condition changed.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ use crate::api::{ConditionStatus, time_if_readable};
 use crate::causes::with_causes;
 use crate::client;
 
-/// How long one request may take.
+/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The name under which the API server records the writes.
+/// The field manager of all writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
 
-/// How often an update is tried while others change the Node in between.
+/// How often an update is retried on conflicts.
 const UPDATES: usize = 5;
 
 /// Why a request failed, in one line.
@@ -52,20 +52,20 @@ pub(super) struct ReportedNode {
     means: Means,
 }
 
-/// By which request the condition is written.
+/// The kind of request that writes the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
     Patch,
     Update,
 }
 
-/// A condition as the Node has it.
+/// A condition on the Node.
 #[derive(Debug)]
 pub(super) struct FoundCondition {
     pub(super) condition: ReportedCondition,
-    /// By its heartbeat.
+    /// The condition's last heartbeat.
     pub(super) written: Option<Timestamp>,
-    /// The node's boot, as its kubelet reports it; empty where it does not.
+    /// The boot ID in the Node's status; empty if the kubelet reports none.
     pub(super) node_boot_id: String,
 }
 
@@ -77,7 +77,7 @@ impl ReportedNode {
         let kubeconfig = args.kubeconfig.as_deref();
         let mut config = client::config(kubeconfig, None, super::check::USER_AGENT).await?;
         if settings.impersonate {
-            // The user alone: constrained impersonation adds the group of nodes itself, and refuses any that is asked for.
+            // Only the user: constrained impersonation adds the nodes' group itself, and rejects any requested group.
             config.auth_info.impersonate = Some(format!("system:node:{}", settings.node));
         } else if let Some(word) = &args.impersonate_node
             && !["", "false"].contains(&word.as_str())
@@ -94,12 +94,12 @@ impl ReportedNode {
         })
     }
 
-    /// Reads the condition as the Node has it.
+    /// Reads the condition consistently.
     pub(super) async fn read(&self) -> Result<Option<FoundCondition>, RequestFailure> {
         self.find(&GetParams::default()).await
     }
 
-    /// As [`Self::read`], from the API server's cache, which may be some moments behind: the request never reaches etcd.
+    /// Like [`Self::read`], but from the API server's cache, which may be slightly stale: the request never reaches etcd.
     pub(super) async fn look(&self) -> Result<Option<FoundCondition>, RequestFailure> {
         self.find(&GetParams::at("0")).await
     }
@@ -116,7 +116,7 @@ impl ReportedNode {
         Ok(found.map(|condition| condition.found_in(boot_id)))
     }
 
-    /// Writes the condition, as last confirmed at `heartbeat`. Other conditions stay as they are.
+    /// Writes the condition, last confirmed at `heartbeat`. Other conditions are unchanged.
     pub(super) async fn write(
         &mut self,
         condition: &ReportedCondition,
@@ -159,8 +159,8 @@ impl ReportedNode {
         self.write_status(request).await
     }
 
-    /// Reads the Node and puts its status back with the condition. The API server refuses it if anything changed in between, so
-    /// that nobody's change is lost.
+    /// Reads the Node and replaces its status with the condition changed. The API server rejects the write if anything changed
+    /// in between, so no other change is lost.
     async fn update(&self, condition: &Value) -> Result<(), RequestFailure> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -232,7 +232,7 @@ impl RequestFailure {
 
 const NODES: &str = "/api/v1/nodes";
 
-/// What went wrong with a request, with what to do about it.
+/// The cause of a failed request and its remedy.
 fn explain(error: kube::Error) -> (String, FailureKind) {
     let status = match error {
         kube::Error::Api(status) => status,
@@ -258,7 +258,7 @@ fn explain(error: kube::Error) -> (String, FailureKind) {
     (format!("{} ({remedy})", status.message), kind)
 }
 
-/// What is read of a Node.
+/// The fields of a Node that are read.
 #[derive(Debug, Deserialize)]
 struct WireNode {
     #[serde(default)]
@@ -290,7 +290,7 @@ struct WireCondition {
     reason: String,
     #[serde(default)]
     message: String,
-    // An odd time in another condition must not keep this one from being read.
+    // An unreadable time in another condition must not keep this one from being read.
     #[serde(default, deserialize_with = "time_if_readable")]
     last_heartbeat_time: Option<Time>,
     #[serde(default, deserialize_with = "time_if_readable")]
@@ -314,7 +314,7 @@ impl WireCondition {
     }
 }
 
-/// The condition as it is sent, last confirmed at `heartbeat`.
+/// The condition as sent, last confirmed at `heartbeat`.
 fn wire(condition_type: &str, condition: &ReportedCondition, heartbeat: Timestamp) -> Value {
     json!({
         "type": condition_type,
@@ -326,12 +326,12 @@ fn wire(condition_type: &str, condition: &ReportedCondition, heartbeat: Timestam
     })
 }
 
-/// A strategic merge patch: conditions are a map by type there, so this touches no other one and needs no read.
+/// A strategic merge patch: it treats conditions as a map by type, so it touches no other one and needs no read.
 fn patch(condition: &Value) -> Value {
     json!({"status": {"conditions": [condition]}})
 }
 
-/// Puts the condition into a Node as it was read, in place of the one of its type. All else stays as it is.
+/// Replaces the condition of the same type in a Node, or adds it. Everything else is unchanged.
 fn put(node: &mut Value, condition: &Value) {
     let conditions = &mut node["status"]["conditions"];
     if !conditions.is_array() {
@@ -349,7 +349,7 @@ fn put(node: &mut Value, condition: &Value) {
     }
 }
 
-/// A time as the API keeps it.
+/// A time in the API's precision, whole seconds.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     let round = TimestampRound::new()
         .smallest(Unit::Second)

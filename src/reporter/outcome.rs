@@ -1,8 +1,8 @@
-//! What one check found. Pure.
+//! The outcome of one check. Pure.
 
 use crate::api::ConditionStatus;
 
-/// The longest message of a condition, in characters.
+/// The longest condition message, in characters.
 const MAX_MESSAGE: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub(super) struct CheckOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckFinding {
     Ok,
-    /// It answered that it is not well, or something else.
+    /// It answered that it is unhealthy, or answered something else.
     NotReady,
     /// It did not answer.
     NoAnswer,
-    /// The check itself could not be made.
+    /// The check itself could not run.
     Broken,
 }
 
 impl CheckOutcome {
-    /// An outcome whose message is cut to fit one line.
+    /// An outcome with its message cut to one line.
     pub(super) fn new(finding: CheckFinding, message: &str) -> Self {
         Self {
             finding,
@@ -54,7 +54,7 @@ impl CheckFinding {
         }
     }
 
-    /// As a metric's label.
+    /// The value of the metric's label.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Ok => "healthy",
@@ -64,7 +64,7 @@ impl CheckFinding {
     }
 }
 
-/// Why a check is not good.
+/// Why a check failed.
 #[derive(Debug)]
 pub(super) struct CheckFailure {
     pub(super) finding: CheckFinding,
@@ -93,7 +93,7 @@ impl CheckFailure {
     }
 }
 
-/// A text on one line, cut where it has more characters.
+/// Joins a text into one line of at most `longest` characters.
 fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {

@@ -23,11 +23,11 @@ const MAX_CONDITION_TYPE: usize = 316;
 const MAX_NODE_NAME: usize = 253;
 /// The longest name part of a qualified name.
 const MAX_NAME_PART: usize = 63;
-/// The shortest pause between checks: more of them would only heat the node.
+/// The shortest pause between checks: shorter ones would only waste CPU.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
-/// The shortest heartbeat: each is a write to the API server, from every node.
+/// The shortest heartbeat: every node writes each one to the API server.
 const MIN_HEARTBEAT: Duration = Duration::from_secs(1);
-/// Condition types that the kubelet sets itself, or that mean trouble when they are `True`.
+/// Condition types that the kubelet sets itself, or that report a problem when `True`.
 const TAKEN_TYPES: &[&str] = &[
     "Ready",
     "MemoryPressure",
@@ -107,24 +107,23 @@ pub struct Args {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReporterSettings {
-    /// The Node's name.
     pub(super) node: String,
     pub(super) endpoint: Endpoint,
     pub(super) condition_type: String,
-    /// From the start of one check to the next.
+    /// From the start of one check to the start of the next.
     pub(super) interval: Duration,
     pub(super) timeout: Duration,
     pub(super) policy: Policy,
     pub(super) verify: Verify,
-    /// Whether to end with the first `True`.
+    /// Whether to exit after the first `True`.
     pub(super) once: bool,
-    /// Whether to act as the node.
+    /// Whether to impersonate the node's user.
     pub(super) impersonate: bool,
-    /// Of metrics and probes.
+    /// The address of metrics and probes.
     pub(super) metrics: BindAddress,
 }
 
-/// What the certificate of an https endpoint is verified against.
+/// How the certificate of an https endpoint is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verify {
     System,
@@ -142,7 +141,7 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    /// `problem` is the rest of a sentence that starts with the variable's name.
+    /// `problem` continues a sentence that starts with the variable's name.
     pub(super) fn new(variable: &'static str, problem: impl Into<String>) -> Self {
         Self {
             variable,
@@ -153,7 +152,7 @@ impl SettingError {
 }
 
 impl ReporterSettings {
-    /// Reads the settings; an error is about the first one that cannot be used.
+    /// Parses the settings; an error names the first one that cannot be used.
     pub(super) fn read(args: &Args) -> Result<Self, SettingError> {
         let node = node_name(args.node_name.as_deref())?;
         let endpoint = required(
@@ -194,7 +193,7 @@ impl ReporterSettings {
             )?,
             verify: verify(args, &endpoint)?,
             once: flag("REPORT_ONCE", args.report_once.as_deref())?,
-            // As the Node Readiness Controller's reporter reads it: this word and no other.
+            // As in the Node Readiness Controller's reporter, only this word turns it on.
             impersonate: args.impersonate_node.as_deref() == Some("true"),
             node,
             endpoint,
@@ -270,7 +269,7 @@ fn is_qualified_name(text: &str) -> bool {
         && name.chars().all(is_inner)
 }
 
-/// Whether a text is a DNS subdomain, as RFC 1123 has it.
+/// Whether a text is a DNS subdomain (RFC 1123).
 fn is_subdomain(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -346,9 +345,9 @@ fn verify(args: &Args, endpoint: &Endpoint) -> Result<Verify, SettingError> {
     Err(SettingError::new(SKIP, problem))
 }
 
-/// The place of a reporter among all, from 0 up to 1: the same at every start, another for each Node and condition.
+/// A reporter's phase, at least 0 and below 1: stable across restarts, and different for each Node and condition.
 fn phase(node: &str, condition_type: &str) -> f64 {
-    // FNV-1a. What `std` hashes by may change with its version.
+    // FNV-1a, because the hash in `std` may change with its version.
     let hash = node
         .bytes()
         .chain([0])

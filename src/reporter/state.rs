@@ -1,4 +1,4 @@
-//! Which condition to write, and when: a state machine over what checks find and time. Pure: no client, no clock.
+//! Decides which condition to write, and when: a state machine over outcomes and time. Pure: no client, no clock.
 
 #[cfg(test)]
 mod tests;
@@ -10,46 +10,47 @@ use jiff::Timestamp;
 use super::outcome::CheckOutcome;
 use crate::api::ConditionStatus;
 
-/// How soon a condition is written again if only its message has changed. Otherwise a health endpoint that answers with the time
-/// of day would cost a write for each check.
+/// How soon a condition is rewritten if only its message has changed. Without this, a health endpoint that answers with the
+/// time of day would cost a write per check.
 const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many times within a heartbeat the Node is read, to see whether it still has the condition.
+/// How many times per heartbeat the Node is re-read, to see whether it still has the condition.
 const LOOKS: u32 = 5;
-/// The shortest time between two of these.
+/// The shortest time between two of these reads.
 const MIN_LOOK_PAUSE: Duration = Duration::from_secs(5);
 
-/// What does not change while the reporter runs.
+/// Settings that do not change while the reporter runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Policy {
-    /// How many good checks in a row it takes for `True`.
+    /// How many good checks in a row it takes to report `True`.
     pub(super) success_threshold: u32,
     /// How many bad checks in a row it takes to turn from `True` to `False`.
     pub(super) failure_threshold: u32,
-    /// After this long, an unchanged condition is written again.
+    /// The time after which an unchanged condition is rewritten.
     pub(super) heartbeat: Duration,
-    /// From 0 up to 1, another for each reporter: it spreads the heartbeats of reporters that start together.
+    /// At least 0 and below 1, different for each reporter: it spreads the heartbeats of reporters that start together.
     pub(super) phase: f64,
 }
 
-/// A condition, as this reporter knows it.
+/// The condition of the reporter's type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReportedCondition {
     pub(super) status: ConditionStatus,
     pub(super) reason: String,
     pub(super) message: String,
-    /// When the status changed last.
+    /// When the status last changed.
     pub(super) transition: Timestamp,
 }
 
 #[derive(Debug)]
 pub(super) struct ReporterState {
     policy: Policy,
-    /// What the checks say, by the thresholds. `None` until they have said something.
+    /// The condition by the checks and thresholds; `None` before enough checks.
     current: Option<ReportedCondition>,
-    /// Whether checks of this process have said so. Nothing is written before that: readers take a write for news.
+    /// Whether `current` rests on checks of this process. Nothing is written before that, because readers take a write for
+    /// news.
     is_checked: bool,
-    /// How many checks in a row have said so, and what.
+    /// The latest result (good or not), and how many checks in a row had it.
     streak: (bool, u32),
     published: Option<PublishedCondition>,
 }
@@ -58,9 +59,9 @@ pub(super) struct ReporterState {
 struct PublishedCondition {
     condition: ReportedCondition,
     since: Instant,
-    /// When it is written again, changed or not.
+    /// When the next heartbeat is due.
     beat: Instant,
-    /// When the Node was last known to have it.
+    /// When the Node was last known to have the condition.
     seen: Instant,
 }
 
@@ -75,21 +76,21 @@ impl ReporterState {
         }
     }
 
-    /// Carries on from the condition that an earlier process has left on the Node in this boot of its machine; one of an earlier
-    /// boot says nothing about what runs now. Checks that this process has made already count on top of it.
+    /// Resumes from the condition that an earlier process left on the Node during this boot; one from an earlier boot says
+    /// nothing about what runs now. Checks that this process has already made count on top of it.
     pub(super) fn resume(&mut self, found: ReportedCondition) {
         if found.status == ConditionStatus::Unknown {
             return;
         }
         let keeps = !self.has_reached_threshold(found.status);
         match &mut self.current {
-            // A check has spoken already, and agrees: the transition was before this process.
+            // A check has already agreed: the transition predates this process.
             Some(current) if current.status == found.status => {
                 current.transition = found.transition;
             }
-            // It disagrees, as often as it takes.
+            // Checks disagree, often enough to reach the threshold.
             Some(_) if !keeps => {}
-            // It disagrees, but has to do so again; or none has spoken yet.
+            // Checks disagree, but not often enough yet; or there was none.
             _ => {
                 self.current = Some(found);
                 self.is_checked = false;
@@ -97,7 +98,7 @@ impl ReporterState {
         }
     }
 
-    /// Takes in what a check has found that ended just now.
+    /// Processes the outcome of a check that just ended.
     pub(super) fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
         let good = outcome.is_good();
         self.streak = match self.streak {
@@ -108,7 +109,7 @@ impl ReporterState {
         let (transition, believed) = match &self.current {
             Some(current) if current.status == status => (current.transition, true),
             Some(current) => (now, self.has_reached_threshold(current.status)),
-            // The first failure is believed at once: there is no earlier status to give up for it.
+            // The first failure counts at once: there is no earlier status to protect from flapping.
             None => (now, !good || self.streak.1 >= self.policy.success_threshold),
         };
         if believed {
@@ -122,7 +123,7 @@ impl ReporterState {
         }
     }
 
-    /// Whether the checks have spoken against a status often enough to turn it.
+    /// Whether enough checks in a row contradict a status to change it.
     fn has_reached_threshold(&self, status: ConditionStatus) -> bool {
         let (good, length) = self.streak;
         let needed = match status {
@@ -148,7 +149,7 @@ impl ReporterState {
     }
 
     pub(super) fn published(&mut self, condition: ReportedCondition, now: Instant) {
-        // The first heartbeat comes early, by this reporter's phase, and the others follow at equal distances.
+        // The first heartbeat comes early, by this reporter's phase; the others follow at equal intervals.
         let pause = match self.published {
             Some(_) => self.policy.heartbeat,
             None => self
@@ -164,8 +165,8 @@ impl ReporterState {
         });
     }
 
-    /// Whether it is time to see if the Node still has what was written: one that was deleted and registered again has lost it,
-    /// and would wait for the next heartbeat.
+    /// Whether to re-read the Node: one that was deleted and registered again has lost the condition, and would lack it until
+    /// the next heartbeat.
     pub(super) fn is_look_due(&self, now: Instant) -> bool {
         let pause = (self.policy.heartbeat / LOOKS).max(MIN_LOOK_PAUSE);
         self.published
@@ -173,7 +174,7 @@ impl ReporterState {
             .is_some_and(|published| now.saturating_duration_since(published.seen) >= pause)
     }
 
-    /// Takes in which status the Node has. Where it is not the one that was written, the condition is due.
+    /// Records the status read from the Node. If it is not the one written, the condition is due.
     pub(super) fn looked(&mut self, there: Option<ConditionStatus>, now: Instant) {
         if let Some(published) = &mut self.published {
             published.seen = now;
@@ -183,12 +184,11 @@ impl ReporterState {
         }
     }
 
-    /// Whether this process has written `True`, and the latest check does too.
+    /// Whether this process has written `True` and the latest check agrees.
     pub(super) fn is_good(&self) -> bool {
         self.streak.0 && self.published_status() == Some(ConditionStatus::True)
     }
 
-    /// The status that this process has written.
     pub(super) fn published_status(&self) -> Option<ConditionStatus> {
         Some(self.published.as_ref()?.condition.status)
     }

@@ -10,22 +10,22 @@ use tracing::{debug, warn};
 
 use super::limiter::{Allowance, ConnectionId, ConnectionLimiter, ConnectionLimits, Phase};
 
-/// How long the log does not mention again that a server is full.
+/// The least time between two log lines that a server is full.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Resolves when the connection is to be closed.
+/// Resolves when the connection must close.
 pub(super) type CloseSignal = oneshot::Receiver<Infallible>;
 
 pub(super) struct Acceptor {
-    /// The server's, for the log.
+    /// The server's name, for the log.
     name: &'static str,
-    /// Bytes that the body of a request may have.
+    /// The most bytes of one request's body.
     largest_request: usize,
     state: Mutex<AcceptorState>,
 }
 
 struct AcceptorState {
-    /// Each handle keeps the [`CloseSignal`] of its connection pending.
+    /// Dropping a handle resolves its connection's [`CloseSignal`].
     limiter: ConnectionLimiter<oneshot::Sender<Infallible>>,
     /// When the log last said that the server is full.
     warned: Option<Instant>,
@@ -45,11 +45,11 @@ impl Acceptor {
     }
 
     fn state(&self) -> MutexGuard<'_, AcceptorState> {
-        // A panic elsewhere leaves no change half made.
+        // No panic elsewhere leaves a half-made change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection from this address, if the limiter does.
+    /// Admits a connection from this address if the limiter has room for it.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -79,7 +79,7 @@ impl Acceptor {
 }
 
 impl AcceptorState {
-    /// What is granted. Says in the log where the server was full.
+    /// Logs when the server is full, and returns what was granted.
     fn noted<T>(&mut self, grant: Allowance<T>, server: &str) -> Option<T> {
         let is_full = grant.granted.is_none() || grant.closed > 0;
         if is_full && self.warned.is_none_or(|at| at.elapsed() >= SILENCE) {
@@ -92,14 +92,14 @@ impl AcceptorState {
     }
 }
 
-/// A connection's admission, which ends when this is dropped.
+/// The admission of one connection; dropping it ends the admission.
 pub(super) struct Permit {
     id: ConnectionId,
     acceptor: Arc<Acceptor>,
 }
 
 impl Permit {
-    /// Bytes that the body of a request may have; with 0, none is read.
+    /// The most bytes of one request's body; with 0, the server reads no body.
     pub(super) fn largest_request(&self) -> usize {
         self.acceptor.largest_request
     }
@@ -109,7 +109,7 @@ impl Permit {
         state.limiter.set_phase(self.id, phase, Instant::now());
     }
 
-    /// Goes on to another phase where the connection is in this one.
+    /// Moves the connection from phase `before` to `phase`; does nothing in any other phase.
     pub(super) fn set_phase_after(&self, before: Phase, phase: Phase) {
         let mut state = self.acceptor.state();
         if state.limiter.phase(self.id) == Some(before) {
@@ -117,7 +117,7 @@ impl Permit {
         }
     }
 
-    /// Whether the connection may hold this many bytes from now on.
+    /// Whether the connection may now hold this many bytes.
     pub(super) fn hold(&self, bytes: usize) -> bool {
         let mut state = self.acceptor.state();
         let grant = state.limiter.hold(self.id, bytes);

@@ -1,4 +1,4 @@
-//! An address to listen on, as the command line gives it.
+//! An address to listen on, as given on the command line.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
-/// How many connections may wait to be accepted; the kernel has a limit of its own.
+/// How many connections may wait to be accepted; the kernel has its own limit too.
 const BACKLOG: i32 = 4096;
 
-/// An address to listen on, or none.
+/// An address to listen on; `None` turns the server off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
 
@@ -22,8 +22,8 @@ pub struct ListenError {
     source: std::io::Error,
 }
 
-/// Reads an address as Kubernetes components take it: `:8081` for every address of the host, `127.0.0.1:8081`, or `0` for
-/// none.
+/// Parses an address the way Kubernetes components do: `:8081` is every address of the host, `127.0.0.1:8081` is one, and `0`
+/// is none.
 pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
@@ -38,15 +38,15 @@ pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
         .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
 }
 
-/// Listens on an address for `what`; `flag` is the one that gave it. An error names all three. `[::]` is every address of the
-/// host, IPv4 and IPv6, as far as the host has them.
+/// Listens on an address for `what`, which `flag` configures; an error names all three. `[::]` means every address of the host,
+/// IPv4 and IPv6, as far as the host supports them.
 pub(crate) fn listen(
     address: SocketAddr,
     what: &'static str,
     flag: &'static str,
 ) -> Result<TcpListener, ListenError> {
     let listening = open(address).or_else(|error| match address.ip() {
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {
             open((Ipv4Addr::UNSPECIFIED, address.port()).into())
         }

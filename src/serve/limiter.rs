@@ -1,6 +1,6 @@
-//! Which connections a server keeps. It keeps few of them, and few bytes of requests and answers; and a client may keep it
-//! waiting only for so long. A full server is shared among addresses: it closes a connection of the address that has the
-//! most, the one that has kept it waiting longest. Pure: no sockets, no clock.
+//! Bounds a server's connections, the bytes of its requests and answers, and the time a client may keep it waiting. A full
+//! server is shared among addresses: it closes the slowest connection of the address that has the most. Pure: no sockets, no
+//! clock.
 
 #[cfg(test)]
 mod tests;
@@ -13,25 +13,25 @@ use std::time::{Duration, Instant};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// What a server keeps. All servers of the controller together: 768 connections, and 28 MiB of bodies.
+/// Limits of one server. All servers of the controller together keep 768 connections and 28 MiB of bodies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// Connections at a time.
+    /// The most connections at a time.
     pub(crate) connections: usize,
-    /// Bytes of requests' and answers' bodies at a time, over all connections. A single answer may be larger.
+    /// The most bytes of request and answer bodies at a time, over all connections. A single answer may be larger.
     pub(crate) bytes: usize,
-    /// Bytes of one request's body; with 0, none is read.
+    /// The most bytes of one request's body; with 0, the server reads no body.
     pub(crate) request: usize,
 }
 
 impl ConnectionLimits {
-    /// `/metrics`. An answer has about 1 KiB for each rule.
+    /// `/metrics`: an answer has about 1 KiB per rule.
     pub(crate) const METRICS: Self = Self {
         connections: 256,
         bytes: 16 * MIB,
         request: 0,
     };
-    /// The webhook. An update brings the old object and the new one, each at most what etcd takes (1.5 MiB).
+    /// The webhook: an update carries the old and the new object, each at most etcd's limit (1.5 MiB).
     pub(crate) const WEBHOOK: Self = Self {
         connections: 384,
         bytes: 12 * MIB,
@@ -43,7 +43,7 @@ impl ConnectionLimits {
         bytes: 64 * KIB,
         request: 0,
     };
-    /// A reporter's metrics and probes. A reporter has 32 MiB of memory altogether.
+    /// A reporter's metrics and probes: a reporter has 32 MiB of memory in total.
     pub(crate) const REPORTER: Self = Self {
         connections: 16,
         bytes: MIB,
@@ -51,39 +51,37 @@ impl ConnectionLimits {
     };
 }
 
-/// What happens on a connection.
+/// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The TLS handshake.
     Handshake,
     /// Every request has been answered.
     Idle,
-    /// The head of a request comes in.
+    /// The server is reading the head of a request.
     Head,
-    /// The body of a request comes in.
+    /// The server is reading the body of a request.
     Body,
-    /// The server works out the answer, and does not wait for the client.
+    /// The server computes the answer and does not wait for the client.
     Answer,
-    /// The answer goes out.
+    /// The server is writing the answer.
     Sending,
 }
 
 impl Phase {
-    /// How long it may take.
     fn timeout(self) -> Duration {
         Duration::from_secs(match self {
             Self::Handshake | Self::Head | Self::Body => 5,
-            // Longer than anything that an answer waits for.
+            // Longer than any wait inside a handler.
             Self::Answer => 15,
             Self::Sending => 10,
-            // Go's clients (the API server, Prometheus) close a connection that they have not used for 90 s. The server
-            // waits longer, so that they never send a request into a connection that it is closing.
+            // Go's clients (the API server, Prometheus) close a connection after 90 idle seconds. The server waits longer, so
+            // that they never send a request into a connection that it is closing.
             Self::Idle => 120,
         })
     }
 }
 
-/// Names a connection; never used twice.
+/// Identifies a connection; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnectionId(u64);
 
@@ -92,7 +90,7 @@ struct Connection<H> {
     peer: IpAddr,
     phase: Phase,
     since: Instant,
-    /// Bytes of the body that it holds.
+    /// Bytes of the body it holds.
     bytes: usize,
     /// Dropping it closes the connection.
     _handle: H,
@@ -110,7 +108,7 @@ pub(super) struct ConnectionLimiter<H> {
 #[derive(Debug)]
 pub(super) struct Allowance<T> {
     pub(super) granted: Option<T>,
-    /// How many connections were closed for it.
+    /// How many connections were closed to make room.
     pub(super) closed: usize,
 }
 
@@ -127,8 +125,8 @@ impl<H> ConnectionLimiter<H> {
         self.connections.is_empty()
     }
 
-    /// Admits a new connection, which `handle` closes when it is dropped. Refuses it only while every other one is being
-    /// answered and no address has more of them than this one would.
+    /// Admits a new connection; dropping `handle` closes it. Refuses it only if the server is computing answers on every other
+    /// connection and no address has more of them than this one would.
     pub(super) fn admit(
         &mut self,
         peer: IpAddr,
@@ -163,7 +161,7 @@ impl<H> ConnectionLimiter<H> {
         }
     }
 
-    /// Notes that a connection goes on to another phase. An idle one holds no bytes.
+    /// An idle connection holds no bytes.
     pub(super) fn set_phase(&mut self, id: ConnectionId, phase: Phase, now: Instant) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.phase = phase;
@@ -174,12 +172,12 @@ impl<H> ConnectionLimiter<H> {
         }
     }
 
-    /// The phase of a connection that is open.
+    /// `None` if the connection is closed.
     pub(super) fn phase(&self, id: ConnectionId) -> Option<Phase> {
         Some(self.connections.get(&id)?.phase)
     }
 
-    /// Sets how many bytes a connection holds. Granted where they fit, or where no other connection holds any.
+    /// Sets how many bytes a connection holds. Granted if they fit, or if no other connection holds any.
     pub(super) fn hold(&mut self, id: ConnectionId, bytes: usize) -> Allowance<()> {
         let mut closed = 0;
         loop {
@@ -207,12 +205,12 @@ impl<H> ConnectionLimiter<H> {
         }
     }
 
-    /// Closes a connection; nothing where it is closed already.
+    /// Does nothing if the connection is already closed.
     pub(super) fn close(&mut self, id: ConnectionId) {
         self.connections.remove(&id);
     }
 
-    /// Closes the connections that have timed out, and says how many there were.
+    /// Closes the connections that have timed out, and returns how many there were.
     pub(super) fn close_overdue(&mut self, now: Instant) -> usize {
         let before = self.connections.len();
         self.connections.retain(|_, connection| {
@@ -221,8 +219,8 @@ impl<H> ConnectionLimiter<H> {
         before - self.connections.len()
     }
 
-    /// The connection to close for a new one from this address. One that is being answered is closed only where its
-    /// address has more connections than the newcomer's.
+    /// The connection to close for a new one from this address. One in [`Phase::Answer`] is closed only if its address has more
+    /// connections than the newcomer's.
     fn slowest_of_the_greediest(&self, newcomer: IpAddr) -> Option<ConnectionId> {
         let mut count = HashMap::from([(newcomer, 1_usize)]);
         for connection in self.connections.values() {

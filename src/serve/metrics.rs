@@ -1,4 +1,4 @@
-//! `/metrics` over HTTP, or over HTTPS for those only to whom the API server grants it.
+//! `/metrics` over HTTP, or over HTTPS for users to whom the API server grants it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::instance::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The Service of `config/prometheus`, by whose name Prometheus may reach this process.
+/// The Service of `config/prometheus`, through which Prometheus may reach this process.
 const SERVICE: &str = "nrr-controller-manager-metrics-service";
 
 /// Metrics.
@@ -56,11 +56,10 @@ pub enum Error {
     Certificate(#[from] CertificateError),
 }
 
-/// Asks the reconcile loop to update the gauges. The loop answers when it has.
+/// Asks the reconcile loop to update the gauges. The loop answers when it is done.
 pub(crate) type SurveyRequest = oneshot::Sender<()>;
 
-/// Serves `/metrics` as the command line says, for as long as the process lives. `exposition` makes the answer, once the
-/// gauges are up to date.
+/// Serves `/metrics` for as long as the process lives. `exposition` makes the answer once the gauges are up to date.
 pub(crate) fn serve(
     args: &Args,
     client: &Client,
@@ -101,7 +100,7 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// A certificate for scrapers that do not verify it. Its names are those that the others could verify.
+/// A certificate for scrapers that do not verify it; its names are valid for those that do.
 fn self_signed() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
     let names = [
@@ -113,7 +112,7 @@ fn self_signed() -> Result<Certificates, CertificateError> {
     ServingCertificate::self_signed(&names, Timestamp::now()).map(Certificates::from)
 }
 
-/// Has the gauges updated. Where the loop does not answer in time, the counters are shown all the same.
+/// Waits for the loop to update the gauges. If it times out, the counters are served all the same.
 async fn update_gauges(surveys: &mpsc::Sender<SurveyRequest>) {
     let (done, is_done) = oneshot::channel();
     let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {

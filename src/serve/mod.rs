@@ -1,6 +1,6 @@
-//! What listens: the webhook, `/metrics` and the probes, each on an address of its own. Whoever can reach one of them can send
-//! bytes without credentials, so every server bounds what a client can make it keep (`limiter`), and `/metrics` can be shown
-//! to those alone to whom the API server grants it (`access`). Nothing here knows what the answers mean.
+//! Servers for the webhook, `/metrics` and the probes, each on its own address. Anyone who can reach one can send bytes without
+//! credentials, so every server bounds what a client can make it keep (`limiter`); `/metrics` can require the API server's
+//! permission (`access`). Handlers and their answers live elsewhere.
 
 mod acceptor;
 mod access;

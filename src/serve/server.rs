@@ -1,5 +1,4 @@
-//! A server that no client can fill: it takes connections, over TLS or not, and holds each to the limits. What is answered, the
-//! router knows.
+//! A server that accepts connections, over TLS or not, holds each to the limits, and hands requests to the router.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,31 +29,30 @@ use super::acceptor::{Acceptor, Permit};
 use super::limiter::{ConnectionLimits, Phase};
 use super::tls::{Certificates, ClientAuthorities};
 
-/// How often connections that have timed out are closed.
+/// How often timed-out connections are closed.
 const SWEEP: Duration = Duration::from_millis(250);
-/// Bytes that the head of a request may have: a bearer token has some thousands.
+/// The most bytes of a request's head: a bearer token has a few thousand.
 const HEAD: usize = 16 << 10;
-/// How many headers a request may have.
+/// The most headers of a request.
 const HEADERS: usize = 64;
 
-/// The address that a request comes from, as an extension of it.
+/// The address that a request comes from; stored in the request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
-/// What is served to whom, within limits.
 pub(crate) struct Server {
-    /// What it is, for the log.
+    /// The server's name, for the log.
     pub(crate) name: &'static str,
     pub(crate) limits: ConnectionLimits,
-    /// The server's own; without, there is no TLS.
+    /// The server's certificate; `None` means no TLS.
     pub(crate) certificates: Option<Certificates>,
-    /// Those that sign clients' certificates; without, any client may connect.
+    /// The authorities that sign clients' certificates; with `None`, any client may connect.
     pub(crate) clients: Option<ClientAuthorities>,
     pub(crate) router: Router,
 }
 
 impl Server {
-    /// Serves HTTP/1.1 for as long as the future is polled. What goes wrong with a connection ends that one alone.
+    /// Serves HTTP/1.1 for as long as the future is polled. An error on a connection ends only that connection.
     pub(crate) async fn serve(self, mut listener: TcpListener) {
         let tls = self.certificates.map(|it| it.acceptor(self.clients));
         let acceptor = Acceptor::new(self.name, self.limits);
@@ -72,7 +70,7 @@ impl Server {
     }
 }
 
-/// Serves a connection if it is admitted, until it ends or the acceptor closes it.
+/// Serves a connection, if it is admitted, until it ends or the acceptor closes it.
 fn accept(
     acceptor: &Arc<Acceptor>,
     stream: TcpStream,
@@ -80,7 +78,7 @@ fn accept(
     tls: Option<TlsAcceptor>,
     router: Router,
 ) {
-    // On a socket for IPv6 and IPv4, an IPv4 address looks like one of IPv6.
+    // A dual-stack socket reports an IPv4 peer as an IPv4-mapped IPv6 address.
     let peer = address.ip().to_canonical();
     let first = match tls {
         Some(_) => Phase::Handshake,
@@ -134,7 +132,7 @@ async fn serve_http(
         async move { Ok::<_, Infallible>(answer(request, peer, &permit, &router).await) }
     });
     let served = http1::Builder::new()
-        // The limiter has a timeout for each phase, the head among them.
+        // The limiter has a timeout for each phase, including the head.
         .header_read_timeout(None)
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
@@ -170,7 +168,7 @@ async fn answer(
     }
 }
 
-/// Why a request is not read.
+/// Why a request cannot be answered.
 enum Problem {
     TooLarge(usize),
     Full,
@@ -193,7 +191,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The body of a request, where the server reads any.
+/// The body of a request; empty if the server reads none.
 async fn read(mut body: Incoming, permit: &Permit) -> Result<Body, Problem> {
     let largest = permit.largest_request();
     if largest == 0 {
@@ -204,7 +202,8 @@ async fn read(mut body: Incoming, permit: &Permit) -> Result<Body, Problem> {
         return Err(Problem::TooLarge(largest));
     }
     permit.set_phase(Phase::Body);
-    // Nothing is allocated for what is announced: it may never come. Frames are copied: each keeps its whole buffer alive.
+    // The announced length may never arrive, so nothing is allocated for it. Data is copied because each frame keeps its whole
+    // buffer alive.
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Problem::Broken)?.into_data() else {
@@ -222,7 +221,7 @@ async fn read(mut body: Incoming, permit: &Permit) -> Result<Body, Problem> {
     Ok(Body::from(bytes))
 }
 
-/// A stream that notes when a request begins, and when an answer has gone out.
+/// A stream that records when a request begins and when an answer has been sent.
 struct Observed<S> {
     stream: S,
     permit: Arc<Permit>,

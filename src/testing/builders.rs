@@ -1,4 +1,4 @@
-//! Builders of objects, each written down in a line.
+//! Builders of objects, each written in one line.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,18 +17,18 @@ use crate::rule::Rule;
 /// The taint key of rules that do not name another.
 pub const GATE: &str = "readiness.k8s.io/gate";
 
-/// A moment, so many seconds after the one in which nodes are created unless a test says otherwise.
+/// A time this many seconds after the default creation time of nodes.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
-/// A time of the monotonic clock, so many seconds after another one.
+/// A time of the monotonic clock, this many seconds after a fixed start.
 pub fn moment(seconds: u64) -> Instant {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     *START + Duration::from_secs(seconds)
 }
 
-/// Parses YAML, which in tests is shorter than JSON.
+/// Parses YAML, which is shorter than JSON in tests.
 pub(super) fn yaml<T: DeserializeOwned>(text: &str) -> T {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
@@ -44,13 +44,13 @@ fn push(list: &mut Value, element: Value) {
     list.as_array_mut().unwrap().push(element);
 }
 
-/// Metadata that goes by a namespace and name such as `kube-system/cni`.
+/// Metadata for a key such as `kube-system/cni`.
 fn namespaced(key: &str) -> Value {
     let (namespace, name) = key.split_once('/').unwrap();
     json!({ "namespace": namespace, "name": name, "uid": format!("{name}-uid") })
 }
 
-/// What every builder can say about the metadata of its object.
+/// Metadata that every builder can set.
 pub trait Builder: Sized {
     fn json(&mut self) -> &mut Value;
 
@@ -117,7 +117,7 @@ impl NodeBuilder {
         self.taint_with(key, "", effect)
     }
 
-    /// Adds a taint as a controller does that notes when.
+    /// Adds a taint with `timeAdded`.
     pub fn dated_taint(mut self, key: &str, effect: &str) -> Self {
         let taint = json!({ "key": key, "effect": effect, "timeAdded": at(0) });
         push(&mut self.0["spec"]["taints"], taint);
@@ -157,26 +157,25 @@ impl NodeBuilder {
         self
     }
 
-    /// Notes that the rule of this name added the taint.
+    /// Records that the rule of this name added the taint.
     pub fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
         let value =
             format!(r#"{{"rule-name":"{rule}","taint-key":"{key}","taint-effect":"{effect}"}}"#);
         self.annotation(&format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"), &value)
     }
 
-    /// Notes that the node completed its bootstrap under the rule with this UID or, as older releases did it, of
-    /// this name.
+    /// Records that the node completed its bootstrap under the rule with this UID or, as in older releases, with this name.
     pub fn completed(self, rule: &str) -> Self {
         self.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{rule}"), "{}")
     }
 
-    /// This state of the node has that version.
+    /// Sets the resource version.
     pub fn version(mut self, version: u64) -> Self {
         self.0["metadata"]["resourceVersion"] = json!(version.to_string());
         self
     }
 
-    /// As the API server shows it.
+    /// As the API server sends it.
     pub fn object(&self) -> NodeObject {
         decode(&self.0)
     }
@@ -201,7 +200,7 @@ impl DaemonSetBuilder {
         self
     }
 
-    /// Puts Gardener's label on the `DaemonSet` and on its pods.
+    /// Adds Gardener's label to the `DaemonSet` and its pods.
     pub fn critical(self) -> Self {
         self.label(CRITICAL, "true")
             .template_label(CRITICAL, "true")
@@ -215,7 +214,7 @@ impl DaemonSetBuilder {
         self
     }
 
-    /// Gives its pods a label by which it selects them.
+    /// Makes it select its pods by this label.
     pub fn selecting(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["selector"]["matchLabels"][key] = json!(value);
         self.template_label(key, value)
@@ -244,10 +243,9 @@ impl DaemonSetBuilder {
     }
 }
 
-/// Gardener's label for critical components.
 pub const CRITICAL: &str = "node.gardener.cloud/critical-component";
 
-/// A pod on `worker-1` that is not Ready, by namespace and name.
+/// A pod on `worker-1`, by namespace and name; not Ready.
 pub fn pod(key: &str) -> PodBuilder {
     PodBuilder(json!({ "metadata": namespaced(key) })).on("worker-1")
 }
@@ -274,7 +272,7 @@ impl PodBuilder {
         self
     }
 
-    /// As the API server shows it.
+    /// As the API server sends it.
     pub fn object(&self) -> PodObject {
         decode(&self.0)
     }
@@ -284,7 +282,7 @@ impl PodBuilder {
         self
     }
 
-    /// Ready since shortly after nodes are created.
+    /// Ready since 10 seconds after the default creation time of nodes.
     pub fn ready(self) -> Self {
         self.ready_since(at(10))
     }
@@ -295,14 +293,14 @@ impl PodBuilder {
         self
     }
 
-    /// Makes the pod wait for a CSI driver, by an annotation of Gardener's.
+    /// Makes the pod wait for a CSI driver, by Gardener's annotation.
     pub fn waits_for_driver(self, driver: &str) -> Self {
         let key = format!("node.gardener.cloud/wait-for-csi-node-{driver}");
         self.annotation(&key, driver)
     }
 }
 
-/// A `CSINode` that belongs to the [`node`] of its name.
+/// The `CSINode` of the [`node`] with this name.
 pub fn csi_node(name: &str) -> CsiNodeBuilder {
     CsiNodeBuilder(json!({ "metadata": { "name": name } })).owned_by(&format!("{name}-uid"))
 }
@@ -315,13 +313,13 @@ impl CsiNodeBuilder {
         self
     }
 
-    /// Adds a driver that does not say how many volumes it can attach.
+    /// Adds a driver without a count of attachable volumes.
     pub fn driver(mut self, name: &str) -> Self {
         push(&mut self.0["spec"]["drivers"], json!({ "name": name }));
         self
     }
 
-    /// Adds a driver that says how many volumes it can attach.
+    /// Adds a driver with a count of attachable volumes.
     pub fn counted_driver(mut self, name: &str) -> Self {
         let driver = json!({ "name": name, "allocatable": { "count": 25 } });
         push(&mut self.0["spec"]["drivers"], driver);
@@ -333,7 +331,7 @@ impl CsiNodeBuilder {
     }
 }
 
-/// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule`, that has its finalizer.
+/// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule` and its finalizer.
 pub fn rule(name: &str) -> RuleBuilder {
     RuleBuilder(json!({
         "metadata": { "name": name, "uid": format!("{name}-uid"), "finalizers": [FINALIZER] },
@@ -356,7 +354,7 @@ impl RuleBuilder {
         self
     }
 
-    /// Adds a condition that has to be `True`.
+    /// Adds a condition that must be `True`.
     pub fn waits_for(mut self, kind: &str) -> Self {
         push(
             &mut self.0["spec"]["conditions"],
@@ -386,7 +384,7 @@ impl RuleBuilder {
         self.spec("suspend: true")
     }
 
-    /// Selects the nodes with this label instead of all Linux nodes.
+    /// Matches the nodes with this label instead of all Linux nodes.
     pub fn selects(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["nodeSelector"] = json!({ "matchLabels": { key: value } });
         self
@@ -397,7 +395,7 @@ impl RuleBuilder {
         self
     }
 
-    /// As the API server shows it.
+    /// As the API server sends it.
     pub fn object(&self) -> RuleObject {
         decode(&self.0)
     }

@@ -1,7 +1,7 @@
-//! Builders for tests of what decides: objects written down in a line, and a [`World`] around one node.
+//! Builders for tests of decisions: objects written in one line, and a [`World`] around one node.
 //!
-//! Every builder holds the JSON of an object and decodes it through its wire type, so that a test sees what the
-//! controller would see. Nothing here is part of the product.
+//! Every builder holds an object's JSON and decodes it through its wire type, so a test sees what the controller would see.
+//! Only tests use this module.
 
 mod builders;
 mod world;

@@ -1,4 +1,4 @@
-//! A node and all that matters to it, from which it is planned.
+//! A node and everything that its plan depends on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::plan::{
 };
 use crate::repair::{Census, Karpenter, Situation, pool_name};
 use crate::rule::{Rule, RuleSet};
-/// One node and all that matters to it, at one time.
+/// One node and everything that its plan depends on, at one time.
 ///
-/// It takes in of `DaemonSet`s and pods what the watches and the cache let through: those with the label of a
-/// class, and of the pods those in a namespace of the class that are bound to the node.
+/// It accepts the `DaemonSet`s and pods that the watches and the cache let through: those with the label of a class, and only
+/// pods in a namespace of the class that are bound to the node.
 #[derive(Debug, Clone)]
 pub struct World {
     classes: Vec<CriticalComponentClass>,
@@ -53,7 +53,7 @@ pub struct World {
     now: Timestamp,
 }
 
-/// What a condition says.
+/// The status of a condition, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionAnswer {
     pub status: ConditionStatus,
@@ -62,12 +62,12 @@ pub struct ConditionAnswer {
     pub recheck: Option<Timestamp>,
 }
 
-/// A world of just this node, an hour after [`at`]`(0)`, with the default configuration.
+/// A world of only this node, an hour after [`at`]`(0)`, with the default configuration.
 pub fn world(node: &NodeBuilder) -> World {
     configured_world(node, "{}")
 }
 
-/// A world of just this node with a configuration given in YAML.
+/// A world of only this node, with a configuration given in YAML.
 pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
     let config: Config = yaml(config);
     let classes = config.classes().unwrap();
@@ -140,7 +140,7 @@ impl World {
         self
     }
 
-    /// This `DaemonSet`, by namespace and name, is waited for by name. What there is of it comes after this.
+    /// Makes rules wait for this `DaemonSet` by namespace and name. Add the `DaemonSet` and its pods afterwards.
     pub fn naming(mut self, key: &str) -> Self {
         let (namespace, name) = key.split_once('/').unwrap();
         let group = ComponentGroup::Named(self.named.len());
@@ -152,7 +152,7 @@ impl World {
         self
     }
 
-    /// Nothing has been seen yet of what is waited for by name.
+    /// No watch has shown anything yet of the `DaemonSet`s that rules name.
     pub fn before_it_is_seen(mut self) -> Self {
         for named in &mut self.named {
             named.is_seen = false;
@@ -175,7 +175,7 @@ impl World {
         self.with_compiled_rules(rules)
     }
 
-    /// A rule that this process has seen come into force.
+    /// Adds a rule whose start this process observed.
     pub fn rule_in_force_since(self, rule: &RuleBuilder, since: Timestamp) -> Self {
         let rule = Arc::new(rule.build(&self.classes).seen(None, since));
         let rules = [self.rules.rules(), &[rule]].concat();
@@ -191,7 +191,7 @@ impl World {
         self.with_compiled_rules(rules)
     }
 
-    /// Rules that were there before the eyes of this process.
+    /// Adds rules that existed before this process started.
     pub fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
         let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
         self.rules = self.rules.after(former);
@@ -226,49 +226,49 @@ impl World {
         self.counted()
     }
 
-    /// This process saw the node come at this time, and decides at once.
+    /// This process saw the node join at this time, and decides at once.
     pub fn joined(mut self, now: Timestamp) -> Self {
         self.joined = Some(now);
         self.now(now)
     }
 
-    /// What was seen of these may not be so any more.
+    /// Observations of these kinds are stale.
     pub fn doubting(mut self, doubts: StaleKinds) -> Self {
         self.doubts = doubts;
         self
     }
 
-    /// These have been read for the node only just now.
+    /// Live reads of these kinds have just been made for the node.
     pub fn having_looked(mut self, looked: StaleKinds) -> Self {
         self.looked = looked;
         self
     }
 
-    /// The disruption guard of this rule lets the node be closed.
+    /// The disruption guard of this rule allows tainting the node.
     pub fn may_close(mut self, rule: &str) -> Self {
         self.may_close.push(format!("{rule}-uid").into());
         self
     }
 
-    /// Another node of the cluster.
+    /// Adds another node to the cluster.
     pub fn neighbour(mut self, node: &NodeBuilder) -> Self {
         self.neighbours.push(node.build());
         self.counted()
     }
 
-    /// Something is in doubt, so that nobody is repaired.
+    /// Something is stale, so repair is postponed.
     pub fn in_doubt(mut self) -> Self {
         self.in_doubt = true;
         self
     }
 
-    /// Nobody is repaired before this time, because something could not be seen.
+    /// Repair is postponed until this time, because of a gap in the watches.
     pub fn settling_until(mut self, time: Timestamp) -> Self {
         self.settles_at = Some(time);
         self
     }
 
-    /// Counts all nodes anew.
+    /// Recounts all nodes.
     fn counted(mut self) -> Self {
         let nodes = self.neighbours.iter().chain([&self.node]);
         let nodes = nodes.map(|node| (node, pool_name(node, None)));
@@ -276,7 +276,7 @@ impl World {
         self
     }
 
-    /// Evaluates the node at this time, and remembers what there is to remember.
+    /// Evaluates the node at this time, and keeps the memories.
     pub fn evaluated(mut self, now: Timestamp) -> Self {
         self.now = now;
         let remembered = Memory::after(&self.plan().outcomes, &self.memories);
@@ -285,7 +285,7 @@ impl World {
         self
     }
 
-    /// Another process takes over: nothing is remembered, and the node is seen for the first time.
+    /// Another process takes over: it has no memories, and sees the node for the first time.
     pub fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         self.observations = Observations::default();
         self.memories = Vec::new();
@@ -299,17 +299,17 @@ impl World {
         self
     }
 
-    /// All rules, those that govern first.
+    /// All rules, by precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         self.rules.rules()
     }
 
-    /// The rules that select the node and can be acted on, those that govern first.
+    /// The usable rules that match the node, by precedence.
     pub fn selecting_rules(&self) -> impl Iterator<Item = &Rule> {
         self.selecting.iter().map(|index| &*self.rules()[*index])
     }
 
-    /// What is the same for every node.
+    /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
@@ -326,7 +326,6 @@ impl World {
         }
     }
 
-    /// The plan for the node.
     pub fn plan(&self) -> NodePlan<'_> {
         plan(self.cluster(), self.state(), self.history(), self.now)
     }
@@ -353,7 +352,7 @@ impl World {
         }
     }
 
-    /// The world once the node's plan is carried out.
+    /// The world after the node's plan is carried out.
     pub fn carried_out(&self) -> Self {
         let mut plan = self.plan();
         let write = TaintPlan::merged(std::mem::take(&mut plan.taints));
@@ -379,17 +378,17 @@ impl World {
         carried_out.counted()
     }
 
-    /// All that there is to write of the node, at once.
+    /// The merged write of the node.
     pub fn write(&self) -> TaintPlan {
         TaintPlan::merged(self.plan().taints)
     }
 
-    /// The node's taints once its plan is carried out, where they change.
+    /// The node's taints after its plan is carried out, if they change.
     pub fn new_taints(&self) -> Option<Vec<Taint>> {
         self.write().taints(&self.node)
     }
 
-    /// The world once this is written of the node.
+    /// The world after this write of the node.
     pub fn with_written(&self, write: TaintPlan) -> Self {
         let mut node = self.node.clone();
         if let Some(taints) = write.taints(&node) {
@@ -409,7 +408,7 @@ impl World {
         written.counted()
     }
 
-    /// The node's condition of this type, as a dry run that asks for it sees it; `None` where the node has none.
+    /// The node's condition of this type, as a dry-run rule sees it; `None` if the node has none.
     pub fn condition(&self, kind: &str) -> Option<ConditionAnswer> {
         let asks = rule("asks")
             .taint("readiness.k8s.io/asks", "NoSchedule")

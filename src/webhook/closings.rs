@@ -1,4 +1,4 @@
-//! Which nodes a rule would close as soon as it is accepted, as far as their own conditions tell.
+//! Counts the nodes that a rule would taint as soon as it is accepted, judged by the nodes' own conditions.
 
 use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
 use crate::condition::Source;
@@ -6,8 +6,8 @@ use crate::object::Node;
 use crate::repair::has_been_open;
 use crate::rule::{Closings, CompiledSpec, RequiredCondition, Rule};
 
-/// Counts the nodes that the rule would close at once, of these, all of which it selects. `None` where it would close none,
-/// whatever they report, or where that is unknown.
+/// Counts how many of these nodes, all matched by the rule, it would taint at once. `None` if it would taint none, or if that
+/// is unknown.
 pub(super) fn closings<'a>(
     rule: &Rule,
     spec: &'a CompiledSpec,
@@ -19,7 +19,7 @@ pub(super) fn closings<'a>(
         .partition(|it| it.source == Source::Node);
     let acts = !spec.dry_run && !rule.suspended && spec.taint_policy == TaintPolicy::AddAndRemove;
     let waits = spec.grace_period.is_some() || spec.disruption.is_some();
-    // Of several conditions any may be the one that is met.
+    // With `AnyOf`, a condition that is unknown here may be the one that is met.
     let is_open_question = spec.policy == ConditionPolicy::AnyOf && !others.is_empty();
     if !acts || waits || is_open_question || from_nodes.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! A review request as it comes over the wire, from whoever can reach the webhook. Only what a review looks at is decoded, and
-//! a spec only if it is not longer than a rule needs: a few MiB of brackets would become hundreds of MiB of values.
+//! A review request as received, perhaps from an untrusted sender. Only the fields that a review uses are decoded, and a spec
+//! only up to the length that a rule needs: a few MiB of brackets would become hundreds of MiB of values.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use kube::core::{DynamicObject, GroupVersionKind, GroupVersionResource};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The longest spec that is reviewed, in bytes: a selector that names 5,000 nodes fits.
+/// The longest spec that is reviewed, in bytes; a selector that names 5,000 nodes fits.
 const MAX_SPEC: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub(super) fn open(body: &[u8]) -> Result<AdmissionRequest<DynamicObject>, Envel
     review.try_into().map_err(|_| EnvelopeError::Empty)
 }
 
-/// What is read of a review. Serialized again, it is a review too.
+/// The fields of a review that are read. Serialized again, they form a valid review.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReviewOutline<'a> {
@@ -71,7 +71,7 @@ struct RequestOutline<'a> {
     dry_run: bool,
 }
 
-/// It does not matter who asks.
+/// A review does not depend on the user.
 #[derive(Serialize, Default)]
 struct AnyUser {}
 
@@ -88,7 +88,7 @@ struct ObjectOutline<'a> {
     spec: Option<&'a RawValue>,
 }
 
-/// A name, and what tells one object from another of that name.
+/// Metadata that identifies an object.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct MetadataOutline<'a> {

@@ -1,6 +1,5 @@
-//! The validation webhook: what the API server asks before it accepts a rule. It rejects rules that would get in each other's
-//! way, and warns of what is risky; it writes nothing. Where its certificate comes from, and how the API server comes to trust
-//! it, is in `serve::tls`.
+//! The validation webhook, which the API server asks before it accepts a rule. It rejects rules that would conflict and warns
+//! of risks; it writes nothing. `serve::tls` handles its certificate.
 
 mod closings;
 mod envelope;
@@ -66,8 +65,8 @@ pub enum Error {
 
 /// Serves the webhook for as long as the process lives.
 ///
-/// `report` is called with why the webhook cannot be called yet, and with `None` once it can. What waiting can mend is reported
-/// in this way; the rest is an error.
+/// `report` receives the reason why the webhook cannot be called yet, and `None` once it can. Problems that time can fix are
+/// reported this way; all others are returned as errors.
 pub(crate) fn start(
     args: &Args,
     client: &Client,

@@ -1,4 +1,4 @@
-//! Whether a rule is accepted: a function of the request and of what is in the cluster.
+//! Decides whether a rule is accepted: a function of the request and the cluster's state.
 
 #[cfg(test)]
 mod tests;
@@ -14,19 +14,19 @@ use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Conflict, Rejection, Rule};
 
-/// How many conflicts a rejection names.
+/// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;
 
 /// A rule under review.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// The rule as it is to be.
+    /// The rule after the request.
     pub(super) rule: Rule,
-    /// Its spec as it was sent, where that can be read.
+    /// The spec as sent, if it can be parsed.
     pub(super) spec: Option<NodeReadinessRuleSpec>,
-    /// What makes the rule unusable and did not before this request.
+    /// Faults that this request adds.
     pub(super) faults: Vec<Rejection>,
-    /// The rule as it was, where it is updated.
+    /// The rule before the request, on an update.
     pub(super) before: Option<Rule>,
 }
 
@@ -35,15 +35,15 @@ pub(super) enum ReviewResult {
     Accepted {
         warnings: Vec<String>,
     },
-    /// And why.
+    /// With the reason.
     Rejected(String),
 }
 
 impl Subject {
-    /// What a request asks to have reviewed; `None` for a request that cannot do harm.
+    /// The rule that a request wants reviewed; `None` if the request can do no harm.
     ///
-    /// The webhook never stands in the way of a deletion, of the removal of a finalizer or of anything else that leaves the
-    /// spec alone. Its `matchConditions` say the same, so that the API server need not even ask.
+    /// The webhook never blocks a deletion, the removal of a finalizer, or any other change that leaves the spec alone. Its
+    /// `matchConditions` say the same, so that the API server need not even ask.
     pub(super) fn of(
         request: &AdmissionRequest<DynamicObject>,
         classes: &[CriticalComponentClass],
@@ -93,17 +93,17 @@ fn spec(object: &DynamicObject) -> Option<&Value> {
     object.data.get("spec")
 }
 
-/// The object as a rule; a spec that cannot be read becomes a complaint.
+/// The object as a rule; a spec that cannot be parsed becomes a fault.
 fn read(object: &DynamicObject) -> RuleObject {
     let rule = serde_json::json!({"metadata": object.metadata, "spec": spec(object)});
     // A `RuleObject` can be decoded from any object.
     serde_json::from_value(rule).unwrap_or_default()
 }
 
-/// Judges a rule by what is in the cluster.
+/// Reviews a rule against the cluster's state.
 ///
-/// A rule that was unusable before, as one made under the upstream project's CRD can be, may be changed as long as
-/// nothing more is wrong with it afterwards.
+/// A rule that was already unusable, for example one made under the upstream project's CRD, may be changed as long as the
+/// change adds no fault.
 pub(super) fn review(
     subject: &Subject,
     classes: &[CriticalComponentClass],
@@ -144,13 +144,14 @@ pub(super) fn review(
     ReviewResult::Accepted { warnings }
 }
 
-/// Why a rule is rejected, in the form in which the upstream project's webhook lists its errors.
+/// A rejection, formatted as the upstream project's webhook formats its errors.
 fn failed(errors: &str) -> String {
     format!("validation failed: [{errors}]")
 }
 
 impl Subject {
-    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left nodes alone.
+    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
+    /// alone.
     fn begins(&self) -> bool {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
@@ -161,8 +162,8 @@ impl Subject {
         })
     }
 
-    /// Whether a conflict can be this request's doing: the rule is new, names another taint or other nodes than before,
-    /// or is no dry run any more. Otherwise the conflict is there already, and the update may be what mitigates it.
+    /// Whether this request can add a conflict: the rule is new, changes its taint or its selector, or stops being a dry run.
+    /// Otherwise the conflict already exists, and the update may be what mitigates it.
     fn may_add_conflict(&self, spec: &CompiledSpec) -> bool {
         let before = self
             .before
@@ -180,8 +181,8 @@ impl Subject {
 fn conflicts(subject: &Subject, spec: &CompiledSpec, rules: &[Rule]) -> Vec<Conflict> {
     rules
         .iter()
-        // The list has the rule itself where it is updated, and where it is created under a name that exists; that, the
-        // API server rejects in better words.
+        // The list includes the rule itself on an update, and on a creation under an existing name; the API server rejects the
+        // latter with a better message.
         .filter(|other| other.name != subject.rule.name)
         .filter_map(|other| spec.conflict_with(other))
         .collect()

@@ -1,4 +1,4 @@
-//! The webhook's one path: it reads a review request, compares the rule with the cluster, and answers.
+//! The webhook's one path: it parses a review request, compares the rule with the cluster, and answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use super::review::{ReviewResult, Subject, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
 
-/// Where the API server sends its requests.
+/// The path of the API server's requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
-/// How many reviews may be under way. Each may take some MiB, and lists rules and nodes; it takes milliseconds.
+/// The most reviews at a time. Each may take a few MiB and lists rules and nodes; it takes milliseconds.
 const REVIEWS: usize = 4;
-/// How long a review may wait for its turn. The API server waits for 10 s in all.
+/// How long a review may wait to start. The API server waits 10 s in total.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ struct Webhook {
 pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
     Router::new()
         .route(PATH, post(answer))
-        // The server has a limit of its own.
+        // The server has its own limit.
         .layer(DefaultBodyLimit::disable())
         .with_state(Webhook {
             turns: Arc::new(Semaphore::new(REVIEWS)),
@@ -73,7 +73,7 @@ impl Webhook {
         };
         let rule = request.name.as_str();
         let surroundings = match &subject.rule.spec {
-            // Nothing is read for a rule that is rejected as it stands.
+            // A rule that is already rejected needs no reads.
             Ok(spec) if subject.faults.is_empty() => match self.surveyor.survey(spec).await {
                 Ok(surroundings) => surroundings,
                 Err(why) => {
@@ -100,12 +100,12 @@ impl Webhook {
     }
 }
 
-/// The answer that rejects a rule, as the upstream project's webhook gives it.
+/// The answer that rejects a rule, in the form of the upstream project's webhook.
 fn forbidden(why: &str) -> Status {
     Status::failure(why, "Forbidden").with_code(StatusCode::FORBIDDEN.as_u16())
 }
 
-/// The answer to a request that cannot be judged now. It must not read as if the rule were wrong.
+/// The answer when no review is possible now. It must not read as if the rule were wrong.
 fn unavailable(why: &str) -> Status {
     Status::failure(
         &format!("cannot tell whether the rule conflicts with another: {why}"),

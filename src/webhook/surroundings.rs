@@ -1,6 +1,5 @@
-//! What a review looks at beside the rule itself. It is read from the API server for each request: rules are written rarely,
-//! and a cache may lack what was written a moment ago. Whoever can reach the webhook can make it read, so it reads little at a
-//! time.
+//! The cluster state that a review needs, read from the API server for each request: rules change rarely, and a cache may lack
+//! a recent write. Anyone who can reach the webhook can trigger these reads, so their number is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -19,45 +18,45 @@ use crate::condition::CriticalComponentClass;
 use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, Rule};
 
-/// How long the list of rules may take: longer than what is only for warnings, shorter than the API server waits.
+/// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
-/// How long may be spent on what is only for warnings.
+/// The timeout of reads that only serve warnings.
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
-/// How many nodes are looked at.
+/// The most nodes that are read.
 const NODES: u32 = 500;
-/// How many lists may be under way, over all reviews.
+/// The most lists under way, over all reviews.
 const READS: usize = 4;
-/// How long other reviews use the labelled `DaemonSet`s that one review has read.
+/// For how long other reviews reuse the labelled `DaemonSet`s that one review has read.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The labelled `DaemonSet`s of each class, in the order of the classes.
 type Labelled = Arc<[BTreeMap<ObjectKey, DaemonSet>]>;
 
-/// What is in the cluster beside the rule.
+/// The cluster state beside the rule.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
-    /// Every rule; the one under review, too, if it is there already.
+    /// Every rule, including the reviewed one if it already exists.
     pub(super) rules: Vec<Rule>,
-    /// Empty where they could not be read.
+    /// Empty if they could not be read.
     pub(super) daemon_sets: Labelled,
-    /// The `DaemonSet`s that the rule waits for by name, each if it exists; empty where they could not be read.
+    /// The `DaemonSet`s that the rule names, `None` for one that does not exist; empty if they could not be read.
     pub(super) named: Vec<(ObjectKey, Option<DaemonSet>)>,
-    /// Some nodes, where they could be read.
+    /// A sample of nodes; `None` if they could not be read.
     pub(super) nodes: Option<NodeSample>,
 }
 
-/// Some nodes, and what they report.
+/// A sample of nodes with their condition types.
 #[derive(Debug, Default)]
 pub(super) struct NodeSample {
-    /// How many there are.
+    /// How many nodes were read.
     pub(super) count: usize,
-    /// Those of them that the rule selects.
+    /// The nodes read that the rule matches.
     pub(super) nodes: Vec<Node>,
-    /// Whether the rule selects them. Otherwise the rule selects no node today, and these are others.
+    /// Whether the rule matches the nodes read. Otherwise it matches no node today, and these are others.
     pub(super) selected: bool,
-    /// Whether there are more that were not looked at.
+    /// Whether more nodes exist that were not read.
     pub(super) more: bool,
-    /// The condition types that at least one of them has.
+    /// The condition types that at least one of the nodes has.
     pub(super) condition_types: BTreeSet<String>,
 }
 
@@ -78,9 +77,9 @@ impl Surveyor {
         }
     }
 
-    /// Looks at the cluster around a rule with this spec.
+    /// Reads the cluster state for a rule with this spec.
     ///
-    /// It is an error, with what to do about it, if the rules cannot be listed. All else is left out where it cannot be read.
+    /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
         let (rules, daemon_sets, named, nodes) = tokio::join!(
             self.rules(),
@@ -96,7 +95,7 @@ impl Surveyor {
         })
     }
 
-    /// Lists objects, once no more than [`READS`] lists are under way.
+    /// Lists objects, with at most [`READS`] lists at a time.
     async fn list<K: Clone + Debug + DeserializeOwned>(
         &self,
         api: &Api<K>,
@@ -136,7 +135,7 @@ impl Surveyor {
         })
     }
 
-    /// The labelled `DaemonSet`s of each class. Reviews at about the same time share what one of them reads.
+    /// The labelled `DaemonSet`s of each class. Concurrent reviews share one read.
     async fn labelled(&self) -> kube::Result<Labelled> {
         let mut known = self.labelled.lock().await;
         if let Some((read, labelled)) = &*known
@@ -164,7 +163,7 @@ impl Surveyor {
         Ok(labelled)
     }
 
-    /// The `DaemonSet`s that the rule waits for by name.
+    /// The `DaemonSet`s that the rule names.
     async fn named(
         &self,
         spec: &CompiledSpec,
@@ -179,7 +178,7 @@ impl Surveyor {
         try_join_all(lists).await
     }
 
-    /// Some nodes that the rule selects; any nodes where it selects none.
+    /// Some nodes that the rule matches; any nodes if it matches none.
     async fn nodes(&self, spec: &CompiledSpec) -> kube::Result<NodeSample> {
         let api: Api<NodeObject> = Api::all(self.client.clone());
         let some = ListParams::default().limit(NODES);
@@ -212,7 +211,7 @@ impl Surveyor {
     }
 }
 
-/// What was read within [`WARNINGS_DEADLINE`].
+/// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].
 async fn in_time<T>(what: &str, read: impl Future<Output = kube::Result<T>>) -> Option<T> {
     match tokio::time::timeout(WARNINGS_DEADLINE, read).await {
         Ok(Ok(read)) => Some(read),

@@ -1,5 +1,4 @@
-//! What a rule's author should know, though the rule is accepted. Each warning says what to do, and fits the 256 characters
-//! that the API server passes on.
+//! Warnings to the author of an accepted rule. Each says what to do, and fits the 256 characters that the API server passes on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,13 +11,12 @@ use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rule};
 use crate::wording::cut;
 
-/// The longest warning that the API server passes on whole, in bytes.
+/// The longest warning that the API server passes on untruncated, in bytes.
 const LONGEST: usize = 256;
-/// A heartbeat comes every 5 minutes, and may be a minute late.
+/// Kubelet heartbeats come every 5 minutes and may be a minute late.
 pub(crate) const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// What a rule's author should know, in the words of the warnings and of `kubectl nodegate lint`. `more` counts others of
-/// which the same is true.
+/// The texts that webhook warnings and `kubectl nodegate lint` share. `more` counts further objects with the same problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Advice<'a> {
     #[error(
@@ -80,8 +78,7 @@ fn and(more: usize) -> String {
     }
 }
 
-/// Everything there is to warn of. `sent` is the spec as it was sent, `spec` what was made of it. `begins`: the rule comes to
-/// act by this request.
+/// All warnings. `sent` is the spec as sent, `spec` its compiled form. `begins`: this request makes the rule act.
 pub(super) fn warnings(
     sent: Option<&NodeReadinessRuleSpec>,
     (rule, spec): (&Rule, &CompiledSpec),
@@ -117,7 +114,7 @@ pub(super) fn warnings(
     warnings.into_iter().map(shortened).collect()
 }
 
-/// Nodes that run something and would be closed.
+/// Nodes in use that the rule would taint.
 fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String> {
     let mut closings = closings(rule, spec, &nodes.nodes)?;
     closings.more = nodes.more;
@@ -128,7 +125,7 @@ fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String>
     Some(format!("{closings}; {instead}"))
 }
 
-/// `NoExecute` evicts what runs. Both begin as the upstream project's warnings do.
+/// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.
 fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option<String> {
     if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
@@ -150,7 +147,7 @@ fn heartbeat(sent: &NodeReadinessRuleSpec) -> Option<String> {
     Some(Advice::ShortHeartbeat(timeout).to_string())
 }
 
-/// Critical `DaemonSet`s that cannot start on a node which the rule holds.
+/// Critical `DaemonSet`s that cannot start on a node that the rule holds.
 fn shut_out(
     spec: &CompiledSpec,
     classes: &[CriticalComponentClass],
@@ -179,7 +176,7 @@ fn shut_out(
     Some(advice.to_string())
 }
 
-/// `DaemonSet`s that the rule waits for by name and that are not there.
+/// `DaemonSet`s that the rule names but that do not exist.
 fn missing(surroundings: &Surroundings) -> Option<String> {
     let named = surroundings.named.iter();
     let mut missing = named.filter(|(_, there)| there.is_none());
@@ -188,7 +185,7 @@ fn missing(surroundings: &Surroundings) -> Option<String> {
     Some(Advice::Missing { daemon_set, more }.to_string())
 }
 
-/// Labelled `DaemonSet`s that a class which the rule waits for does not cover.
+/// Labelled `DaemonSet`s in namespaces that the rule's class does not cover.
 fn outside_namespaces(
     spec: &CompiledSpec,
     classes: &[CriticalComponentClass],

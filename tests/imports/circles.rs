@@ -1,12 +1,12 @@
-//! Circles in a graph of imports.
+//! Cycles in a graph of imports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Which files each file imports from.
 pub type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// For each import that is part of a circle the shortest circle that it is part of, each circle once, shortest first. A
-/// circle begins with the first of its files by name.
+/// The shortest cycle through each import that is part of one; each cycle once, shortest first. A cycle begins with its first
+/// file by name.
 pub fn of(imports: &Imports) -> Vec<Vec<String>> {
     let mut circles = BTreeSet::new();
     for (file, imported) in imports {

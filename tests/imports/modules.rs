@@ -1,4 +1,4 @@
-//! The modules of a crate as its files declare them, and where the paths in them lead.
+//! The modules of a crate, and the files that define what their paths lead to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::circles::Imports;
 /// A path of names, from the root of the crate or from another crate.
 type Names = Vec<String>;
 
-/// How many re-exports one after another are followed.
+/// How many re-exports in a row are followed.
 const FOLLOWED: usize = 16;
 
 /// All modules of a crate, by their path from its root.
@@ -21,22 +21,21 @@ pub struct Modules {
     modules: BTreeMap<Names, Module>,
 }
 
-/// One module.
 #[derive(Default)]
 struct Module {
     file: PathBuf,
-    /// What it defines, other modules left out.
+    /// The names it defines, except modules.
     defined: BTreeSet<String>,
-    /// What it imports under which name.
+    /// Its imports: the local name and the path.
     imported: BTreeMap<String, Names>,
-    /// All of what these modules have.
+    /// The modules that it imports by glob.
     globs: Vec<Names>,
-    /// Every path that is mentioned, as it stands there.
+    /// Every path that it mentions, as written.
     mentioned: BTreeSet<Names>,
 }
 
 impl Modules {
-    /// Reads the crate whose root is this file, and all that it declares.
+    /// Reads the crate with this root file, and all modules that it declares.
     pub fn read(root: &Path) -> Self {
         let mut modules = Self {
             root: root.to_owned(),
@@ -79,7 +78,7 @@ impl Modules {
         self.modules.insert(path, module);
     }
 
-    /// Which files each file imports from, by their paths beside the crate's manifest.
+    /// Which files each file imports from, as paths relative to the crate's manifest.
     pub fn imports(&self) -> Imports {
         let mut imports = Imports::new();
         for (path, module) in &self.modules {
@@ -96,7 +95,7 @@ impl Modules {
         imports
     }
 
-    /// Every path that each file mentions, with imported names written out.
+    /// Every path that each file mentions, with imported names resolved.
     pub fn mentions(&self) -> BTreeMap<String, BTreeSet<Names>> {
         let mut mentions: BTreeMap<String, BTreeSet<Names>> = BTreeMap::new();
         for module in self.modules.values() {
@@ -119,7 +118,7 @@ impl Modules {
         name.unwrap_or(file).display().to_string()
     }
 
-    /// The file that defines what a path in this module leads to; none where it leads to another crate.
+    /// The file that defines what a path in this module leads to; `None` if that is another crate.
     fn home(&self, module: &[String], path: &[String], follow: usize) -> Option<&Path> {
         let (mut at, mut rest) = (module.to_vec(), path);
         match path.first()?.as_str() {
@@ -142,7 +141,7 @@ impl Modules {
         self.found(&at, rest, follow).or(Some(&known.file))
     }
 
-    /// The file that defines what these names lead to, looked up in this module.
+    /// The file that defines what these names lead to, resolved in this module.
     fn found(&self, module: &[String], names: &[String], follow: usize) -> Option<&Path> {
         let known = self.modules.get(module)?;
         let (first, rest) = names.split_first()?;
@@ -215,7 +214,7 @@ impl Module {
                     name if name == "self" => before.clone(),
                     name => [&before[..], &[name]].concat(),
                 };
-                // What is imported for its methods alone has no name.
+                // A trait imported only for its methods has no name.
                 let name = match renamed.rename.to_string() {
                     name if name == "_" => path.join("::"),
                     name => name,
@@ -234,7 +233,7 @@ impl<'ast> Visit<'ast> for Module {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // Within a function: what it imports is taken for mentioned. Those of the module are known by now.
+        // An import within a function counts as mentioned; the module's own imports are already known.
         let mut inner = Self::default();
         inner.import(&mut Vec::new(), &item.tree);
         self.mentioned.extend(inner.imported.into_values());
@@ -250,7 +249,7 @@ impl<'ast> Visit<'ast> for Module {
         visit::visit_path(self, path);
     }
 
-    /// Who may see something is no import.
+    /// A visibility is not an import.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_macro(&mut self, invoked: &'ast syn::Macro) {
@@ -258,7 +257,7 @@ impl<'ast> Visit<'ast> for Module {
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         for path in text.split(|c| !is_name(c)) {
             let names: Names = path.split("::").map(str::to_owned).collect();
-            // A name alone may be anything.
+            // A single name is ambiguous.
             if names.len() > 1 && names.iter().all(|name| !name.is_empty()) {
                 self.mentioned.insert(names);
             }

@@ -1,4 +1,4 @@
-//! What was asked of the API server, and how each part is found to be.
+//! The API server's answers that `check` judges, and the type of a finding.
 
 use std::collections::BTreeSet;
 
@@ -8,79 +8,75 @@ use serde::Serialize;
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::Leader;
 
-/// The name of the policy that closes nodes at birth, and of its binding.
+/// The name of the policy that taints nodes at creation, and of its binding.
 pub const BIRTH: &str = "nrr-gate-at-birth";
 /// The name of the webhook's configuration.
 pub const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
-/// Something that was looked for: nothing where it is not there, and why where that cannot be told.
+/// An object that was looked up: `None` if it does not exist, and an error if that is unknown.
 pub type Lookup<T> = Result<Option<T>, String>;
 
-/// What was asked of the API server.
+/// The API server's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// When, by the clock of this machine.
+    /// When they were read, by this machine's clock.
     pub at: Timestamp,
-    /// What time it was by the API server's clock, to the second.
+    /// When they were read, by the API server's clock, to the second.
     pub served_at: Option<Timestamp>,
-    /// Major and minor version, and how it calls itself.
+    /// Major and minor version, and the full version string.
     pub version: Result<(u32, u32, String), String>,
-    /// The resources that may not be listed, with what cannot be said for that.
+    /// The resources that may not be listed, and what is unknown without them.
     pub denied: Result<Vec<(&'static str, &'static str)>, String>,
-    /// The definition of rules.
+    /// The CRD of rules.
     pub definition: Lookup<Definition>,
-    /// Whether the API server knows mutating admission policies.
+    /// Whether the API server has mutating admission policies.
     pub policies: Lookup<()>,
-    /// The policy that closes nodes at birth.
+    /// The policy that taints nodes at creation.
     pub birth_policy: Lookup<()>,
-    /// Its binding.
+    /// The policy's binding.
     pub birth_binding: Lookup<()>,
-    /// The webhook.
     pub webhook: Lookup<WebhookFacts>,
-    /// Who leads.
+    /// The leader, according to the Lease.
     pub leader: Lookup<Leader>,
-    /// Rules that are being deleted, and since when; or why nobody may say.
+    /// Rules that are being deleted, and since when.
     pub deleted: Result<Vec<(String, Timestamp)>, String>,
 }
 
-/// The definition of rules.
+/// The CRD of rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definition {
-    /// Whether the API server serves it.
+    /// Whether its `Established` condition is `True`.
     pub is_established: bool,
     /// The versions that are served.
     pub served: BTreeSet<String>,
-    /// The fields of this binary's spec that it does not know.
+    /// The fields of this binary's spec that it lacks.
     pub lacks: Vec<String>,
-    /// Who else says that they run a controller for it.
+    /// Another owner, according to its label.
     pub owner: Option<String>,
 }
 
 /// The webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebhookFacts {
-    /// Whether the API server has been told which CA to trust.
+    /// Whether it has a CA bundle.
     pub has_ca: bool,
-    /// When the last of these certificates ends, and whether it is of Nodegate's own making, which ends together with the
-    /// certificate that is served.
+    /// When the last CA of the bundle expires, and whether Nodegate made it; such a CA expires with the served certificate.
     pub ca_ends: Option<(Timestamp, bool)>,
-    /// Whether rules are refused while it cannot be reached.
+    /// Whether rules are rejected while the webhook is unreachable.
     pub fails_closed: bool,
-    /// The service, as namespace and name.
+    /// The service's namespace and name.
     pub service: Option<(String, String)>,
-    /// How many of its endpoints are ready, where that may be known.
+    /// How many endpoints of the service are ready, if that is known.
     pub ready: Option<usize>,
 }
 
-/// Something that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// What it is.
+    /// The name of the checked part.
     pub what: &'static str,
-    /// How it is.
     pub health: ItemHealth,
-    /// Why.
     pub message: String,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,18 +87,17 @@ pub struct Item {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ItemHealth {
-    /// As it should be.
+    /// Works as it should.
     Ok,
-    /// It may not do.
+    /// Works, but may cause trouble.
     Warning,
-    /// It does not do.
+    /// Does not work.
     Failed,
-    /// Nobody may say.
+    /// Could not be checked.
     Unknown,
 }
 
 impl Item {
-    /// Something that is like this.
     pub fn new(what: &'static str, health: ItemHealth, message: impl Into<String>) -> Self {
         Self {
             what,
@@ -112,7 +107,7 @@ impl Item {
         }
     }
 
-    /// The same, with what to do next.
+    /// Adds what to do next.
     pub fn next(self, say: &str, command: impl Into<String>) -> Self {
         Self {
             next: Some(NextStep::new(say, command)),

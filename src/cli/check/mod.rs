@@ -1,5 +1,5 @@
-//! `check`: whether what Nodegate needs is there, before it is installed and after: what was asked of the API server, and what
-//! follows from that, part by part.
+//! `check`: whether the cluster has what Nodegate needs, before and after it is installed. It judges the API server's answers
+//! part by part.
 
 mod facts;
 mod parts;
@@ -12,15 +12,14 @@ use super::page::{Branch, Line, Look, Page, Render};
 pub use facts::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
 use facts::{Item, ItemHealth};
 
-/// How the cluster is.
+/// The results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkup {
-    /// What was looked at.
     pub items: Vec<Item>,
 }
 
-/// Looks at what was asked.
+/// Checks every part.
 pub fn check(facts: &ClusterFacts) -> Checkup {
     let items = vec![
         parts::api_server(facts),

@@ -1,4 +1,4 @@
-//! What is installed, and what runs, part by part.
+//! The checks, one for each part.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use crate::api::names::{FINALIZER, LEASE, MANAGED_BY, NAMESPACE, VERSION};
 use crate::cli::snapshot::LeaderHealth;
 use crate::instance::is_nodegate;
 
-/// How long before its end a certificate is warned of.
+/// How long before a certificate expires the check warns.
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub fn definition(facts: &ClusterFacts) -> Item {
@@ -125,7 +125,7 @@ pub fn webhook(facts: &ClusterFacts) -> Item {
         end => {
             let ends = match end {
                 None => String::new(),
-                // They were made together, for the same time.
+                // The CA and the certificate were made together, with the same expiry.
                 Some((end, true)) => format!("; its CA and its certificate are good until {end}"),
                 Some((end, false)) => format!("; its CA is good until {end}"),
             };
@@ -141,11 +141,11 @@ pub fn webhook(facts: &ClusterFacts) -> Item {
     }
 }
 
-/// The oldest Kubernetes that will do.
+/// The oldest supported Kubernetes version.
 const OLDEST: (u32, u32) = (1, 30);
-/// How far clocks may be apart: the API server tells whole seconds, and leases last 15.
+/// How far apart clocks may be: the API server gives whole seconds, and leases last 15.
 const APART: SignedDuration = SignedDuration::from_secs(5);
-/// How long it may take until a rule that is being deleted is gone.
+/// How long the deletion of a rule may take.
 const GOING: SignedDuration = SignedDuration::from_mins(2);
 
 pub fn api_server(facts: &ClusterFacts) -> Item {
@@ -160,7 +160,7 @@ pub fn api_server(facts: &ClusterFacts) -> Item {
     }
 }
 
-/// How far the API server's clock is from this machine's.
+/// Compares the API server's clock with this machine's.
 pub fn clock(facts: &ClusterFacts) -> Item {
     let what = "clock";
     let Some(served_at) = facts.served_at else {

@@ -1,11 +1,11 @@
-//! What is said of a cluster that is well, one that has nothing yet, and each way to be amiss.
+//! The results for a healthy cluster, for an empty one, and for each fault.
 
 use super::ItemHealth::{Failed, Ok as Fine, Unknown, Warning};
 use super::*;
 use crate::cli::snapshot::Leader;
 use crate::testing::at;
 
-/// A cluster that is as it should be.
+/// The answers of a healthy cluster.
 fn well() -> ClusterFacts {
     ClusterFacts {
         at: at(0),
@@ -60,14 +60,14 @@ fn a_cluster_that_is_well_has_nothing_amiss() {
     assert!(!answer.is_no());
 }
 
-/// A cluster that is as it should be but for this.
+/// A healthy cluster with one change.
 fn but(change: impl Fn(&mut ClusterFacts)) -> ClusterFacts {
     let mut facts = well();
     change(&mut facts);
     facts
 }
 
-/// Says this of it, and that all else is well.
+/// Asserts that only this item has this health, and that all others are fine.
 fn tells(what: &str, health: ItemHealth, facts: &ClusterFacts) {
     let answer = check(facts);
     let amiss = answer.items.iter().filter(|item| item.health != Fine);
@@ -82,7 +82,7 @@ fn tells(what: &str, health: ItemHealth, facts: &ClusterFacts) {
 }
 
 #[test]
-fn what_runs_amiss_is_told() {
+fn faults_of_what_runs_are_reported() {
     let version = |version: Result<_, String>| but(|it| it.version.clone_from(&version));
     let old = (1, 29, "v1.29.3".to_owned());
     tells("API server", Failed, &version(Ok(old)));

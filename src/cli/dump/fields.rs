@@ -1,11 +1,11 @@
-//! What of each object a dump keeps: the fields that are read, and nothing else. No Secret is ever read, and no environment,
-//! argument or volume of a pod kept; of arguments only the controller's own.
+//! Which fields of each object a dump keeps. It never reads a Secret, and keeps no environment, argument or volume of a pod; it
+//! keeps arguments only of the controller itself.
 
 use serde_json::{Map, Value};
 
 use crate::cli::snapshot::ResourceKind;
 
-/// What is kept of anything's metadata, beside some annotations.
+/// The metadata fields that are kept, besides some annotations.
 const META: [&str; 9] = [
     "name",
     "namespace",
@@ -18,7 +18,7 @@ const META: [&str; 9] = [
     "finalizers",
 ];
 
-/// What the keys of annotations that are kept begin with, beside those that name CSI drivers to wait for.
+/// Prefixes of the annotations that are kept, besides those that name CSI drivers to wait for.
 const ANNOTATIONS: [&str; 5] = [
     "readiness.k8s.io/",
     "nodegate.dev/",
@@ -27,7 +27,7 @@ const ANNOTATIONS: [&str; 5] = [
     "cluster-autoscaler.kubernetes.io/",
 ];
 
-/// What is kept of each kind: the last part of a path with all below it, within each element of a list on the way.
+/// The paths that are kept of each kind, each with everything below it. A path applies to every element of a list.
 fn paths(kind: ResourceKind) -> &'static [&'static str] {
     match kind {
         ResourceKind::Rules => &["spec", "status"],
@@ -97,7 +97,7 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
             "status.providerID",
         ],
         ResourceKind::NodePools => &["spec.template", "spec.disruption", "status"],
-        // The controller's alone, whose arguments tell no secrets.
+        // Only the controller's, whose arguments have no secrets.
         ResourceKind::Deployments => &[
             "spec.template.spec.containers.name",
             "spec.template.spec.containers.image",
@@ -107,7 +107,7 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
     }
 }
 
-/// What is kept of an object. `csi_prefixes` are what annotations begin with that name CSI drivers to wait for.
+/// The kept part of an object. `csi_prefixes` are the prefixes of annotations that name CSI drivers to wait for.
 pub fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Value {
     let mut kept = Map::new();
     for field in ["apiVersion", "kind"] {
@@ -126,7 +126,7 @@ pub fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Valu
     kept
 }
 
-/// An object with nothing in its messages, of which nobody knows what they tell.
+/// The object with all messages emptied, since they may contain anything.
 pub fn redacted(mut object: Value) -> Value {
     redact(&mut object);
     object
@@ -136,7 +136,7 @@ fn redact(value: &mut Value) {
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(redact),
         Value::Object(fields) => {
-            // Labels may be called so.
+            // A label may be called `message`.
             for (name, value) in fields.iter_mut().filter(|(name, _)| *name != "metadata") {
                 match value {
                     Value::String(text) if name == "message" => text.clear(),
@@ -177,7 +177,7 @@ fn keep(kept: &mut Map<String, Value>, from: &Value, field: &str) {
     }
 }
 
-/// What there is at a path, within what is around it.
+/// The value at a path, wrapped in its parents.
 fn part(value: &Value, path: &[&str]) -> Option<Value> {
     let Some((first, rest)) = path.split_first() else {
         return Some(value.clone());
@@ -191,7 +191,7 @@ fn part(value: &Value, path: &[&str]) -> Option<Value> {
     Some(Value::Object(Map::from_iter([((*first).into(), below)])))
 }
 
-/// Adds a part of an object to other parts of it.
+/// Merges a part of an object into other parts of it.
 fn merge(into: &mut Value, part: Value) {
     match (into, part) {
         (Value::Object(into), Value::Object(part)) => {

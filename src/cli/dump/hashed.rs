@@ -1,5 +1,5 @@
-//! Names replaced by what does not tell them: those of nodes and pods, wherever they stand. The same name gets the same
-//! replacement throughout a dump, and another one in the next.
+//! Replaces the names of nodes and pods everywhere with hashes. A name has the same replacement throughout a dump, and another
+//! one in the next dump.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,17 +8,17 @@ use ring::digest::{Context, SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 
-/// How many bytes of a hash a name has.
+/// How many bytes of the hash a replacement has.
 const BYTES: usize = 5;
 
-/// Names, and what stands in their place.
+/// Names and their replacements.
 pub struct Hashed {
     salt: [u8; 32],
     names: HashMap<String, String>,
 }
 
 impl Hashed {
-    /// None yet, of a dump of its own.
+    /// No names yet; the salt is random for each dump.
     pub fn new() -> Result<Self, ring::error::Unspecified> {
         let mut salt = [0; 32];
         SystemRandom::new().fill(&mut salt)?;
@@ -28,7 +28,7 @@ impl Hashed {
         })
     }
 
-    /// Has this name replaced, which is one of a node, a pod or the like (`word`).
+    /// Adds a name to replace; `word` is the replacement's prefix, such as `node`.
     pub fn add(&mut self, word: &str, name: &str) {
         let mut context = Context::new(&SHA256);
         context.update(&self.salt);
@@ -50,7 +50,7 @@ impl Hashed {
         }
     }
 
-    /// Replaces all names in a text: the words that are one, whatever is around them.
+    /// Replaces every word of the text that is a name.
     fn text(&self, text: &str) -> String {
         let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         let mut out = String::with_capacity(text.len());

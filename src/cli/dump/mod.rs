@@ -1,4 +1,4 @@
-//! `dump`: writes into a folder what the other commands need, for them to be asked elsewhere by `--from`.
+//! `dump`: writes what the other commands need into a folder, for `--from`.
 
 mod fields;
 mod hashed;
@@ -23,7 +23,7 @@ use crate::selector::Selector;
 use fields::{kept, redacted};
 use hashed::Hashed;
 
-/// What a dump is not to tell.
+/// What a dump leaves out.
 #[derive(Debug, Clone, Copy)]
 pub struct Hidden {
     pub hash_names: bool,
@@ -39,7 +39,7 @@ pub struct Dumped {
     pub missing: Vec<Missing>,
 }
 
-/// Writes a dump of what is in the cluster of which this snapshot is.
+/// Writes a dump of the cluster that the snapshot is from.
 pub async fn dump(
     source: &ObjectSource,
     snapshot: &Snapshot,
@@ -99,13 +99,13 @@ pub async fn dump(
     })
 }
 
-/// A new file that only its owner can read: a dump tells much of a cluster.
+/// Creates a file that only its owner can read, because a dump reveals much of a cluster.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Writes a list with each object in a line of its own.
+/// Writes a list with one object per line.
 fn write_list(path: &Path, items: &[String]) -> io::Result<()> {
     let mut file = BufWriter::new(private_file(path)?);
     file.write_all(b"{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[")?;
@@ -123,7 +123,7 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), CliError> {
     written.map_err(|error| CliError::dump(path, error))
 }
 
-/// All objects of a kind that any command asks for, each once, as JSON: as text they take a tenth of the memory.
+/// Every object of a kind that any command reads, each once, as JSON text, which takes a tenth of the memory of values.
 async fn read(
     source: &ObjectSource,
     kind: ResourceKind,
@@ -148,7 +148,7 @@ async fn read(
     Ok(all.into_values().collect())
 }
 
-/// Which objects of a kind any command asks for.
+/// The filters by which commands read a kind.
 fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
     let all = Filter::default();
     let leaders = snapshot.leader.as_ref().map(|it| it.namespace.as_str());
@@ -159,7 +159,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         | ResourceKind::DaemonSets
         | ResourceKind::NodeClaims
         | ResourceKind::NodePools => vec![all],
-        // As the limits are looked for where nobody leads.
+        // These filters match the ones for reading the limits.
         ResourceKind::Deployments => vec![Filter::of_controllers(leaders.or(Some(NAMESPACE)))],
         ResourceKind::Leases => vec![Filter::named(LEASE)],
         ResourceKind::ConfigMaps => vec![Filter {
@@ -201,7 +201,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
     }
 }
 
-/// Replaces the names of nodes and pods, and what tells them.
+/// Replaces the names of nodes and pods, and other values that reveal them.
 fn hash(lists: &mut BTreeMap<ResourceKind, Vec<String>>) -> Result<(), &'static str> {
     let mut hashed = Hashed::new().map_err(|_| "the system has no random numbers")?;
     for (kind, word) in [
@@ -226,7 +226,7 @@ fn hash(lists: &mut BTreeMap<ResourceKind, Vec<String>>) -> Result<(), &'static 
         for (index, text) in list.iter_mut().enumerate() {
             let mut object = parsed(text);
             hashed.replace(&mut object);
-            // An event is called after what it is about.
+            // An event's name contains its object's name.
             if *kind == ResourceKind::Events {
                 object["metadata"]["name"] = format!("event-{index}").into();
             }
@@ -236,7 +236,7 @@ fn hash(lists: &mut BTreeMap<ResourceKind, Vec<String>>) -> Result<(), &'static 
     Ok(())
 }
 
-/// An object of which this is the JSON, written here.
+/// Parses JSON that this module wrote.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Explains a condition of a rule on a node, down to the container that keeps it from being met.
+//! Explains a rule's condition on a node, down to the container that keeps it unmet.
 
 use std::sync::Arc;
 
@@ -20,26 +20,26 @@ pub struct ConditionOnNode {
     /// The condition's type.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
-    /// The status that counts.
+    /// The status that counts for the rule.
     pub status: ConditionStatus,
-    /// The status that the rule asks for.
+    /// The status that the rule requires.
     pub required: ConditionStatus,
-    /// Whether that is the same.
+    /// Whether `status` is `required`.
     pub met: bool,
-    /// Why in one word, as the controller has it.
+    /// The controller's reason, in one word.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why in a sentence, as the controller has it: what its events and statuses say.
+    /// The controller's message, as in its events and statuses.
     pub message: String,
-    /// Since when the status has been so, as the Node tells.
+    /// When the condition last changed, according to the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Where the condition comes from.
+    /// The kind of source that the condition comes from.
     pub source: &'static str,
-    /// What could not be read of what it is made from: the status is the one that the controller has published.
+    /// Evidence that could not be read: `status` is then the one that the controller published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// What is behind it.
+    /// What keeps it unmet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
 }
@@ -48,7 +48,7 @@ pub struct ConditionOnNode {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// What it is, as `kind/name`.
+    /// The object, as `kind/name`.
     pub object: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -62,7 +62,7 @@ pub struct Cause {
 }
 
 impl ConditionOnNode {
-    /// What is to be said of a finding.
+    /// The finding with the causes that the snapshot shows, or the published condition if evidence is missing.
     pub fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Self {
         let requirement = finding.requirement;
         let source = &requirement.source;
@@ -92,7 +92,7 @@ impl ConditionOnNode {
         }
     }
 
-    /// What the controller has published of a condition that cannot be worked out here.
+    /// The controller's published condition, when it cannot be evaluated here.
     fn as_published(finding: &Finding<'_>, node: &Node, gap: &Gap) -> Self {
         let requirement = finding.requirement;
         let published = node.condition(&requirement.kind);
@@ -116,7 +116,7 @@ impl ConditionOnNode {
     }
 }
 
-/// Where a condition comes from, in a word.
+/// The kind of a condition's source, in one word.
 fn word(source: &Source) -> &'static str {
     match source {
         Source::Node => "reporter",
@@ -233,10 +233,10 @@ impl Cause {
     }
 }
 
-/// A `DaemonSet` that has no pod on the node.
+/// A `DaemonSet` without a pod on the node.
 fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
-    // One that is on its way out still shows why.
+    // A pod that is being deleted still shows the reason.
     let mut pods = snapshot.unready.values();
     let of_it = pods.find(|pod| {
         let owner = pod.owner.as_ref();
@@ -255,7 +255,7 @@ fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     }
 }
 
-/// A pod that is not Ready, below the `DaemonSet` that it is of.
+/// A pod that is not Ready, below its `DaemonSet`.
 fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
     let Some(unready) = snapshot.unready.get(key) else {
         return Cause {

@@ -1,4 +1,4 @@
-//! `explain`: why something is as it is, since when, and what to do next.
+//! `explain`: why a node, rule or pod is in its state, since when, and what to do next.
 
 mod finding;
 mod node;

@@ -1,4 +1,4 @@
-//! Explains a node: what each rule makes of it, what else keeps pods away, since when, and what to do next.
+//! Explains a node: the effect of each rule, other obstacles for pods, since when, and what to do next.
 
 use std::sync::Arc;
 
@@ -15,85 +15,85 @@ use crate::plan::Outcome;
 use crate::repair::Deadline;
 use crate::rule::RuleSet;
 
-/// Why a node is as it is.
+/// Why a node is open or closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeExplanation {
     /// The node's name.
     pub node: Arc<str>,
-    /// What becomes of it.
+    /// The node's state overall.
     pub verdict: NodeVerdict,
-    /// Since when it has been held, where it is and that is known.
+    /// When it was first held, if it is held and that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When it was created.
+    /// When the Node was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// What each rule that selects it makes of it; those that hold it come first.
+    /// The effect of each rule that matches the node; rules that hold it come first.
     pub rules: Vec<RuleOnNode>,
-    /// What else keeps pods away.
+    /// What else keeps pods off the node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    /// What this answer goes without.
+    /// What could not be read, and other remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What becomes of a node.
+/// The state of a node over all rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeVerdict {
     Held,
-    /// Its conditions are met, and its last taint is about to go.
+    /// Its conditions are met, and its last taint is about to be removed.
     Opening,
-    /// It is open, as far as rules are concerned.
+    /// Open, and nothing else keeps pods away.
     Open,
-    /// It is open, as far as rules are concerned, and something else keeps pods away.
+    /// No rule holds it, but something else keeps pods away.
     Obstructed,
     NotSelected,
-    /// The controller leaves it as it is, since something about it cannot be understood.
+    /// The controller leaves it alone because an object could not be parsed.
     LeftAlone,
     Deleting,
 }
 
-/// What one rule makes of a node.
+/// The effect of one rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleOnNode {
     /// The rule's name.
     pub rule: Arc<str>,
-    /// What it does to the node.
+    /// The rule's effect on the node.
     pub state: State,
-    /// Its taint, as `key:effect`.
+    /// The rule's taint, as `key:effect`.
     pub taint: String,
-    /// When it closes nodes.
+    /// When the rule may add its taint.
     pub mode: EnforcementMode,
     /// Whether the node has the taint.
     pub tainted: bool,
-    /// Since when, where the taint or the conditions tell.
+    /// Since when, if the taint or the conditions show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What the controller says of why the conditions are not met.
+    /// The controller's message about the unmet conditions; empty if they are met.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// What more there is to say.
+    /// Further remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Its conditions, those that are not met first.
+    /// The rule's conditions, unmet ones first.
     pub conditions: Vec<ConditionOnNode>,
 }
 
 impl RuleOnNode {
-    /// Whether the node is closed for this rule's sake: it holds it, or is suspended and its taint stays as it is.
+    /// Whether the rule keeps the node closed: it holds the node, or it is suspended with its taint on the node.
     fn keeps_closed(&self) -> bool {
         self.state.holds() || (self.tainted && self.state == State::Suspended)
     }
 }
 
-/// Explains a node; `None` where there is none of this name.
+/// Explains a node; `None` if it does not exist.
 #[must_use]
 pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
     let view = &snapshot.view;
@@ -190,7 +190,7 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     }
 }
 
-/// What is amiss with whoever carries it out.
+/// A problem of the controller that should act on the node.
 fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     let leader = snapshot.leader.as_ref()?;
     match leader.health(snapshot.at) {
@@ -206,7 +206,7 @@ fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// What to do next: about what is furthest down of what holds the node, then about what else keeps pods away.
+/// What to do next: about the deepest cause that holds the node, or else about another obstacle.
 fn next(
     snapshot: &Snapshot,
     verdict: NodeVerdict,
@@ -278,20 +278,20 @@ fn deepest(cause: &Cause) -> Option<NextStep> {
 
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
-/// Something else that keeps pods off a node.
+/// Something other than a rule that keeps pods off a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
-    /// The taint, as `key:effect`; empty where it is none.
+    /// The taint, as `key:effect`; empty if the obstacle is not a taint.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
     pub message: String,
-    /// What to do about it, where that is known.
+    /// What to do about it, if that is known.
     #[serde(skip)]
     pub next: Option<NextStep>,
 }
 
-/// Everything that keeps pods off a node and is none of the rules' doing.
+/// Everything other than rules that keeps pods off a node.
 pub fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
     let is_managed = |taint: &Taint| {
         let mut managed = rules.rules().iter();

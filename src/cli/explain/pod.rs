@@ -1,4 +1,4 @@
-//! Explains a pod: why it is not Ready, or, before it is bound, which of the nodes that it could run on are closed, and why.
+//! Explains a pod: why it is not Ready; or, if it is unbound, which matching nodes are closed, and why.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Snapshot, Specimen};
 use crate::object::Taint;
 
-/// Why a pod is as it is.
+/// Why a pod is not running or not Ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodExplanation {
     pub namespace: String,
     pub pod: String,
     pub phase: String,
-    /// The node that it is bound to, if it is.
+    /// The node it is bound to; empty if unbound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// Why it is not Ready, if it is not.
+    /// Why it is not Ready; `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The nodes that it could run on, where it is not bound.
+    /// The nodes that match an unbound pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// The nodes that a pod could run on, by its node selector and affinity.
+/// The nodes that match a pod's node selector and affinity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidates {
     pub nodes: usize,
     pub asked_for: usize,
     pub open: usize,
-    /// Those of them that rules keep closed, by rule.
+    /// Matching nodes that rules keep closed, by rule.
     pub closed: Vec<ClosedNodes>,
-    /// Those of them that something else keeps it off, by taint.
+    /// Matching nodes with other taints that the pod does not tolerate, by taint.
     pub repelled: BTreeMap<String, usize>,
 }
 
@@ -54,7 +54,7 @@ pub struct Candidates {
 pub struct ClosedNodes {
     pub rule: Arc<str>,
     pub nodes: usize,
-    /// One of them: the one that has been closed longest.
+    /// The node among them that has been closed longest.
     pub example: Arc<str>,
     pub why: String,
 }
@@ -134,7 +134,7 @@ fn candidates(snapshot: &Snapshot, pod: &Specimen) -> Candidates {
     found
 }
 
-/// Whether a taint is that of the rule.
+/// Whether this taint is the rule's.
 fn is_of(taint: &Taint, it: &OnNode, snapshot: &Snapshot) -> bool {
     let cached = snapshot.view.cached_rules().get(&it.rule);
     let effect = taint.effect.parse();

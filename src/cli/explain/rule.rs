@@ -1,4 +1,4 @@
-//! Explains a rule: how it is, what it does to its nodes, and what these lack.
+//! Explains a rule: its state, its effect on its nodes, and what those lack.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,35 +13,35 @@ use crate::cli::snapshot::Snapshot;
 use crate::cli::status::{RuleState, RuleStatus};
 use crate::rule::CompiledSpec;
 
-/// Why a rule does what it does.
+/// Why a rule acts as it does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleExplanation {
     #[serde(flatten)]
     pub status: RuleStatus,
-    /// Why it cannot be used, if it cannot.
+    /// Why the rule cannot be used; `None` if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// Which nodes it selects, as a label selector.
+    /// The rule's node selector.
     pub selector: String,
     pub conditions: Vec<ConditionOfRule>,
-    /// Names of the rules that come before it on nodes that both select.
+    /// The rules that take precedence on nodes that both match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub governors: Vec<Arc<str>>,
-    /// The nodes that it keeps closed or would, longest first, and those that are not met and open for now.
+    /// Nodes that it keeps closed or would, longest first, and nodes that lack a condition but are open for now.
     pub nodes: Vec<NodeOfRule>,
-    /// Where the controller could not carry it out, as it has published; some of them where there are many.
+    /// Nodes on which the controller could not apply the rule, as published; only some of them if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedNode>,
     /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// A condition that a rule asks for.
+/// A condition that the rule requires.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionOfRule {
@@ -51,7 +51,7 @@ pub struct ConditionOfRule {
     pub unmet: usize,
 }
 
-/// A node that a rule does something to.
+/// A node that the rule affects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOfRule {
@@ -59,18 +59,18 @@ pub struct NodeOfRule {
     pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Why, as the controller says it.
+    /// The controller's message.
     pub why: String,
 }
 
-/// A node on which a rule could not be carried out.
+/// A node on which the rule could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedNode {
     pub node: String,
     pub message: String,
 }
 
-/// Explains a rule; `None` where there is none of this name.
+/// Explains a rule; `None` if it does not exist.
 pub fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> {
     let view = &snapshot.view;
     let cached = view.cached_rules().get(name)?;

@@ -1,4 +1,4 @@
-//! Explanations for people.
+//! Explanations as text.
 
 use super::finding::{Cause, ConditionOnNode};
 use super::node::{NodeExplanation, NodeVerdict, Obstacle, RuleOnNode};
@@ -7,7 +7,7 @@ use super::rule::RuleExplanation;
 use crate::cli::fleet::State;
 use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render, counted};
 
-/// How many nodes of a rule are shown.
+/// The most nodes of a rule that are shown.
 const SHOWN: usize = 10;
 
 impl Render for NodeExplanation {
@@ -159,7 +159,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     let mut tree = Branch::new(head);
     let says_more = pod.candidates.as_ref().is_some_and(|it| it.open == 0);
     match &pod.cause {
-        // What the scheduler makes of its nodes in one sentence is told of them one by one.
+        // The scheduler's one sentence about the nodes repeats what follows for each node.
         Some(_) if says_more && !page.wide => {}
         Some(cause) => tree.push(of_cause(cause, page)),
         None => {
@@ -271,7 +271,7 @@ fn of_obstacle(obstacle: &Obstacle) -> Branch {
     Branch::new(line)
 }
 
-/// What comes last: what the answer goes without, and what to do next.
+/// Ends the text with the notes and the next step.
 fn end(out: &mut String, page: &Page, next: Option<&NextStep>, notes: &[String]) {
     page.notes(out, notes);
     if let Some(next) = next {

@@ -1,4 +1,4 @@
-//! What waits for itself.
+//! Deadlocks: components that wait for themselves or each other.
 
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, name, rule_name};
@@ -7,7 +7,7 @@ use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
 use crate::rule::{CompiledSpec, Rule};
 
-/// Who labels nodes: what the image has in its name, and what the labels begin with.
+/// Components that label nodes: a part of the image's name, and the prefix of the labels.
 const LABELLERS: [(&str, &str); 4] = [
     ("node-feature-discovery", "feature.node.kubernetes.io/"),
     ("node-feature-discovery", "nvidia.com/"),
@@ -27,7 +27,7 @@ pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Those that label a node so that critical `DaemonSet`s come, and cannot start there themselves.
+/// Components that label nodes for critical `DaemonSet`s, but cannot start on a closed node themselves.
 fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let mut faults = Vec::new();
     for critical in field.waited_for(spec) {
@@ -68,7 +68,7 @@ fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
     faults
 }
 
-/// Two rules of which each keeps away what the other waits for.
+/// Two rules that each keep out what the other waits for.
 fn each_other(
     field: &LintInput<'_>,
     (rule, spec): (&Rule, &CompiledSpec),
@@ -77,7 +77,7 @@ fn each_other(
     if !spec.selector.overlaps(&others.selector) {
         return None;
     }
-    // Those that could come, were it not for the other rule.
+    // Only `DaemonSet`s that could start without the other rule.
     let kept_away = |own: &CompiledSpec, by: &CompiledSpec| {
         let mut agents = field.waited_for(own).into_iter();
         agents.find(|agent| {

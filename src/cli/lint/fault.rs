@@ -1,4 +1,4 @@
-//! What there is to find, and what is found.
+//! The kinds of faults, and the faults found.
 
 use serde::Serialize;
 
@@ -6,53 +6,53 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// Something does not do what it was written for.
+    /// Something cannot work as written.
     Error,
-    /// Something may not do what it was written for.
+    /// Something may not work as written.
     Warning,
 }
 
-/// What there is to find.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy)]
 pub struct FaultKind {
     pub id: &'static str,
     pub severity: Severity,
-    /// The heading under which the documentation has it.
+    /// The heading in the documentation.
     pub title: &'static str,
 }
 
 impl FaultKind {
-    /// A class's label is on a `DaemonSet` or on its pod template, and not on both.
+    /// A class's label is on only one of a `DaemonSet` and its pod template.
     pub const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label on one place only");
     /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
     pub const SHUT_OUT: Self = Self::error("NG002", "Missing toleration");
-    /// A rule waits for a class of which there is no `DaemonSet`.
+    /// A rule waits for a class without any `DaemonSet`.
     pub const EMPTY_CLASS: Self = Self::warning("NG003", "A class with no DaemonSet");
     /// A labelled `DaemonSet` is in a namespace that its class does not cover.
     pub const OUTSIDE_NAMESPACES: Self =
         Self::warning("NG004", "Label outside the class's namespaces");
     /// Something waits for itself.
     pub const DEADLOCK: Self = Self::error("NG005", "Deadlock");
-    /// A critical `DaemonSet` selects nodes by a label that comes after birth.
+    /// A critical `DaemonSet` selects nodes by a label that is added after they join.
     pub const LATE_LABEL: Self = Self::warning("NG006", "Label that comes after birth");
-    /// A taint of new nodes evicts.
+    /// A taint of new nodes evicts pods.
     pub const EVICTS: Self = Self::warning("NG007", "NoExecute");
-    /// A heartbeat timeout is shorter than the reporter beats.
+    /// A heartbeat timeout is shorter than the reporter's heartbeat period.
     pub const SHORT_HEARTBEAT: Self = Self::warning("NG008", "Heartbeat timeout below the beat");
     /// A `NodePool` lacks the startup taint.
     pub const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
-    /// Cluster Autoscaler does not know the taint.
+    /// Cluster Autoscaler does not treat the taint as a startup taint.
     pub const AUTOSCALER: Self =
         Self::warning("NG010", "Cluster Autoscaler without the startup taint");
     /// A `DaemonSet` that a rule names does not exist.
     pub const NO_SUCH_DAEMON_SET: Self = Self::error("NG011", "No such DaemonSet");
-    /// Rules want the same taint on the same nodes.
+    /// Several rules govern the same taint on the same nodes.
     pub const CONFLICT: Self = Self::error("NG012", "Rules that conflict");
     /// A rule cannot be used.
     pub const REJECTED: Self = Self::error("NG013", "A rule that cannot be used");
-    /// Nothing makes a condition.
+    /// No component provides a condition.
     pub const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
-    /// An object cannot be read.
+    /// An object cannot be parsed.
     pub const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
 
     #[cfg(test)]
@@ -90,29 +90,26 @@ impl FaultKind {
     }
 }
 
-/// What is found.
+/// A fault that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fault {
-    /// The id of what there is to find.
+    /// The id of its kind.
     pub id: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// The heading under which the documentation has it.
+    /// The heading in the documentation.
     #[serde(skip)]
     pub title: &'static str,
-    /// What it is about, as `kind/name` or `kind/namespace/name`, or the place in a file.
+    /// The object, as `kind/name` or `kind/namespace/name`, or its place in a file.
     pub object: String,
-    /// What is wrong.
     pub what: String,
-    /// What to do about it.
+    /// How to fix it.
     pub way_out: String,
-    /// Where the documentation has more.
+    /// Its section in the documentation.
     pub page: String,
 }
 
 impl Fault {
-    /// A finding about an object.
     pub fn new(
         check: FaultKind,
         object: impl Into<String>,
@@ -130,7 +127,7 @@ impl Fault {
         }
     }
 
-    /// The same finding, only a warning.
+    /// The same fault as a warning.
     pub fn only_a_warning(self) -> Self {
         Self {
             severity: Severity::Warning,

@@ -1,4 +1,4 @@
-//! What is looked over, made ready: rules as the controller compiles them, and the `DaemonSet`s that each waits for.
+//! The input of all checks: compiled rules, and the `DaemonSet`s that each one waits for.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::rule::{CompiledSpec, Rule, RuleSet};
 
 pub struct LintInput<'a> {
     pub inventory: &'a Inventory,
-    /// The rules, in the order in which they govern.
+    /// The rules, by precedence.
     pub rules: RuleSet,
 }
 
@@ -25,13 +25,13 @@ impl<'a> LintInput<'a> {
         }
     }
 
-    /// The rules that can be used and are not being deleted.
+    /// The valid rules that are not being deleted.
     pub fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
         let rules = self.rules.rules().iter().filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
     }
 
-    /// The spec of a rule as it was written.
+    /// The spec of a rule as written.
     pub fn sent(&self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
         let mut rules = self.inventory.rules.iter();
         let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
@@ -59,7 +59,7 @@ impl<'a> LintInput<'a> {
     }
 }
 
-/// A `DaemonSet` as findings name it.
+/// The name of a `DaemonSet` in findings.
 pub fn name(agent: &Agent) -> String {
     format!("daemonset/{}", agent.daemon_set.key)
 }

@@ -1,4 +1,4 @@
-//! `lint`: faults across rules, `DaemonSet`s and what makes nodes, each with an id, a way out and a place in the
+//! `lint`: finds faults across rules, `DaemonSet`s and node provisioners. Each finding has an id, a fix and a section in the
 //! documentation.
 
 mod deadlocks;
@@ -17,30 +17,29 @@ use crate::cli::snapshot::Inventory;
 pub use fault::{Fault, FaultKind, Severity};
 use input::LintInput;
 
-/// What was found.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lint {
-    /// How many rules were looked over.
+    /// How many rules were checked.
     pub rules: usize,
-    /// How many `DaemonSet`s.
+    /// How many `DaemonSet`s were checked.
     pub daemon_sets: usize,
-    /// What was found, errors first.
+    /// The findings, errors first.
     pub findings: Vec<Fault>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl Lint {
-    /// How many findings are of this severity.
     pub fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
         findings.filter(|fault| fault.severity == severity).count()
     }
 }
 
-/// Looks over what there is.
+/// Runs every check.
 pub fn lint(inventory: &Inventory) -> Lint {
     let field = LintInput::new(inventory);
     let unreadable = inventory.unreadable.iter();

@@ -1,4 +1,4 @@
-//! Faults of what nodes wait for.
+//! Faults of the `DaemonSet`s that nodes wait for.
 
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, name};
@@ -8,7 +8,7 @@ use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
 use crate::webhook::Advice;
 
-/// What the labels begin with that others than the kubelet and whoever makes nodes put on them.
+/// Prefixes of labels that neither the kubelet nor the node's provisioner sets.
 const LATE: [(&str, &str); 4] = [
     ("feature.node.kubernetes.io/", "Node Feature Discovery"),
     ("nvidia.com/", "the GPU Operator"),
@@ -47,7 +47,7 @@ pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Labels that do not say what they were meant to.
+/// Labels that do not have the intended effect.
 fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (index, class) in field.inventory.classes.iter().enumerate() {
@@ -98,7 +98,7 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
     faults
 }
 
-/// The first label that comes after birth by which a `DaemonSet` selects its nodes, and who brings it.
+/// The first late label by which a `DaemonSet` selects its nodes, and the component that sets it.
 pub fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
@@ -121,7 +121,7 @@ pub fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
     })
 }
 
-/// A critical `DaemonSet` that is not meant for a new node until somebody has labelled it.
+/// A critical `DaemonSet` that does not match a new node until another component labels it.
 fn late(agent: &Agent) -> Option<Fault> {
     let (label, who) = late_label(agent)?;
     let what = format!(

@@ -1,4 +1,4 @@
-//! Faults of what makes nodes: Karpenter's `NodePool`s and Cluster Autoscaler.
+//! Faults of node provisioners: Karpenter's `NodePool`s and Cluster Autoscaler.
 
 use super::fault::{Fault, FaultKind};
 use super::input::LintInput;
@@ -8,9 +8,9 @@ use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::CompiledSpec;
 use crate::selector::{Operator, Requirement, overlap};
 
-/// What a key begins with that Cluster Autoscaler knows by itself.
+/// The prefix of taint keys that Cluster Autoscaler knows without configuration.
 const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";
-/// The domains of labels that nodes have whether or not a `NodePool` says so.
+/// Parts of label keys that nodes have even if a `NodePool` does not list them.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
 pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
@@ -67,7 +67,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
     Some(Fault::new(FaultKind::NODE_POOL, object, what, way_out))
 }
 
-/// Whether a rule is about nodes of a pool, as far as the pool says what labels they have.
+/// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
 fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
     let own = (NODE_POOL_LABEL.to_owned(), pool.name.clone());
     let labels = pool

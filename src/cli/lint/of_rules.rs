@@ -1,4 +1,4 @@
-//! Faults of rules, and between them.
+//! Faults of rules, and conflicts between them.
 
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, rule_name};
@@ -9,7 +9,7 @@ use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 
-/// How often Nodegate's reporter beats unless it is told.
+/// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
 pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
@@ -59,7 +59,7 @@ fn conflicts<'a>(
         })
 }
 
-/// Conditions that cannot be met as they are.
+/// Conditions that cannot be met.
 fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let mut faults = Vec::new();
     for condition in &spec.conditions {
@@ -92,7 +92,7 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             what,
             way_out,
         );
-        // What is not among the files may be elsewhere.
+        // The `DaemonSet` may exist outside these files.
         faults.push(if field.inventory.is_of_files {
             fault.only_a_warning()
         } else {
@@ -144,7 +144,7 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
     ))
 }
 
-/// A rule that gives its reporters less time than they take.
+/// A rule whose heartbeat timeout is too short for its reporters.
 fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let Some(timeout) = field.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
         return Vec::new();
@@ -190,7 +190,7 @@ fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
     faults
 }
 
-/// How often a container beats, where it is Nodegate's reporter of this condition.
+/// The heartbeat period of a container, if it is Nodegate's reporter of this condition.
 fn beat_of(container: &Program, kind: &str) -> Option<Duration> {
     let said = |flag: &str, env: &str| {
         let mut args = container.args.iter();

@@ -1,4 +1,4 @@
-//! Each fault is found where it is, and nothing where there is none.
+//! Each fault is found, and a faultless input has no findings.
 
 use super::*;
 use crate::cli::page::Render;
@@ -20,7 +20,7 @@ fn rule(name: &str, condition: &str) -> Value {
     })
 }
 
-/// A `DaemonSet` that is as it should be.
+/// A `DaemonSet` without faults.
 fn daemon_set(key: &str) -> Value {
     let (namespace, name) = key.split_once('/').unwrap();
     let labels = json!({"app": name, "node.gardener.cloud/critical-component": "true"});
@@ -65,7 +65,7 @@ fn nothing_is_found_where_there_is_nothing() {
     assert_eq!(found(&objects), []);
 }
 
-/// Has these findings, by id and object, and no others.
+/// Asserts these findings, by id and object, and no others.
 fn finds(objects: &[Value], expected: &[(&'static str, &str)]) {
     let expected: Vec<_> = expected
         .iter()
@@ -86,7 +86,7 @@ fn network() -> Value {
     rule("network", READY)
 }
 
-/// A rule that waits for a `DaemonSet` by its name.
+/// A rule that names a `DaemonSet`.
 fn named(name: &str, daemon_set: &str) -> Value {
     rule(
         name,
@@ -94,7 +94,7 @@ fn named(name: &str, daemon_set: &str) -> Value {
     )
 }
 
-/// A `DaemonSet` that selects nodes by a label which comes later.
+/// A `DaemonSet` that selects nodes by a late label.
 fn late() -> Value {
     let mut object = cni();
     object.pointer_mut(POD_SPEC).unwrap()["nodeSelector"] =

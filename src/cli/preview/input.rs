@@ -1,25 +1,25 @@
-//! Rules as somebody has written them into files, and what is wrong where they are none.
+//! Parses rules from files, and explains what is not a rule.
 
 use serde_json::{Value, json};
 
 use crate::api::names::{FINALIZER, GROUP, KIND};
 use crate::object::RuleObject;
 
-/// A file, or what stands for one.
+/// A file, or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: String,
     pub text: String,
 }
 
-/// A rule as it is written down.
+/// A rule as written in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
     pub name: String,
     pub object: Value,
 }
 
-/// The rules in these files, in their order.
+/// The rules in these files, in order.
 pub fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
     for file in files {
@@ -66,7 +66,7 @@ fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
     Ok(rules)
 }
 
-/// The first line of a text with what templates are made of, and that line.
+/// The first line with a template expression, and its number.
 fn template(text: &str) -> Option<(usize, &str)> {
     let mut lines = text.lines().enumerate();
     let (index, line) = lines.find(|(_, line)| line.contains("{{"))?;
@@ -96,7 +96,7 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
 }
 
 impl Written {
-    /// The rule as it would be in the cluster from this time on, in place of the one that is there under its name.
+    /// The rule as it would be in the cluster at this time, replacing the existing rule of this name.
     pub fn applied(
         &self,
         there: Option<&RuleObject>,
@@ -114,7 +114,7 @@ impl Written {
                 "uid": uid.unwrap_or_else(|| format!("preview-of-{}", self.name)),
                 "generation": generation,
                 "creationTimestamp": created.to_string(),
-                // The controller puts it on at once.
+                // The controller adds the finalizer at once.
                 "finalizers": [FINALIZER],
             },
             "spec": self.object.get("spec").cloned().unwrap_or(Value::Null),

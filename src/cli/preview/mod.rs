@@ -1,5 +1,5 @@
-//! `preview`: what rules would do here before they are created or edited. They are shown to the engine's own view of the cluster,
-//! and what it then makes of every node is held against what it made before.
+//! `preview`: what rules would do before they are created or edited. It puts the rules into the engine's view of the cluster,
+//! and compares the plans before and after.
 
 mod input;
 mod text;
@@ -18,7 +18,7 @@ use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
 pub use input::{File, Written, rules};
 
-/// The fields of a rule that the API server lets nobody change.
+/// The immutable fields of a rule's spec.
 const IMMUTABLE: [&str; 4] = [
     "conditions",
     "enforcementMode",
@@ -30,42 +30,42 @@ const IMMUTABLE: [&str; 4] = [
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
     pub rules: Vec<RulePreview>,
-    /// Nodes that are open now and would be closed, at once or later, by name.
+    /// Open nodes that would be closed, at once or later, by name.
     pub closes: Vec<Change>,
-    /// Nodes that are closed now and would be opened.
+    /// Closed nodes that would be opened.
     pub opens: Vec<Change>,
-    /// Whether a rule would be refused.
+    /// Whether any rule would be rejected.
     #[serde(skip)]
     pub is_refused: bool,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What one rule would do.
+/// The effect of one rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RulePreview {
     pub rule: String,
-    /// Whether it is there already.
+    /// Whether the rule already exists.
     pub is_edit: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// Why it would be refused.
+    /// Why it would be rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
     pub selected: usize,
-    /// What it does to them: how many are in which state.
+    /// How many of its nodes would be in which state.
     pub states: BTreeMap<&'static str, usize>,
-    /// What open nodes that it would close lack: condition and reason, and on how many.
+    /// What the open nodes that it would close lack, as condition and reason, and on how many nodes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub lacking: BTreeMap<String, usize>,
-    /// When the nodes would be closed that are within its grace period, at the earliest.
+    /// The earliest time at which nodes in their grace period would be closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ends: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// What somebody should know: `DaemonSet`s that could not start, conflicts, nobody selected.
+    /// `DaemonSet`s that could not start, conflicts, and a selector without matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -85,11 +85,11 @@ pub struct Change {
 #[serde(rename_all = "camelCase")]
 pub enum When {
     AtOnce,
-    /// When its grace period ends, or its disruption guard lets it.
+    /// When its grace period ends, or its disruption guard allows it.
     Later,
 }
 
-/// What there is before the rules are.
+/// The state of the cluster before the change.
 #[derive(Debug)]
 pub struct Before {
     nodes: Vec<OnNode>,
@@ -97,7 +97,6 @@ pub struct Before {
 }
 
 impl Before {
-    /// What there is in this cluster before these rules are.
     pub fn of(snapshot: &Snapshot, written: &[Written]) -> Self {
         let there = |name: &str| {
             let mut rules = snapshot.rules.iter();
@@ -112,13 +111,12 @@ impl Before {
         }
     }
 
-    /// The rule of this name that is there.
     pub fn rule(&self, name: &str) -> Option<&RuleObject> {
         self.rules.get(name)?.as_ref()
     }
 }
 
-/// What these rules would do in a cluster in which they are, other than before.
+/// What these rules change, compared to the state before.
 pub fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
     let nodes = fleet(after);
     let previews: Vec<RulePreview> = written
@@ -228,7 +226,7 @@ fn of_rule(
     }
 }
 
-/// What the answer goes without.
+/// What could not be read.
 fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
     let mut notes = after.notes();
     if after.limits.is_none() && rules.iter().any(|rule| rule.guard.is_some()) {
@@ -241,14 +239,14 @@ fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
     notes
 }
 
-/// A spec as the API server would keep it, with its defaults, as far as it can be read.
+/// A spec with the API server's defaults, if it can be parsed.
 fn canonical(spec: &Value) -> Value {
     let read = serde_json::from_value::<crate::api::NodeReadinessRuleSpec>(spec.clone());
     let read = read.ok().and_then(|spec| serde_json::to_value(spec).ok());
     read.unwrap_or_else(|| spec.clone())
 }
 
-/// Why a rule would be refused.
+/// Why a rule would be rejected.
 fn refusals(
     new: &Value,
     rule: Option<&Rule>,
@@ -284,7 +282,7 @@ fn refusals(
     refusals
 }
 
-/// What somebody should know of a rule that would be taken.
+/// Warnings about a rule that would be accepted.
 fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize) -> Vec<String> {
     let view = &after.view;
     let mut warnings = Vec::new();
@@ -311,15 +309,15 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub field: String,
-    /// What it was, as JSON; none where it was not there.
+    /// The old value; `None` for a new field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
-    /// What it will be; none where it will not be there.
+    /// The new value; `None` for a removed field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
 }
 
-/// What differs, by field.
+/// The differences of two specs, by field.
 fn differences(from: &Value, to: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
     compare("spec", Some(from), Some(to), &mut all);

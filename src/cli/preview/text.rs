@@ -1,10 +1,10 @@
-//! A preview for people.
+//! A preview as text.
 
 use super::{Change, Difference, Preview, RulePreview, When};
 use crate::cli::fleet::clock;
 use crate::cli::page::{Branch, Line, Look, Page, Render, counted};
 
-/// How many nodes are shown.
+/// The most nodes that are shown.
 const SHOWN: usize = 10;
 
 impl Render for Preview {

@@ -1,6 +1,7 @@
-//! Fills a snapshot, list by list. Rules come first, since they say what else matters: a cluster whose rules wait for no class
-//! costs four lists (rules, the Lease, the configuration, nodes), and each class two more and one of `CSINode`s, each `DaemonSet` by
-//! name two, repair two. Each object is decoded as it comes into what the engine keeps, so that no list is ever held as a whole.
+//! Fills a snapshot, list by list. Rules come first, because they determine what else to read. Rules that wait for no class
+//! cost four lists (rules, the Lease, the configuration, nodes); each class adds two and one of `CSINode`s, each named
+//! `DaemonSet` adds two, and repair adds two. Each object is decoded on arrival into the engine's form, so no whole list is
+//! kept in memory.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,10 +34,10 @@ use crate::engine::{SUSPENDED, View};
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
 
-/// How many pods are asked what was warned of them.
+/// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;
 
-/// How the controller is configured.
+/// The source of the controller's configuration.
 #[derive(Debug, Clone)]
 pub enum Configured<'a> {
     InTheCluster,
@@ -45,7 +46,7 @@ pub enum Configured<'a> {
 }
 
 impl Configured<'_> {
-    /// The classes, the passing taints, and where they are from.
+    /// The classes, the passing taints, and their source.
     async fn read(
         self,
         source: &ObjectSource,
@@ -71,7 +72,7 @@ pub async fn snapshot(
     Ok(builder.snapshot)
 }
 
-/// The same cluster with these rules in it, as they would be taken from now on.
+/// The same cluster with these rules, as if they had just been accepted.
 pub async fn with_rules(
     source: &ObjectSource,
     snapshot: Snapshot,
@@ -92,14 +93,14 @@ pub async fn with_rules(
     Ok(builder.snapshot)
 }
 
-/// A snapshot that is being filled.
+/// A snapshot under construction.
 pub struct SnapshotBuilder<'a> {
     source: &'a ObjectSource,
     wanted: &'a Wanted,
-    /// What is read of it for the rules that there are.
+    /// The evidence that the current rules need.
     pub needs: Needs,
     pub snapshot: Snapshot,
-    /// What reads the lists, and goes on where they end; without it each is listed once.
+    /// Reads the lists and then watches them; without it, each is listed once.
     pub watches: Option<Watchers>,
 }
 
@@ -179,7 +180,7 @@ impl<'a> SnapshotBuilder<'a> {
         Ok(())
     }
 
-    /// What is to be listed, by what the rules wait for. Of what is not needed there is nothing.
+    /// The lists that the rules need; every other one counts as listed and empty.
     fn lists(&mut self) -> Vec<(Watch, Filter)> {
         let (bound, classes) = (self.bound(), self.snapshot.classes().to_vec());
         let mut lists = Vec::new();
@@ -211,25 +212,25 @@ impl<'a> SnapshotBuilder<'a> {
             list(Watch::DaemonSets(group), is_needed, daemon_sets);
             list(Watch::Pods(group), is_needed, pods);
         }
-        // The view does without these where they are not needed.
+        // The view does not need an empty list of these.
         if self.needs.karpenter {
             list(Watch::NodePools, true, Filter::default());
             list(Watch::NodeClaims, true, Filter::default());
         }
-        // They have been listed, and are watched, too.
+        // Rules have already been listed, and must be watched too.
         if self.watches.is_some() {
             list(Watch::Rules, true, Filter::default());
         }
         lists
     }
 
-    /// How the pods are bound that matter: to the one node that is wanted, or to any.
+    /// The binding of the relevant pods: to the one wanted node, or to any.
     fn bound(&self) -> Binding {
         let node = self.wanted.node.clone();
         node.map_or(Binding::Bound, Binding::To)
     }
 
-    /// The `DaemonSet`s that rules name, and then their pods.
+    /// Reads the `DaemonSet`s that rules name, and then their pods.
     async fn named(&mut self) -> Result<(), CliError> {
         loop {
             let wanted = self.snapshot.view.wanted();
@@ -269,7 +270,7 @@ impl<'a> SnapshotBuilder<'a> {
         }
         let objects = lists.iter().map(|(watch, filter)| {
             let objects = self.source.list(ResourceKind::of(*watch), filter);
-            // Whatever comes after its last object is told once: that it has ended, or why.
+            // After its last object, each list yields one more item: its end or its error.
             let watch = *watch;
             stream::unfold(Some(objects), move |objects| async move {
                 let mut objects = objects?;
@@ -290,7 +291,7 @@ impl<'a> SnapshotBuilder<'a> {
         Ok(())
     }
 
-    /// Has lists watched, and takes in what is shown until each is complete.
+    /// Watches lists, and processes their events until each list is complete.
     async fn watch(
         &mut self,
         mut watches: Watchers,
@@ -313,7 +314,7 @@ impl<'a> SnapshotBuilder<'a> {
                     watches.end(watch);
                     self.refused(watch, refusal)?;
                 }
-                // It begins anew by itself.
+                // The watch restarts by itself.
                 Err(_) => {}
             }
         }
@@ -321,14 +322,14 @@ impl<'a> SnapshotBuilder<'a> {
         Ok(())
     }
 
-    /// Takes in an object of a list, and what it tells besides that no decision goes by.
+    /// Puts a listed object into the view, and keeps details that no decision uses.
     fn take(&mut self, watch: Watch, json: &str) {
         let snapshot = &mut self.snapshot;
         if let Some(object) = decoded(watch, json) {
             snapshot.view.put(object);
         }
         match watch {
-            // Most pods are Ready, and need not be looked at any closer.
+            // Most pods are Ready and need no diagnosis.
             Watch::Pods(_) if !json.contains(r#""type":"Ready","status":"True""#) => {
                 let pod = PodDiagnosis::read(json).filter(|it| !it.ready.0);
                 snapshot.unready.extend(pod.map(|it| (it.key.clone(), it)));
@@ -368,7 +369,7 @@ impl<'a> SnapshotBuilder<'a> {
         }
     }
 
-    /// Takes in that a list is refused. Without rules and nodes there is nothing to say; of any other kind that is noted.
+    /// Handles a refused list: rules and nodes are required, any other kind becomes a gap.
     fn refused(&mut self, watch: Watch, refusal: ListError) -> Result<(), CliError> {
         let (kind, view) = (ResourceKind::of(watch), &mut self.snapshot.view);
         if matches!(kind, ResourceKind::Nodes | ResourceKind::Rules) {
@@ -383,8 +384,7 @@ impl<'a> SnapshotBuilder<'a> {
         Ok(())
     }
 
-    /// What was warned of the pods of the one node that is wanted, where a container runs and is not ready: what its probe
-    /// answered is said nowhere else.
+    /// Reads warning events of the wanted node's unready pods: only events have a probe's answers.
     async fn events(&mut self) {
         if self.wanted.node.is_none() {
             return;
@@ -403,7 +403,7 @@ impl<'a> SnapshotBuilder<'a> {
     }
 }
 
-/// What was warned of a pod, latest first.
+/// The warning events of a pod, latest first.
 pub async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEvent>, ListError> {
     let filter = Filter {
         namespace: Some(pod.namespace.to_string()),
@@ -416,7 +416,7 @@ pub async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEve
     Ok(events)
 }
 
-/// An object as the engine takes it, if it can be decoded.
+/// An object in the engine's form, if it can be decoded.
 fn decoded(watch: Watch, json: &str) -> Option<Object> {
     fn of<T: DeserializeOwned>(json: &str, wrap: impl FnOnce(T) -> Object) -> Option<Object> {
         serde_json::from_str(json).ok().map(wrap)
@@ -432,17 +432,17 @@ fn decoded(watch: Watch, json: &str) -> Option<Object> {
     }
 }
 
-/// What has to be read, by what rules wait for.
+/// What must be read for the rules.
 #[derive(Default)]
 pub struct Needs {
-    /// The `DaemonSet`s and pods of each class.
+    /// Whether to read the `DaemonSet`s and pods of each class.
     classes: Vec<bool>,
     csi_nodes: bool,
     karpenter: bool,
 }
 
 impl Needs {
-    /// Whether there is something here that the other does not have read.
+    /// Whether `self` needs something that `other` does not.
     pub fn exceed(&self, other: &Self) -> bool {
         let mut classes = self.classes.iter().zip(&other.classes);
         classes.any(|(own, others)| *own && !others)
@@ -450,7 +450,7 @@ impl Needs {
             || self.karpenter && !other.karpenter
     }
 
-    /// What has to be read for these rules, and for what a command wants.
+    /// What these rules and a command need.
     pub fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
         if wanted.outline {
             return Self {
@@ -477,8 +477,8 @@ impl Needs {
     }
 }
 
-/// Whether all rules are suspended: the Lease says so, or the controller says of a rule that it is which does not say so itself,
-/// since a flag tells it to.
+/// Whether all rules are suspended: the Lease says so, or the controller's flag does, which shows in a rule that is reported as
+/// suspended though its spec does not ask for it.
 pub fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
     let is_suspended = |status: &NodeReadinessRuleStatus| {
         let mut conditions = status.conditions.iter();

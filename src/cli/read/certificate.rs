@@ -1,4 +1,4 @@
-//! When the certificates of a bundle end.
+//! The expiry of a certificate bundle.
 
 use jiff::Timestamp;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -6,9 +6,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use crate::serve::tls::end;
 
-/// When the last of these certificates (PEM) ends, and whether a CA of Nodegate's own has issued it, which ends together with
-/// the certificate that it was made for. `None` where there is none, or one cannot be read. Of a bundle, the earlier ones are
-/// those of earlier rounds.
+/// When the last of these PEM certificates expires, and whether a CA of Nodegate's own issued it, which expires with its
+/// certificate. `None` if there is none, or if one cannot be parsed. The others in a bundle are from earlier
+/// renewals.
 pub fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
     let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| end(&certificate.ok()?));
     ends.collect::<Option<Vec<_>>>()?.into_iter().max()
@@ -51,7 +51,7 @@ mod tests {
                 last_end(pem.as_bytes()),
                 Some((expected.parse().unwrap(), false))
             );
-            // Whatever is cut off, it is no certificate.
+            // No truncated certificate can be parsed.
             let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
             for length in 0..der.len() {
                 assert_eq!(end(&der[..length]), None, "{length}");

@@ -1,4 +1,4 @@
-//! Lists from the API server, page by page.
+//! Lists and single requests to the API server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Filter, ResourceKind};
 use crate::client;
 
-/// How many objects a page may have.
+/// The most objects of a page.
 const PAGE: u32 = 500;
-/// How long a page may take.
+/// The timeout of a page.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How often a list is begun anew whose pages have expired on the way.
+/// How often a list is restarted after its pages have expired.
 const ATTEMPTS: usize = 3;
 
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The one that the kubeconfig and the context name.
+    /// Connects to the cluster of this kubeconfig and context.
     pub async fn connect(
         kubeconfig: Option<&Path>,
         context: Option<&str>,
@@ -62,8 +62,8 @@ impl Cluster {
         self.client.default_namespace()
     }
 
-    /// The objects of a list. Where the API server has dropped the state that the list was begun on, it goes on with the present
-    /// one, and may give an object twice, or one that is gone.
+    /// The objects of a list. If the list expires on the API server, it continues from the current state, and may then contain
+    /// duplicates or deleted objects.
     pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let path = kind.path(filter.namespace.as_deref());
         let first = ListParams {
@@ -94,7 +94,7 @@ impl Cluster {
         objects.try_flatten().boxed_local()
     }
 
-    /// The objects of a page, and the token of the next; or what the API server says where it has dropped that state.
+    /// The objects of a page and the token of the next one; the inner error is the message of an expired list.
     async fn page(
         &self,
         path: &str,
@@ -122,12 +122,12 @@ impl Cluster {
         )))
     }
 
-    /// What the API server answers to a question by path, and what time it was by its clock.
+    /// The answer to a GET request, and the time on the API server's clock.
     pub async fn get(&self, path: &str) -> Result<(Value, Option<Timestamp>), ListError> {
         self.ask(HttpRequest::get(path).body(Body::empty())).await
     }
 
-    /// What the API server answers to a question that is sent to it, of which it keeps nothing.
+    /// The answer to a POST request that stores nothing.
     pub async fn post(&self, path: &str, question: &Value) -> Result<Value, ListError> {
         let request = HttpRequest::post(path).header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(question.to_string().into_bytes()));

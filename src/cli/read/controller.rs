@@ -1,4 +1,4 @@
-//! What the cluster tells of the controller: who leads, its configuration, its instances and how they were started.
+//! Reads the cluster's information about the controller: its leader, configuration, instances and arguments.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cli::snapshot::{ClassesFrom, Controller, Filter, Leader, PodDiagnosis
 use crate::config::Config;
 use crate::guard::Limits;
 
-/// Who leads, if there is a Lease.
+/// The leader; `None` without a Lease.
 pub async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
     let leases: Vec<Lease> = source
         .all(ResourceKind::Leases, &Filter::named(LEASE))
@@ -22,7 +22,7 @@ pub async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> 
     Ok(leases.into_iter().next().map(Leader::of))
 }
 
-/// The configuration, as the chart keeps it beside the controller.
+/// The configuration in the chart's `ConfigMap`.
 pub async fn config(
     source: &ObjectSource,
     leader: Option<&Leader>,
@@ -42,7 +42,7 @@ pub async fn config(
     Ok((config?, ClassesFrom::Cluster))
 }
 
-/// The instances in the namespace of the Lease. Nobody's decision depends on them: whoever may not know them goes without.
+/// The instances in the Lease's namespace; empty if they may not be read, since no decision needs them.
 pub async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller> {
     let filter = Filter::of_controllers(Some(&leader.namespace));
     let pods = source
@@ -53,7 +53,7 @@ pub async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller
     pods.filter_map(Controller::of).collect()
 }
 
-/// The limits, by the arguments of the Deployment whose pod leads, or of the only one.
+/// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.
 pub async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Option<Limits> {
     let filter = Filter::of_controllers(Some(namespace(leader)));
     let all = source.all(ResourceKind::Deployments, &filter).await.ok()?;
@@ -73,7 +73,7 @@ fn namespace(leader: Option<&Leader>) -> &str {
     leader.map_or(NAMESPACE, |leader| &leader.namespace)
 }
 
-/// The name of a Deployment, and the arguments of its container that is told to be a controller.
+/// The name of a Deployment, and the arguments of its controller container.
 fn arguments(deployment: Deployment) -> Option<(String, Vec<String>)> {
     let containers = deployment.spec?.template.spec?.containers.into_iter();
     let mut arguments = containers.map(|it| [it.command, it.args].into_iter().flatten().flatten());

@@ -1,4 +1,4 @@
-//! Asks the API server what `check` looks at: each by a request of its own, and none that writes.
+//! Reads the answers that `check` needs, each with its own request that writes nothing.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::cli::snapshot::{Filter, ResourceKind};
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// What the API server says; nothing where there is none to ask.
+/// The API server's answers; `None` for a dump.
 pub async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
     let ObjectSource::Cluster(cluster) = source else {
         return None;
@@ -72,7 +72,7 @@ async fn found(cluster: &Cluster, path: &str) -> Lookup<Value> {
     }
 }
 
-/// Major and minor version, and how the API server calls itself.
+/// Major and minor version, and the full version string.
 fn version_of(version: &Value) -> Result<(u32, u32, String), String> {
     let text = |field: &str| version[field].as_str().unwrap_or_default();
     let number = |field: &str| {
@@ -88,7 +88,7 @@ fn version_of(version: &Value) -> Result<(u32, u32, String), String> {
     ))
 }
 
-/// What may not be listed of all that commands ask for.
+/// The lists that commands need but the user may not read.
 async fn denied(cluster: &Cluster) -> Result<Vec<(&'static str, &'static str)>, String> {
     let reviews = ResourceKind::ALL.iter().map(async |kind| {
         let path = kind.path(None);
@@ -97,7 +97,7 @@ async fn denied(cluster: &Cluster) -> Result<Vec<(&'static str, &'static str)>, 
             Some("apis") => parts.next().unwrap_or_default(),
             _ => "",
         };
-        // Of these only one object matters, which a role may name.
+        // Only one object of these kinds matters, and a role may name it.
         let name = match kind {
             ResourceKind::Leases => LEASE,
             ResourceKind::ConfigMaps => CONFIG_MAP.0,
@@ -177,7 +177,7 @@ async fn webhook(cluster: &Cluster) -> Lookup<WebhookFacts> {
     }))
 }
 
-/// How many endpoints of a service are ready, where that may be known.
+/// How many endpoints of a service are ready, if that may be read.
 async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usize> {
     let path = format!(
         "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{service}"

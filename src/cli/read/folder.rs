@@ -1,4 +1,4 @@
-//! Lists from a dump: a folder with a file for each kind, and one that says when it was written, and by which version.
+//! Reads lists from a dump: a folder with a file for each kind, and one that describes the dump.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -11,29 +11,29 @@ use super::list::{ListError, ListPage};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Filter, ResourceKind};
 
-/// The file that says what the others are.
+/// The file that describes the dump.
 pub const ABOUT: &str = "dump.json";
-/// The version of the form that dumps have. It grows when an older binary could not read them.
+/// The version of the dump format. It increases when older binaries could no longer read it.
 pub const FORM: u32 = 1;
 
-/// What a dump says about itself.
+/// The description of a dump.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AboutDump {
     pub form: u32,
-    /// The version of the binary that has written it.
+    /// The version of the binary that wrote it.
     pub nodegate: String,
     pub at: Timestamp,
-    /// The kinds that were not read, with why.
+    /// The kinds that could not be read, and why.
     #[serde(default)]
     pub missing: Vec<Missing>,
 }
 
-/// A kind that was not read.
+/// A kind that could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
-    /// The resource, as the API calls it.
+    /// The resource's name in the API.
     pub kind: String,
     pub forbidden: bool,
     pub why: String,
@@ -73,7 +73,7 @@ impl Folder {
         self.about.at
     }
 
-    /// The objects of a kind that the filter lets through.
+    /// The objects of a kind that pass the filter.
     pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Result<Vec<String>, ListError> {
         let mut missing = self.about.missing.iter();
         if let Some(missing) = missing.find(|it| it.kind == kind.name()) {

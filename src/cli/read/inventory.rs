@@ -1,4 +1,4 @@
-//! Reads objects as they were written: from the API server or a dump, and from a folder of YAML.
+//! Reads objects as written: from the API server, a dump, or a folder of YAML.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Gap, Inventory, Resourc
 use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 
-/// The kinds that matter, with their names in files.
+/// The kinds that are read, with their names in YAML.
 pub const KINDS: [(ResourceKind, &str); 4] = [
     (ResourceKind::Rules, "NodeReadinessRule"),
     (ResourceKind::DaemonSets, "DaemonSet"),
@@ -23,7 +23,7 @@ pub const KINDS: [(ResourceKind, &str); 4] = [
     (ResourceKind::Deployments, "Deployment"),
 ];
 
-/// What is in the cluster, or in a dump.
+/// The inventory of a cluster or a dump.
 pub async fn inventory(
     source: &ObjectSource,
     config: Option<&Path>,
@@ -39,7 +39,7 @@ pub async fn inventory(
     Ok(with_classes(inventory, config.classes()?, from, &gaps))
 }
 
-/// The same where a snapshot has been read that tells how the controller is configured.
+/// The same, with the controller's configuration from a snapshot.
 pub async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
     let mut gaps = Vec::new();
     let inventory = objects(source, &mut gaps).await;
@@ -85,7 +85,7 @@ async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
     inventory
 }
 
-/// What is in a folder of YAML and JSON files, and in the folders below it, or in one file.
+/// The inventory of a file, or of a folder of YAML and JSON files with its subfolders.
 pub fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, CliError> {
     let mut inventory = Inventory {
         is_of_files: true,
@@ -139,7 +139,7 @@ fn put(inventory: &mut Inventory, configured: &mut Option<String>, object: Value
     }
 }
 
-/// The documents of a file that have something in them, with the lines that they begin on.
+/// The non-empty documents of a file, with their first lines.
 fn documents(text: &str) -> Vec<(usize, String)> {
     let mut documents = vec![(1, String::new())];
     for (index, line) in text.lines().enumerate() {
@@ -155,7 +155,7 @@ fn documents(text: &str) -> Vec<(usize, String)> {
     documents
 }
 
-/// The files that may have objects in them, in order.
+/// The YAML and JSON files of a folder, sorted.
 fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !path.is_dir() {
         return Ok(vec![path.into()]);

@@ -1,4 +1,4 @@
-//! A list: its objects, its pages, and why it cannot be had.
+//! A list: its objects, its pages and its errors.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::ResourceKind;
 
-/// The objects of a list, as JSON. It ends with the list, or where it is refused.
+/// The objects of a list, as JSON. It ends with the list, or with an error.
 pub type Objects<'a> = LocalBoxStream<'a, Result<String, ListError>>;
 
-/// Why a list could not be had.
+/// Why a list could not be read.
 #[derive(Debug, Clone)]
 pub enum ListError {
     Forbidden(String),
@@ -30,7 +30,7 @@ impl fmt::Display for ListError {
 }
 
 impl ListError {
-    /// The failure of a question that needs this list.
+    /// The error of a command that requires this list.
     pub fn of(self, kind: ResourceKind) -> CliError {
         match self {
             Self::NotInstalled if kind == ResourceKind::Rules => CliError::NoRules,
@@ -46,7 +46,7 @@ impl ListError {
     }
 }
 
-/// A page of a list, in which no object is decoded yet.
+/// A page of a list, with its objects not yet decoded.
 #[derive(Deserialize)]
 pub struct ListPage<'a> {
     #[serde(default)]
@@ -57,7 +57,7 @@ pub struct ListPage<'a> {
 
 #[derive(Default, Deserialize)]
 pub struct PageMeta {
-    /// The token that the next page is asked for by.
+    /// The token of the next page.
     #[serde(rename = "continue")]
     pub token: Option<String>,
 }

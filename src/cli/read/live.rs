@@ -1,5 +1,5 @@
-//! What was read, kept up to date by watches. Only the Lease is read again and again, every ten seconds: it changes every other
-//! second, and nothing is held by it.
+//! A snapshot that watches keep current. Only the Lease is polled, every ten seconds: it changes every two seconds, and no
+//! decision depends on it.
 
 use std::future::pending;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use crate::engine::kind::Watch;
 
 /// How often the Lease is read.
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
-/// How long it takes until everything is read anew where that has failed.
+/// How long to wait before everything is re-read after a failure.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What was read, kept up to date; of a dump, as it is.
+/// A snapshot that watches keep current; one of a dump never changes.
 pub struct Live<'a> {
     source: &'a ObjectSource,
     configured: Configured<'a>,
     wanted: &'a Wanted,
     builder: SnapshotBuilder<'a>,
     leaders: LocalBoxStream<'a, Option<Leader>>,
-    /// Whether rules ask for more by now than is watched.
+    /// Whether the rules now need more than is watched.
     is_outgrown: bool,
-    /// Why everything cannot be read anew, though rules ask for more than is watched.
+    /// Why everything could not be re-read, although the rules need more than is watched.
     failure: Option<String>,
 }
 
 impl<'a> Live<'a> {
-    /// Reads what is wanted, and watches it from there on.
+    /// Reads what is wanted, and watches it from then on.
     pub async fn begin(
         source: &'a ObjectSource,
         configured: Configured<'a>,
@@ -64,12 +64,12 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Whether it will ever be another.
+    /// Whether it can change.
     pub fn is_live(&self) -> bool {
         self.builder.watches.is_some()
     }
 
-    /// Resolves when something has changed. Whoever stops waiting misses nothing.
+    /// Resolves when something has changed. Cancel safe.
     pub async fn changed(&mut self) {
         let Some(watches) = &mut self.builder.watches else {
             return pending().await;
@@ -93,7 +93,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// How it is at this time; a dump is as it was.
+    /// The snapshot at this time; a dump ignores the time.
     pub fn at(&mut self, at: Timestamp) -> &Snapshot {
         let is_live = self.is_live();
         let snapshot = &mut self.builder.snapshot;
@@ -107,13 +107,13 @@ impl<'a> Live<'a> {
         snapshot
     }
 
-    /// What keeps it from being up to date.
+    /// Why it is not current.
     pub fn problem(&self) -> Option<String> {
         let problem = self.builder.watches.as_ref()?.problem().map(str::to_owned);
         problem.or_else(|| self.failure.clone())
     }
 
-    /// Takes in what a watch shows, and watches what follows from it.
+    /// Processes a watch event, and starts or stops watches accordingly.
     fn take(&mut self, watch: Watch, event: Event<Object>) {
         let builder = &mut self.builder;
         builder.snapshot.view.go_on(now(Timestamp::now()));
@@ -142,7 +142,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Who leads, again and again.
+/// Polls the Lease.
 fn read_leaders(source: &ObjectSource) -> impl futures::Stream<Item = Option<Leader>> {
     stream::repeat(()).filter_map(async |()| {
         sleep(LEASE_PAUSE).await;

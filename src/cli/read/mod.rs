@@ -1,6 +1,5 @@
-//! Reads what commands answer from: from the API server, once or watched; from a dump; from files of YAML; and, for whoever
-//! simulates a cluster, from objects at hand. `source` lists, `builder` fills a snapshot of what is listed, and `live` keeps one up
-//! to date.
+//! Reads the input of commands from the API server (once or watched), a dump, YAML files, or objects in memory. `source` lists,
+//! `builder` fills a snapshot from lists, and `live` keeps a snapshot current.
 
 mod builder;
 mod certificate;
@@ -29,10 +28,10 @@ pub use list::ListError;
 pub use live::Live;
 pub use source::{Lists, ObjectSource};
 
-/// What was read of a cluster whose objects are at hand, as JSON: for whoever simulates one.
+/// A snapshot from objects in memory, for simulations.
 ///
 /// # Errors
-/// Where something is missing without which there is nothing to say.
+/// When a required list is missing.
 pub fn snapshot_of(
     lists: Lists,
     classes: Vec<CriticalComponentClass>,
@@ -41,14 +40,14 @@ pub fn snapshot_of(
     let (source, wanted) = (ObjectSource::Lists(lists), Wanted::default());
     let configured = Configured::AtHand(classes, passing_taints);
     let read = snapshot(&source, configured, &wanted);
-    // Nothing is waited for where everything is at hand.
+    // Nothing is awaited, since everything is in memory.
     read.now_or_never().unwrap_or_else(|| {
         let why = "the objects at hand are waited for".to_owned();
         Err(CliError::Input(why))
     })
 }
 
-/// The pod of this name, with what was warned of it; `None` where there is none.
+/// A pod with its warning events; `None` if it does not exist.
 pub async fn pod(
     source: &ObjectSource,
     namespace: &str,
@@ -59,14 +58,14 @@ pub async fn pod(
     let objects = objects.map_err(|refusal| refusal.of(ResourceKind::Pods))?;
     let mut found = objects.iter().find_map(|json| Specimen::read(json));
     if let Some(Specimen { diagnosis, .. }) = &mut found {
-        // Whoever may not know them goes without.
+        // Events are optional.
         let events = builder::events(source, &diagnosis.key).await;
         diagnosis.events = events.unwrap_or_default();
     }
     Ok(found)
 }
 
-/// Names of the pods in a namespace, or of all objects of another kind, as far as they may be known.
+/// Names of the pods in a namespace, or of all objects of another kind; empty if they may not be read.
 pub async fn names(
     source: &ObjectSource,
     kind: ResourceKind,
@@ -83,7 +82,7 @@ pub async fn names(
     names.into_iter().flatten().collect()
 }
 
-/// The failure where there is no object of this name, with names like it.
+/// The error for an object that does not exist, with similar names.
 pub async fn unknown(
     source: &ObjectSource,
     kind: ResourceKind,

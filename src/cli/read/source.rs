@@ -1,5 +1,4 @@
-//! Where objects are read from, and the one way in which they are listed: as JSON, one after the other, from the API server, from
-//! a dump, or from what is at hand.
+//! Sources of objects: the API server, a dump or memory. All list the same way, as JSON, one object after the other.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +14,27 @@ use crate::cli::snapshot::{Filter, Gap, ResourceKind};
 
 pub enum ObjectSource {
     Cluster(Cluster),
-    /// What `dump` has written.
+    /// A folder that `dump` wrote.
     Folder(Folder),
     Lists(Lists),
-    /// Another one, of which some kinds have been read already.
+    /// Another source, with some kinds already read.
     Kept(Box<ObjectSource>, Kept),
 }
 
-/// Objects that are at hand, as JSON.
+/// Objects in memory, as JSON.
 #[derive(Debug, Clone)]
 pub struct Lists {
-    /// The time at which they are as they are.
+    /// The time at which the objects were in this state.
     pub at: Timestamp,
     /// The objects of each kind.
     pub objects: BTreeMap<ResourceKind, Vec<String>>,
 }
 
-/// Kinds that have been read as a whole, or why they could not be.
+/// Kinds that have been read completely, or why they could not be.
 type Kept = BTreeMap<ResourceKind, Result<Vec<String>, ListError>>;
 
 impl ObjectSource {
-    /// The namespace that is meant where none is named.
+    /// The default namespace.
     pub fn namespace(&self) -> &str {
         match self {
             Self::Cluster(cluster) => cluster.namespace(),
@@ -53,7 +52,7 @@ impl ObjectSource {
         }
     }
 
-    /// The same, with all objects of these kinds read once and kept: for an answer that needs them more than once.
+    /// Reads all objects of these kinds once and keeps them, for commands that need them several times.
     pub async fn keeping(self, kinds: impl Iterator<Item = ResourceKind>) -> Self {
         let all = Filter::default();
         let read = kinds.map(async |kind| (kind, self.list(kind, &all).try_collect().await));
@@ -61,7 +60,7 @@ impl ObjectSource {
         Self::Kept(Box::new(self), kept)
     }
 
-    /// The objects of a kind that the filter lets through.
+    /// The objects of a kind that pass the filter.
     pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let at_hand = |objects: Option<&'_ Vec<String>>| {
             let objects = objects.into_iter().flatten();
@@ -101,7 +100,7 @@ fn refused<'a>(refusal: ListError) -> Objects<'a> {
     stream::iter([Err(refusal)]).boxed_local()
 }
 
-/// What was listed; where it was refused, that is noted, and it counts as nothing.
+/// The listed objects; a refused list is empty and recorded as a gap.
 pub fn or_note<T: Default>(
     gaps: &mut Vec<Gap>,
     kind: ResourceKind,

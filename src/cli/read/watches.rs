@@ -1,4 +1,4 @@
-//! Watches as kube-runtime makes them, for what is only shown while it changes: nobody asks here how old that may be.
+//! Watches by kube-runtime, for displays only: they do not track how stale a view may be.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,9 +22,9 @@ use crate::controller::watch::Failure;
 use crate::engine::io::Object;
 use crate::engine::kind::Watch;
 
-/// How long the API server lets a watch be, in seconds: a connection that is dead is seen soon after.
+/// The timeout of a watch, in seconds: a dead connection is noticed soon after it.
 const LENGTH: u32 = 15;
-/// How long it takes at most until a watch that has failed is begun anew.
+/// The longest pause before a failed watch restarts.
 const LONGEST: Duration = Duration::from_secs(10);
 
 type WatchStream = BoxStream<'static, Result<Event<Object>, Error>>;
@@ -33,7 +33,7 @@ pub struct Watchers {
     client: Client,
     server: String,
     under_way: BTreeMap<Watch, WatchStream>,
-    /// What keeps watches from working, by the names of what is watched.
+    /// Why watches do not work, by the watched resource.
     problems: BTreeMap<&'static str, String>,
 }
 
@@ -77,7 +77,7 @@ impl Watchers {
         self.problems.remove(watch.name());
     }
 
-    /// What one of them shows next. Whoever stops waiting misses nothing.
+    /// The next event of any watch. Cancel safe.
     pub async fn next(&mut self) -> (Watch, Result<Event<Object>, ListError>) {
         let next = poll_fn(|cx| {
             for (watch, events) in &mut self.under_way {
@@ -96,7 +96,7 @@ impl Watchers {
             }
             refusal
         });
-        // The first that it shows is only that it is tried.
+        // `Init` only means that the watch is being tried.
         if matches!(&shown, Ok(event) if !matches!(event, Event::Init)) {
             self.problems.remove(name);
         }
@@ -118,8 +118,8 @@ where
     }
 }
 
-/// What is listed, and shown from there on. Whatever goes wrong, it is listed anew after a pause: the watcher itself would go on in
-/// silence, and ask for ever for a version that the API server has dropped.
+/// Lists, then watches. After any error it relists with a pause: the watcher itself would continue silently, and could request
+/// an expired version forever.
 fn events<K>(
     api: Api<K>,
     config: Config,

@@ -1,18 +1,17 @@
-//! Drawings of how long what took, as SVG within the page.
+//! Bar charts of durations, as inline SVG.
 
 use super::html::Html;
 use crate::cli::timeline::{Spread, StageKind, Start, length};
 
-/// How wide a drawing is, in its own units.
+/// The width of a drawing, in SVG units.
 const WIDTH: f64 = 900.0;
-/// Where bars begin: names are to the left.
+/// Where bars begin: names are on the left.
 const LEFT: f64 = 330.0;
-/// Where bars end: times are to the right.
+/// Where bars end: times are on the right.
 const RIGHT: f64 = 780.0;
-/// How high a line is.
+/// The height of a row.
 const LINE: f64 = 20.0;
 
-/// A line of a drawing.
 struct Bar {
     name: String,
     class: &'static str,
@@ -52,7 +51,7 @@ pub fn of_start(start: &Start) -> Html {
     draw(bars.collect())
 }
 
-/// How long conditions take: up to the half of nodes, 9 of 10, all.
+/// How long conditions take: p50, p90 and maximum.
 pub fn of_spreads(spreads: &[&Spread]) -> Html {
     let whole = spreads
         .iter()
@@ -123,7 +122,7 @@ fn draw(bars: Vec<Bar>) -> Html {
     )
 }
 
-/// A name that fits beside a bar; all of it stands in its title.
+/// A name that fits beside a bar; its title has the full name.
 fn shortened(name: &str) -> String {
     const FITS: usize = 46;
     let count = name.chars().count();

@@ -1,15 +1,15 @@
-//! Elements of a page. Text gets into one only escaped.
+//! HTML elements. Text is always escaped.
 
 use std::fmt::Write as _;
 
 use crate::cli::printable::printable;
 
-/// A piece of a page.
+/// A fragment of HTML.
 #[derive(Debug, Clone, Default)]
 pub struct Html(String);
 
 impl Html {
-    /// What is written here in the source, as it is.
+    /// Markup from the source code, unescaped.
     pub fn raw(markup: &'static str) -> Self {
         Self(markup.into())
     }
@@ -22,7 +22,7 @@ impl Html {
         Self([self.0, other.0].concat())
     }
 
-    /// An element of this kind and with these attributes around this.
+    /// Wraps the fragment in an element.
     pub fn within(self, kind: &'static str, attributes: &[(&'static str, &str)]) -> Self {
         let mut out = format!("<{kind}");
         for (name, value) in attributes {
@@ -47,7 +47,7 @@ pub fn section(title: &str, content: Html) -> Html {
     heading.with(content).within("section", &[])
 }
 
-/// A table of texts, each with a class of its own or none.
+/// A table of texts with CSS classes, which may be empty.
 pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'static str)>>) -> Html {
     let heads: Html = heads
         .iter()
@@ -64,7 +64,7 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'stati
     head.with(rows.within("tbody", &[])).within("table", &[])
 }
 
-/// A text as it stands in an element or an attribute.
+/// Escapes a text for an element or an attribute.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in printable(text).chars() {

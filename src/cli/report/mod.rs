@@ -1,5 +1,5 @@
-//! `report`: one page for a post-mortem or a pull request, which needs nothing beside itself: no script, nothing from elsewhere,
-//! dark and light, readable on paper.
+//! `report`: one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no external resources,
+//! supports dark and light themes, and can be printed.
 
 mod bars;
 mod html;
@@ -11,7 +11,6 @@ use html::Html;
 pub use sections::ReportPage;
 
 impl ReportPage {
-    /// The page.
     pub fn page(&self) -> String {
         let body = Html::raw("")
             .with(sections::head(self))

@@ -1,4 +1,4 @@
-//! What the page says, section by section.
+//! The sections of the page.
 
 use super::html::{Html, section, table};
 use jiff::Timestamp;
@@ -9,20 +9,19 @@ use crate::cli::page::age;
 use crate::cli::status::ClusterStatus;
 use crate::cli::timeline::{Timeline, length};
 
-/// What the page is about.
+/// The content of the page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportPage {
-    /// When it was read.
+    /// When the cluster was read.
     pub at: Timestamp,
-    /// The cluster on one screen.
     pub status: ClusterStatus,
-    /// How nodes have started.
+    /// The starts of nodes.
     pub timeline: Timeline,
-    /// What is wrong with what was written.
+    /// The findings of `lint`.
     pub lint: Lint,
 }
 
-/// How many starts are drawn.
+/// The most starts that are drawn.
 const DRAWN: usize = 10;
 
 pub fn head(report: &ReportPage) -> Html {
@@ -114,7 +113,7 @@ pub fn rules(report: &ReportPage) -> Html {
     section("Rules", table(&heads, rows))
 }
 
-/// `InForce` as people write it.
+/// Splits a name such as `InForce` into lower-case words.
 fn words(name: &str) -> String {
     let mut out = String::new();
     for character in name.chars() {

@@ -1,4 +1,4 @@
-//! The page has all that it is about, in elements that end where they should, and takes no orders from names.
+//! The page is complete and well-formed, and hostile names stay text.
 
 use super::*;
 use crate::cli::lint::{Fault, FaultKind, Lint};
@@ -50,7 +50,7 @@ fn report(word: &str) -> ReportPage {
     }
 }
 
-/// The names of the elements of a page, in order; fails where one is not ended, or another one is.
+/// The page's element names, in order; fails if an element is not closed correctly.
 fn elements(page: &str) -> Vec<&str> {
     let mut open = Vec::new();
     let mut all = Vec::new();

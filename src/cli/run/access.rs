@@ -1,4 +1,4 @@
-//! What is asked: where that is read, and what the answer is written on.
+//! Opens the source that the flags name, and the page for the answer.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -19,7 +19,7 @@ pub async fn read(
     snapshot(source, configured(access), wanted).await
 }
 
-/// How the controller is configured, as far as that is asked for.
+/// The source of the controller's configuration, by the flags.
 pub fn configured(access: &AccessArgs) -> Configured<'_> {
     let file = access.config.as_deref();
     file.map_or(Configured::InTheCluster, Configured::File)
@@ -54,12 +54,12 @@ pub fn page(common: &CommonArgs, now: Timestamp) -> Page {
     }
 }
 
-/// Writes to standard output. Whoever has closed it has seen enough.
+/// Writes to standard output. A closed pipe is not an error.
 pub fn write(text: &str) -> io::Result<()> {
     write_on(text).map(drop)
 }
 
-/// Writes to standard output; answers whether anybody wants more.
+/// Writes to standard output; returns whether the reader is still there.
 pub fn write_on(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! The fleet live where there is no screen: a line for each change.
+//! Follows the fleet without a terminal: one line for each change.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::cli::read::Live;
 use crate::cli::top::{Fleet, ToldChanges};
 use crate::shutdown::told_to_stop;
 
-/// What changes within this time is told together.
+/// Changes within this time are reported together.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// How long it takes at most until it is seen what has come about by time alone.
+/// The longest time between two evaluations, so that changes by time alone are seen.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Writes a line for each change until nobody reads them any more, or the process is told to stop.
+/// Writes a line for each change until the reader is gone or the process is told to stop.
 pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
     let mut told = ToldChanges::default();
@@ -56,9 +56,9 @@ pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Waits for a change, but no longer than until then.
+/// Waits for a change until `end` at the latest.
 pub async fn changed_by(live: &mut Live<'_>, end: Instant) {
-    // That there was none is just as well.
+    // A timeout is fine.
     let _ = timeout_at(end.into(), live.changed()).await;
 }
 

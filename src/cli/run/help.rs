@@ -1,4 +1,4 @@
-//! What a command line says about itself to shells and readers of manuals, on this terminal and into this folder.
+//! Prints completions and writes manual pages.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::cli::complete::{Completion, next, value_of};
 use crate::cli::failure::CliError;
 use crate::cli::read::{Cluster, ObjectSource, names};
 
-/// How long names are waited for: whoever types does not wait longer.
+/// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prints what may come after these words, each on a line of its own.
+/// Prints completions of these words, one a line.
 pub async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
     for word in candidates(words).await {
         write(&format!("{word}\n"))?;
@@ -25,7 +25,7 @@ pub async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same in the form that kubectl asks a plugin's `kubectl_complete-nodegate` for.
+/// The same in the format that kubectl expects from a plugin's `kubectl_complete-nodegate`.
 pub async fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
     const NO_FILES: u8 = 4;
     const NO_SPACE: u8 = 2;
@@ -60,7 +60,7 @@ async fn candidates(words: &[String]) -> Vec<String> {
         let namespace = before.starts_with("pod").then_some(own.as_str());
         Some(names(&source, kind, namespace).await)
     };
-    // Whoever cannot be asked in time offers nothing.
+    // On an error or a timeout, no names are offered.
     let names = timeout(PATIENCE, read).await.ok().flatten();
     let mut names: Vec<String> = names.unwrap_or_default();
     names.retain(|name| name.starts_with(&begun));

@@ -1,4 +1,4 @@
-//! The fleet live on a screen. The terminal is given back as it was whatever ends this: a key, a signal, an error or a panic.
+//! Shows the fleet live on a terminal. The terminal is restored however this ends: by a key, a signal, an error or a panic.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -22,19 +22,19 @@ use crate::cli::snapshot::Wanted;
 use crate::cli::top::{Act, Fleet, TopState, draw, page_length};
 use crate::shutdown::told_to_stop;
 
-/// How often ages are drawn anew.
+/// How often ages are redrawn.
 const TICK: Duration = Duration::from_secs(1);
-/// How long changes are gathered before they are looked at.
+/// How long changes are batched.
 const TOGETHER: Duration = Duration::from_millis(250);
-/// How long it takes at most until it is seen what has come about by time alone.
+/// The longest time between two evaluations, so that changes by time alone are seen.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// The terminal as a screen, until this is dropped.
+/// The terminal in full-screen mode until this is dropped.
 struct Screen(DefaultTerminal);
 
 impl Screen {
     fn new() -> anyhow::Result<Self> {
-        // It has panics give the terminal back, too.
+        // This also restores the terminal on a panic.
         match ratatui::try_init() {
             Ok(terminal) => Ok(Self(terminal)),
             Err(error) => {
@@ -51,10 +51,10 @@ impl Drop for Screen {
     }
 }
 
-/// An explanation that is being read.
+/// An explanation that is being loaded.
 type Explaining<'a> = Pin<Box<dyn Future<Output = (Arc<str>, Vec<Line>)> + 'a>>;
 
-/// Shows the fleet until somebody leaves.
+/// Shows the fleet until the user quits.
 pub async fn run(
     mut live: Live<'_>,
     source: &ObjectSource,
@@ -74,7 +74,7 @@ pub async fn run(
         screen
             .0
             .draw(|frame| draw(frame, &fleet, &state, paper.colour))?;
-        // Wait for something that is to be drawn.
+        // Wait for something that must be drawn.
         loop {
             let due = looked + if has_changed { TOGETHER } else { AT_LEAST };
             tokio::select! {
@@ -82,7 +82,7 @@ pub async fn run(
                 event = events.recv() => {
                     let event = event.context("the terminal's keys cannot be read any more")??;
                     let Some(key) = event.as_key_event().filter(|key| !key.is_release()) else {
-                        // Whatever else happens to a terminal, such as another size, is drawn.
+                        // Other terminal events, such as a resize, only need a redraw.
                         break;
                     };
                     let length = page_length(screen.0.size()?.height);
@@ -131,7 +131,7 @@ async fn read_on(reading: &mut Option<Explaining<'_>>) -> (Arc<str>, Vec<Line>) 
     }
 }
 
-/// What there is to say about a node, or why that cannot be said.
+/// The explanation of a node as lines, or the error.
 async fn explanation(
     source: &ObjectSource,
     access: &AccessArgs,
@@ -153,7 +153,7 @@ async fn explanation(
     (node, lines)
 }
 
-/// What happens to the terminal, read by a thread of its own, which ends with the process.
+/// Terminal events, read by a separate thread that ends with the process.
 fn events() -> mpsc::Receiver<std::io::Result<Event>> {
     let (sender, events) = mpsc::channel(16);
     std::thread::spawn(move || {

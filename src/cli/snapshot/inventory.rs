@@ -1,4 +1,4 @@
-//! Objects as they were written, from a cluster, a dump or files: what `lint` looks over and `suggest` goes by.
+//! Objects as written, from a cluster, a dump or files: the input of `lint` and `suggest`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,19 +10,18 @@ use crate::condition::CriticalComponentClass;
 use crate::object::{DaemonSet, DaemonSetObject, ObjectKey, RuleObject};
 use crate::selector::RequirementObject;
 
-/// Objects as they were written.
+/// Objects as written.
 #[derive(Debug, Default)]
 pub struct Inventory {
     pub rules: Vec<RuleObject>,
-    /// `DaemonSet`s.
     pub daemon_sets: Vec<Agent>,
     /// Karpenter's `NodePool`s.
     pub node_pools: Vec<Pool>,
     pub deployments: Vec<Program>,
     pub classes: Vec<CriticalComponentClass>,
-    /// Whether these are files: what is not among them may be elsewhere.
+    /// Whether this is from files: other objects may exist elsewhere.
     pub is_of_files: bool,
-    /// What cannot be read: where it stands, and why.
+    /// Unreadable objects: place and reason.
     pub unreadable: Vec<(String, String)>,
     pub notes: Vec<String>,
 }
@@ -34,15 +33,15 @@ pub struct Agent {
     pub containers: Vec<Program>,
 }
 
-/// A container, or a Deployment by its first one.
+/// A container, or a Deployment described by its first container.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
-    /// As `namespace/name` of a Deployment, or the container's name.
+    /// `namespace/name` of a Deployment, or the container's name.
     pub name: String,
     pub image: String,
-    /// Command and arguments, where they are known.
+    /// Command and arguments, if known.
     pub args: Vec<String>,
-    /// Its environment, as far as that is written down.
+    /// The environment variables with literal values.
     pub env: BTreeMap<String, String>,
 }
 
@@ -50,11 +49,11 @@ pub struct Program {
 pub struct Pool {
     pub name: String,
     pub labels: BTreeMap<String, String>,
-    /// What else is known of the labels of its nodes.
+    /// Further requirements on the labels of its nodes.
     pub requirements: Vec<RequirementObject>,
-    /// Taints that stay, as key and effect.
+    /// Permanent taints, as key and effect.
     pub taints: Vec<(String, String)>,
-    /// Taints that go, as key and effect.
+    /// Startup taints, as key and effect.
     pub startup_taints: Vec<(String, String)>,
 }
 
@@ -84,7 +83,7 @@ struct PoolTaint {
 }
 
 impl Inventory {
-    /// Takes in an object; `place` is where it stands, in words. Kinds that do not matter are passed over.
+    /// Adds an object; `place` describes where it was found. Other kinds are ignored.
     pub fn take(&mut self, kind: &str, mut object: Value, place: &str) {
         let taken = match kind {
             "NodeReadinessRule" => serde_json::from_value(object)
@@ -106,7 +105,6 @@ impl Inventory {
         }
     }
 
-    /// The `DaemonSet` of this name, if there is one.
     pub fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
         let mut all = self.daemon_sets.iter();
         all.find(|agent| agent.daemon_set.key == *key)
@@ -120,7 +118,7 @@ fn part<T: DeserializeOwned + Default>(object: &Value, path: &str) -> T {
 }
 
 fn agent(object: &mut Value) -> Result<Agent, String> {
-    // Files have neither, and the API server would see to both.
+    // Files lack both; the API server would set them.
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.entry("uid").or_insert_with(|| json!("none"));
         meta.entry("namespace").or_insert_with(|| json!("default"));

@@ -1,4 +1,4 @@
-//! The kinds of objects that are read, and which of them.
+//! The kinds of objects that are read, and filters for them.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ use crate::selector::Selector;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResourceKind {
-    /// Rules.
+    /// `NodeReadinessRule`s.
     Rules,
-    /// Nodes.
+    /// `Node`s.
     Nodes,
     /// `CSINode`s.
     CsiNodes,
     /// `DaemonSet`s.
     DaemonSets,
-    /// Pods.
+    /// `Pod`s.
     Pods,
-    /// Leases: the controller's.
+    /// The controller's Lease.
     Leases,
-    /// Events about pods.
+    /// Events about pods and nodes.
     Events,
     /// The controller's configuration.
     ConfigMaps,
@@ -39,12 +39,12 @@ pub enum ResourceKind {
     NodeClaims,
     /// Karpenter's `NodePool`s.
     NodePools,
-    /// Deployments: the controller's and Cluster Autoscaler's among them.
+    /// Deployments, such as the controller's and Cluster Autoscaler's.
     Deployments,
 }
 
 impl ResourceKind {
-    /// All that a dump has.
+    /// All kinds that a dump contains.
     pub(crate) const ALL: [Self; 11] = [
         Self::Rules,
         Self::Nodes,
@@ -71,7 +71,7 @@ impl ResourceKind {
         }
     }
 
-    /// The resource, as the API calls it.
+    /// The resource's name in the API.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rules => "nodereadinessrules",
@@ -88,7 +88,7 @@ impl ResourceKind {
         }
     }
 
-    /// What cannot be said without it.
+    /// What is unknown without this kind.
     pub(crate) const fn tells(self) -> &'static str {
         match self {
             Self::Rules => "which nodes are held cannot be said",
@@ -106,7 +106,7 @@ impl ResourceKind {
         }
     }
 
-    /// The path of the resource, in a namespace or in all.
+    /// The resource's path, in one namespace or in all.
     pub(crate) fn path(self, namespace: Option<&str>) -> String {
         match self {
             Self::Rules => RuleObject::url_path(&(), None),
@@ -123,13 +123,13 @@ impl ResourceKind {
         }
     }
 
-    /// The file of a dump that has them.
+    /// The kind's file in a dump.
     pub(crate) fn file(self) -> String {
         format!("{}.json", self.name())
     }
 }
 
-/// Which objects of a kind are meant: those that are all of this.
+/// Selects objects of a kind that match all of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub namespace: Option<String>,
@@ -139,32 +139,32 @@ pub struct Filter {
     pub about: EventAbout,
 }
 
-/// Where a pod is bound to.
+/// The node that a pod is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Binding {
     #[default]
     Any,
-    /// To a node, and it has not ended.
+    /// Bound to any node, and not ended.
     Bound,
-    /// To this node, and it has not ended.
+    /// Bound to this node, and not ended.
     To(String),
-    /// To none yet.
+    /// Not bound yet.
     Unbound,
 }
 
-/// What an event is about.
+/// The object that an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EventAbout {
     #[default]
     Anything,
-    /// The pod of this name, and it warns.
+    /// Warnings about the pod of this name.
     Pod(String),
-    /// A pod, and it warns.
+    /// Warnings about any pod.
     Pods,
     Nodes,
 }
 
-/// What of an object tells whether a filter lets it through.
+/// The fields of an object that filters use.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Outline {
@@ -216,7 +216,7 @@ impl Filter {
         }
     }
 
-    /// The controller's own, by the label that the manifests give them.
+    /// The controller's own objects, by the label in the manifests.
     pub fn of_controllers(namespace: Option<&str>) -> Self {
         Self {
             namespace: namespace.map(str::to_owned),
@@ -225,7 +225,7 @@ impl Filter {
         }
     }
 
-    /// The object of this name in a namespace.
+    /// One object by namespace and name.
     pub fn one(namespace: &str, name: &str) -> Self {
         Self {
             namespace: Some(namespace.into()),
@@ -233,7 +233,7 @@ impl Filter {
         }
     }
 
-    /// As the API server takes it in the query for a list.
+    /// The field selector for the API server.
     pub fn fields(&self) -> Option<String> {
         const RUNS: &str = "status.phase!=Succeeded,status.phase!=Failed";
         const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
@@ -259,7 +259,7 @@ impl Filter {
         (!parts.is_empty()).then(|| parts.join(","))
     }
 
-    /// Whether it lets an object in JSON through, where no API server does the filtering.
+    /// Whether an object in JSON passes, for sources without an API server.
     pub fn lets_through(&self, json: &str) -> bool {
         let Ok(mut object) = serde_json::from_str::<Outline>(json) else {
             return false;

@@ -1,4 +1,4 @@
-//! Who leads, as the controller's Lease tells: all that can be known from outside of a process that does.
+//! The leader according to the controller's Lease, which is all that other processes can see.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::api::names::SUSPEND_ALL;
 
-/// How long after its lease has run out a holder is given, for clocks that differ.
+/// How long after its lease expires a holder still counts as alive, because clocks differ.
 const LENIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leader {
-    /// The namespace of the Lease, which is the controller's.
+    /// The namespace of the Lease and of the controller.
     pub namespace: String,
-    /// The identity of the holder; empty for nobody.
+    /// The holder's identity; empty if nobody leads.
     pub holder: String,
-    /// When it was renewed, by the holder's clock.
+    /// When the lease was renewed, by the holder's clock.
     pub renewed: Option<Timestamp>,
-    /// How long it is good for, in seconds.
+    /// How long the lease lasts, in seconds.
     pub duration_seconds: i32,
     pub suspends_all: bool,
 }
@@ -27,7 +27,7 @@ pub struct Leader {
 #[serde(rename_all = "camelCase")]
 pub enum LeaderHealth {
     Alive,
-    /// It has not renewed it for longer than it is good for: nothing is decided.
+    /// The lease has expired, so nothing is decided.
     Silent,
     Nobody,
 }
@@ -56,7 +56,7 @@ impl Leader {
         }
     }
 
-    /// The name of the pod that holds it: the identity goes on with what tells processes of one pod apart.
+    /// The name of the holder's pod: the identity adds a suffix that distinguishes processes of one pod.
     pub fn pod(&self) -> &str {
         let parts = self.holder.split_once('_');
         parts.map_or(self.holder.as_str(), |(pod, _)| pod)

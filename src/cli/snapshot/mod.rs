@@ -1,5 +1,5 @@
-//! What was read, at one time: the engine's own view of the cluster, and what people want to know beside it. Filled from the API
-//! server or from a dump, and asked by the commands; no reading is done here.
+//! The cluster at one time: the engine's view of it, and what people want to know besides. `read` fills it, and the commands
+//! evaluate it.
 
 mod inventory;
 mod kind;
@@ -23,51 +23,51 @@ pub use leader::{Leader, LeaderHealth};
 pub use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
 pub use startup::{NodeOrigin, Recorded};
 
-/// What is told where nobody knows the critical component classes.
+/// The note when the critical component classes are unknown.
 pub const ASSUMED: &str = "the controller's configuration could not be read: its critical component classes are taken to be the \
     default ones; --config FILE names others";
 
-/// What was read.
+/// The cluster at one time.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// When.
+    /// When it was read.
     pub at: Timestamp,
-    /// The controller's own view of it.
+    /// The engine's view of the cluster.
     pub view: View,
-    /// The rules as they are written.
+    /// The rules as written.
     pub rules: Vec<RuleObject>,
-    /// Where the critical component classes are from.
+    /// The source of the critical component classes.
     pub classes_from: ClassesFrom,
-    /// The controller's limits, where they were asked for and its Deployment tells them.
+    /// The controller's limits, if wanted and found in its Deployment.
     pub limits: Option<Limits>,
-    /// Who leads, as far as the Lease tells.
+    /// The leader, according to the Lease.
     pub leader: Option<Leader>,
-    /// The controller's instances, where they were asked for.
+    /// The controller's instances, if wanted.
     pub controllers: Vec<Controller>,
     /// The pods that are not Ready.
     pub unready: BTreeMap<ObjectKey, PodDiagnosis>,
-    /// How nodes started, by their names, where that was wanted.
+    /// Startup records by node name, if wanted.
     pub records: BTreeMap<String, Vec<Recorded>>,
-    /// How nodes came to be, where that was wanted and Karpenter has made them.
+    /// The origins of nodes that Karpenter made, if wanted.
     pub origins: Vec<NodeOrigin>,
-    /// What could not be read.
+    /// The lists that could not be read.
     pub gaps: Vec<Gap>,
-    /// Objects that cannot be understood, in words.
+    /// Objects that cannot be parsed, as sentences.
     pub unreadable: Vec<String>,
 }
 
-/// Where the critical component classes are from.
+/// The source of the critical component classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassesFrom {
-    /// They were named: by the file of `--config`, say.
+    /// Given by the user, for example with `--config`.
     Named,
-    /// The `ConfigMap` beside the controller, or the default ones where there is none.
+    /// The `ConfigMap` beside the controller, or the defaults without one.
     Cluster,
-    /// Nobody knows: they are taken to be the default ones.
+    /// Unknown: the defaults are assumed.
     Assumed,
 }
 
-/// A list that was refused.
+/// A list that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gap {
     pub kind: ResourceKind,
@@ -76,21 +76,21 @@ pub struct Gap {
     pub why: String,
 }
 
-/// What a command wants read. Everything that decides about a node is always read; the less of the rest, the fewer requests.
+/// What a command wants read. Everything that decides about a node is always read; every other part costs requests.
 #[derive(Debug, Clone, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each part is wanted or not, whatever becomes of the others"
 )]
 pub struct Wanted {
-    /// Of all nodes only this one, with the pods on it.
+    /// Only this node, with its pods.
     pub node: Option<String>,
-    /// Nothing but what says which objects matter: rules, Lease, configuration, and the `DaemonSet`s that rules name.
+    /// Only what determines which objects matter: rules, Lease, configuration, and the `DaemonSet`s that rules name.
     pub outline: bool,
     pub controllers: bool,
     pub limits: bool,
     pub startups: bool,
-    /// What rules wait for that are not in the cluster.
+    /// Rules that are not in the cluster, whose evidence is wanted too.
     pub rules: Vec<RuleObject>,
 }
 
@@ -108,12 +108,12 @@ impl Snapshot {
         self.view.cluster().classes
     }
 
-    /// What could not be read of this kind, if anything.
+    /// The gap of this kind, if any.
     pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Gap> {
         self.gaps.iter().find(|gap| gap.kind == kind)
     }
 
-    /// What an answer has to say besides: what it goes without, in words.
+    /// Remarks on missing information that every answer adds.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.gaps.iter().map(ToString::to_string).collect();
         if self.classes_from == ClassesFrom::Assumed {

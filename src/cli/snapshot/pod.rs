@@ -1,5 +1,5 @@
-//! Pods, as far as people ask about them: which container does not do its part, and why; where a pod could run that is not
-//! bound; and which pods are the controller's. No decision goes by it.
+//! Details of pods for people: which container is not ready and why, which nodes match an unbound pod, and which pods are the
+//! controller's. No decision uses them.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
@@ -13,7 +13,7 @@ use crate::object::{DaemonSet, DaemonSetObject, Node, ObjectKey, Taint, Tolerati
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodDiagnosis {
     pub key: ObjectKey,
-    /// The node that it is bound to; empty before it is.
+    /// The node it is bound to; empty if unbound.
     pub node: String,
     pub owner: Option<(String, String)>,
     pub created: Option<Timestamp>,
@@ -21,13 +21,13 @@ pub struct PodDiagnosis {
     pub phase: String,
     /// Whether it is Ready, and since when.
     pub ready: (bool, Option<Timestamp>),
-    /// Why it is not bound to a node, if it is not: reason and message.
+    /// Reason and message of why it is not scheduled, if it is not.
     pub unscheduled: Option<(String, String)>,
-    /// Why the kubelet does not run it at all, if it does not: reason and message.
+    /// Reason and message of why the kubelet rejects it, if it does.
     pub refused: Option<(String, String)>,
-    /// Those that run first come first.
+    /// Init containers first, in their order.
     pub containers: Vec<Container>,
-    /// What has been warned of about it, latest first.
+    /// Warning events, latest first.
     pub events: Vec<PodEvent>,
 }
 
@@ -36,7 +36,7 @@ pub struct Container {
     pub name: String,
     pub image: String,
     pub is_init: bool,
-    /// Whether it is ready, or has done its part.
+    /// Whether it is ready, or is an init container that has succeeded.
     pub is_ready: bool,
     pub restarts: i32,
     pub state: ContainerState,
@@ -50,7 +50,7 @@ pub enum ContainerState {
     Ended { reason: String, code: i32 },
 }
 
-/// A warning about a pod.
+/// A warning event about a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodEvent {
     pub reason: String,
@@ -59,7 +59,7 @@ pub struct PodEvent {
 }
 
 impl PodDiagnosis {
-    /// Of the pod in this JSON, if it can be understood.
+    /// Parses a pod in JSON.
     pub fn read(json: &str) -> Option<Self> {
         Some(Self::of(serde_json::from_str(json).ok()?))
     }
@@ -106,13 +106,13 @@ impl PodDiagnosis {
         }
     }
 
-    /// The container that keeps the pod from being Ready, if one does: the first that has not done its part.
+    /// The first container that is not ready or done; it keeps the pod from being Ready.
     pub fn culprit(&self) -> Option<&Container> {
         let mut containers = self.containers.iter();
         containers.find(|container| !container.is_ready)
     }
 
-    /// Since when it is not Ready: since the condition turned, or since it was created.
+    /// Since when it is not Ready: since the condition changed, or since it was created.
     pub fn unready_since(&self) -> Option<Timestamp> {
         let (is_ready, since) = self.ready;
         if is_ready {
@@ -122,7 +122,7 @@ impl PodDiagnosis {
         }
     }
 
-    /// What the probe of a container answered that runs and is not ready.
+    /// The answer of a failed probe.
     pub fn probe(&self) -> Option<&PodEvent> {
         let mut events = self.events.iter();
         events.find(|event| event.reason == "Unhealthy")
@@ -179,7 +179,7 @@ impl Container {
         }
     }
 
-    /// Why it does not do its part, in one line.
+    /// Why the container is not ready, in one line.
     pub fn why(&self) -> String {
         let what = if self.is_init {
             "init container"
@@ -212,7 +212,7 @@ impl Container {
         }
     }
 
-    /// The reason of a container that waits, in one word.
+    /// The reason of a waiting container.
     pub fn waits_for(&self) -> Option<&str> {
         match &self.state {
             ContainerState::Waiting { reason, .. } => Some(reason),
@@ -221,21 +221,21 @@ impl Container {
     }
 }
 
-/// A pod that was asked about.
+/// A pod to explain.
 #[derive(Debug, Clone)]
 pub struct Specimen {
     pub diagnosis: PodDiagnosis,
-    /// What it asks of nodes, in the engine's own terms for where pods of a `DaemonSet` are meant to run.
+    /// Its requirements on nodes, as a `DaemonSet`, so that the engine's matching applies.
     asks: DaemonSet,
 }
 
 impl Specimen {
-    /// The pod in this JSON, if it can be understood.
+    /// Parses a pod in JSON.
     pub fn read(json: &str) -> Option<Self> {
         let pod: Pod = serde_json::from_str(json).ok()?;
         let mut spec = pod.spec.clone().unwrap_or_default();
         spec.node_name = None;
-        // A pod has only its own tolerations; those that a DaemonSet's pods have besides are not for it.
+        // A pod has only its own tolerations, not those that are added to a `DaemonSet`'s pods.
         let tolerations = serde_json::to_value(&spec.tolerations).ok()?;
         let tolerations: Option<Vec<Toleration>> = serde_json::from_value(tolerations).ok()?;
         let object: DaemonSetObject = serde_json::from_value(json!({
@@ -252,19 +252,19 @@ impl Specimen {
         })
     }
 
-    /// Whether its node selector and its required node affinity let it run on this node, taints aside.
+    /// Whether its node selector and required node affinity match this node; taints are ignored.
     pub fn asks_for(&self, node: &Node) -> bool {
         is_meant_for(&self.asks, node, &[])
     }
 
-    /// The taints of this node that keep it away.
+    /// The node's taints that it does not tolerate.
     pub fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
         taints.filter(|taint| !tolerates(&self.asks, taint))
     }
 }
 
-/// An instance of the controller, as its pod tells.
+/// An instance of the controller, read from its pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Controller {

@@ -1,4 +1,4 @@
-//! How nodes started, as it stands on record: what the engine writes and never reads.
+//! Records of node starts, which the engine writes and never reads.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -8,14 +8,14 @@ use serde::Deserialize;
 use crate::api::names::STARTUP_PREFIX;
 use crate::rule::StartupRecord;
 
-/// A record of a node's start under the rule of this UID.
+/// The record of a node's start under the rule with this UID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     pub rule_uid: String,
     pub record: StartupRecord,
 }
 
-/// What Karpenter tells of how a node came to be.
+/// The times at which Karpenter requested and launched a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOrigin {
     pub node: String,
@@ -38,7 +38,7 @@ struct ClaimStatus {
 }
 
 impl Recorded {
-    /// The records on the node in this JSON, with its name. A record that cannot be read is none.
+    /// The name and the records of a node in JSON. Unreadable records are skipped.
     pub fn of_node(json: &str) -> Option<(String, Vec<Self>)> {
         if !json.contains(STARTUP_PREFIX) {
             return None;
@@ -57,7 +57,7 @@ impl Recorded {
 }
 
 impl NodeOrigin {
-    /// What the `NodeClaim` in this JSON tells, once it has become a node.
+    /// The origin in a `NodeClaim` in JSON; `None` before it has a node.
     pub fn of_claim(json: &str) -> Option<Self> {
         let ClaimObject { metadata, status } = serde_json::from_str(json).ok()?;
         let mut conditions = status.conditions.iter();
@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn records_are_read_beside_what_nobody_can_read() {
+    fn unreadable_records_are_skipped() {
         let record = StartupRecord {
             rule_name: "network".into(),
             created: at(0),

@@ -1,5 +1,5 @@
-//! `status`: the cluster on one screen. What is held is worked out here, as the controller does; what only a running controller
-//! knows (failed writes, its guards) is what it has published in the rules' statuses.
+//! `status`: the cluster on one screen. It computes which nodes are held, as the controller does; what only a running
+//! controller knows (failed writes, its guards) comes from the rules' statuses.
 
 pub mod text;
 
@@ -16,7 +16,7 @@ use crate::api::EnforcementMode;
 use crate::engine::CachedRule;
 use crate::rule::Rule;
 
-/// How many of the nodes that are held are named.
+/// The most held nodes that are named.
 const NAMED: usize = 10;
 
 /// The cluster on one screen.
@@ -24,19 +24,19 @@ const NAMED: usize = 10;
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
     pub versions: Versions,
-    /// Who leads; none where nobody knows.
+    /// The leader; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderStatus>,
-    /// How many nodes there are, and what becomes of them.
+    /// How many nodes are in which state.
     pub nodes: NodeCounts,
     /// The rules, by name.
     pub rules: Vec<RuleStatus>,
-    /// The nodes that are held, longest first: some of them where there are many.
+    /// The nodes held longest, longest first.
     pub held: Vec<HeldNode>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Whether somebody has waited in vain for nothing to be held.
+    /// Whether `--wait` timed out.
     #[serde(skip)]
     pub is_too_late: bool,
 }
@@ -45,7 +45,7 @@ pub struct ClusterStatus {
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
     pub client: &'static str,
-    /// The images of the controller's instances, where they run as pods that may be listed.
+    /// The images of the controller's pods, if they may be listed.
     pub controllers: BTreeSet<String>,
 }
 
@@ -55,22 +55,22 @@ pub struct LeaderStatus {
     #[serde(flatten)]
     pub lease: Leader,
     pub health: LeaderHealth,
-    /// How many instances of the controller there are, and how many of them are Ready.
+    /// How many controller instances exist, and how many of them are Ready.
     pub instances: (usize, usize),
 }
 
-/// How many nodes there are, and what becomes of them. One that several rules are about counts once, for the worst.
+/// How many nodes are in which state. A node that several rules match counts once, in its worst state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeCounts {
     pub total: usize,
     pub held: usize,
     pub opening: usize,
-    /// Those that are not met and stay open for now.
+    /// Nodes that lack a condition and stay open for now.
     pub spared: usize,
     pub open: usize,
     pub not_selected: usize,
-    /// Those that are left as they are, since something about them cannot be understood.
+    /// Nodes left alone because an object cannot be parsed.
     pub left_alone: usize,
 }
 
@@ -79,28 +79,28 @@ pub struct NodeCounts {
 pub struct RuleStatus {
     pub rule: Arc<str>,
     pub state: RuleState,
-    /// Its mode, unless it cannot be used.
+    /// The mode; `None` for an invalid rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<EnforcementMode>,
-    /// Its taint, as `key:effect`.
+    /// The taint, as `key:effect`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
     pub matched: usize,
-    /// How many of them it keeps closed, or would.
+    /// How many matched nodes it keeps closed, or would.
     pub held: usize,
-    /// How many it leaves open, or would.
+    /// How many matched nodes it leaves open, or would.
     pub open: usize,
-    /// How many of those are not met, and stay open for now: within their grace period, or held back by the guard.
+    /// How many of the open nodes lack a condition: within their grace period, or delayed by the guard.
     pub spared: usize,
-    /// On how many the controller could not carry it out, as it has published.
+    /// On how many nodes the controller failed to apply the rule, as published.
     pub failing: i32,
-    /// Since when the node has been held that has been so longest.
+    /// Since when the longest held node has been held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_held: Option<Timestamp>,
-    /// What its nodes lack: condition, reason, and on how many, most first.
+    /// What its nodes lack, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Lacking>,
-    /// What the controller has published of it that somebody should know.
+    /// Published conditions that need attention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedCondition>,
 }
@@ -113,7 +113,7 @@ pub struct Lacking {
     pub nodes: usize,
 }
 
-/// A condition of a rule, as the controller has published it.
+/// A condition of a rule that the controller has published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishedCondition {
@@ -126,17 +126,16 @@ pub struct PublishedCondition {
 #[serde(rename_all = "camelCase")]
 pub enum RuleState {
     InForce,
-    /// It only counts what it would do.
+    /// The rule only counts what it would do.
     DryRun,
     Suspended,
     Invalid,
-    /// The controller has not taken it on: its finalizer is missing.
+    /// The rule's finalizer is missing, so no controller acts on it.
     NotTakenOn,
-    /// It is being deleted, and its nodes are cleaned.
+    /// The rule is being deleted, and its taints are being removed.
     Deleting,
 }
 
-/// A node that is held.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldNode {
@@ -145,7 +144,7 @@ pub struct HeldNode {
     pub rule: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Why, as the controller says it.
+    /// The controller's message.
     pub why: String,
 }
 
@@ -176,7 +175,6 @@ pub fn status(snapshot: &Snapshot) -> ClusterStatus {
 }
 
 impl LeaderStatus {
-    /// What is to be said of a leader.
     pub fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
         let controllers = || snapshot.controllers.iter();
         let is_ready = |it: &&Controller| it.ready;
@@ -192,7 +190,7 @@ impl LeaderStatus {
 }
 
 impl RuleStatus {
-    /// What is to be said of a rule that makes this of its nodes.
+    /// Summarizes a rule's effects on its nodes.
     pub fn of<'a>(cached: &CachedRule, nodes: impl Iterator<Item = &'a OnNode>) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
@@ -247,7 +245,7 @@ impl RuleStatus {
     }
 }
 
-/// What the controller has published of a rule that is not as it should be.
+/// The published conditions that need attention.
 fn published(cached: &CachedRule) -> Vec<PublishedCondition> {
     let conditions = cached.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {
@@ -284,7 +282,7 @@ impl RuleState {
         }
     }
 
-    /// The word for it.
+    /// The state as words for people.
     pub const fn word(self) -> &'static str {
         match self {
             Self::InForce => "in force",
@@ -298,7 +296,7 @@ impl RuleState {
 }
 
 impl NodeCounts {
-    /// What becomes of the nodes of which rules make this.
+    /// Counts nodes by the worst effect of any rule.
     pub fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
         let mut counts = Self::default();
         let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
@@ -332,7 +330,7 @@ impl NodeCounts {
     }
 }
 
-/// The nodes that are held, each once, longest first.
+/// The held nodes, each once, longest first.
 fn held(all: &[OnNode]) -> Vec<HeldNode> {
     let mut longest: BTreeMap<&str, &OnNode> = BTreeMap::new();
     for it in all.iter().filter(|it| it.state.holds()) {

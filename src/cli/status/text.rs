@@ -1,10 +1,10 @@
-//! The cluster on one screen, for people.
+//! The status as text.
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
 use crate::cli::page::{Line, Look, NextStep, Page, Render};
 use crate::cli::snapshot::LeaderHealth;
 
-/// How many of the conditions that nodes lack a rule's line names.
+/// How many lacking conditions a rule's line names.
 const LACKS: usize = 2;
 
 impl Render for ClusterStatus {
@@ -54,7 +54,7 @@ impl Render for ClusterStatus {
     }
 }
 
-/// Who leads, on a line.
+/// The line about the leader.
 pub fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
     let line = Line::new().faint("controller  ");
     let Some(LeaderStatus {
@@ -102,7 +102,7 @@ fn versions(status: &ClusterStatus) -> Line {
     }
 }
 
-/// What becomes of the nodes, on a line.
+/// The line of node counts.
 pub fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
         .faint("nodes       ")

@@ -1,25 +1,25 @@
-//! What is recognised, and what for.
+//! Known components, and their purposes.
 
 use ComponentPurpose::{Devices, Identity, Network, Security, Storage};
 use serde::Serialize;
 
 use crate::cli::snapshot::Agent;
 
-/// What nodes need something for.
+/// Why nodes need a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ComponentPurpose {
-    /// Pods reach each other, services and names.
+    /// Pods can reach each other, services and names.
     Network,
     Storage,
     Devices,
-    /// Pods have an identity that they ask the node for.
+    /// Pods get credentials from the node.
     Identity,
     Security,
 }
 
 impl ComponentPurpose {
-    /// All of them, in the order in which they are suggested.
+    /// All purposes, in the order of the suggestions.
     pub const ALL: [Self; 5] = [
         Self::Network,
         Self::Storage,
@@ -38,7 +38,7 @@ impl ComponentPurpose {
         }
     }
 
-    /// What happens to pods without it, in a sentence.
+    /// The effect on pods that start without it, as a sentence.
     pub const fn why(self) -> &'static str {
         match self {
             Self::Network => {
@@ -57,7 +57,7 @@ impl ComponentPurpose {
     }
 }
 
-/// What is recognised: a part of a container image's name, what for, and what it is.
+/// Known components: a part of a container image's name, the purpose, and a description.
 const KNOWN: [(&str, ComponentPurpose, &str); 27] = [
     ("cilium/cilium", Network, "Cilium"),
     ("calico/node", Network, "Calico"),
@@ -120,8 +120,8 @@ const KNOWN: [(&str, ComponentPurpose, &str); 27] = [
     ("tetragon", Security, "Tetragon"),
 ];
 
-/// What a `DaemonSet` is, where it is known to serve this purpose. Those of Windows nodes are passed over, since the rules
-/// that are suggested are about Linux nodes.
+/// The description of a `DaemonSet` that is known to serve this purpose. `DaemonSet`s for Windows nodes are skipped, because
+/// suggested rules are for Linux nodes.
 pub fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<String> {
     let daemon_set = &agent.daemon_set;
     let os = daemon_set.node_selector.get("kubernetes.io/os");
@@ -142,7 +142,7 @@ pub fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<String> {
     })
 }
 
-/// The image of a driver: that of the first container which is no sidecar.
+/// The image of a CSI driver: the first container that is not a sidecar.
 fn driver(agent: &Agent) -> &str {
     let is_sidecar = |image: &str| {
         ["csi-node-driver-registrar", "livenessprobe"]

@@ -1,4 +1,4 @@
-//! `suggest`: rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs.
+//! `suggest`: dry-run rules for the components of this cluster, recognised by their `DaemonSet`s.
 
 mod known;
 #[cfg(test)]
@@ -17,51 +17,49 @@ use crate::object::Taint;
 use crate::rule::Rule;
 pub use known::ComponentPurpose;
 
-/// What a `DaemonSet`'s condition begins with.
+/// The prefix of conditions that name a `DaemonSet`.
 const CONDITION: &str = "daemonset.nodegate.dev/";
 
-/// Rules for what runs here.
+/// Suggested rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestions {
-    /// The rules.
     pub rules: Vec<Suggestion>,
-    /// `DaemonSet`s that a rule waits for already, with its name.
+    /// `DaemonSet`s that a rule already waits for, with the rule's name.
     pub already: Vec<(String, String)>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// A rule that is suggested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestion {
-    /// Its name, which no rule has yet.
+    /// The rule's name, which no existing rule has.
     pub name: String,
-    /// What for.
+    /// The purpose of the components.
     pub purpose: ComponentPurpose,
-    /// The key of its taint.
+    /// The key of the rule's taint.
     pub taint: String,
-    /// What it waits for.
+    /// The `DaemonSet`s that the rule waits for.
     pub daemon_sets: Vec<Recognised>,
 }
 
-/// A `DaemonSet` that is recognised.
+/// A recognised `DaemonSet`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recognised {
-    /// As `namespace/name`.
+    /// `namespace/name`.
     pub daemon_set: String,
     /// The condition that waits for it.
     pub condition: String,
-    /// What it is.
+    /// A description.
     pub what: String,
     /// Whether it tolerates the rule's taint.
     pub tolerates: bool,
 }
 
-/// Rules for what runs here and is not waited for yet.
+/// Rules for known components that no rule waits for yet.
 pub fn suggest(inventory: &Inventory) -> Suggestions {
     let rules: Vec<Rule> = (inventory.rules.iter())
         .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &inventory.classes))
@@ -116,7 +114,7 @@ pub fn suggest(inventory: &Inventory) -> Suggestions {
     answer
 }
 
-/// A name that no rule has: whoever applies what is suggested must not overwrite a rule of theirs.
+/// A name that no rule has: applying a suggestion must not overwrite an existing rule.
 fn free_name(name: &str, rules: &[Rule]) -> String {
     let is_taken = |name: &str| {
         let key = format!("{TAINT_PREFIX}{name}");

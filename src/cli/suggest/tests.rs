@@ -1,4 +1,4 @@
-//! What is suggested for which `DaemonSet`s, and that it can be applied as it is.
+//! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
 use crate::cli::page::{Page, Render};
@@ -62,7 +62,7 @@ fn cluster() -> Inventory {
     ])
 }
 
-/// The rules in a text, compiled.
+/// The compiled rules of a text.
 fn rules(text: &str) -> Vec<Rule> {
     let documents = text.split("---\n").skip(1);
     let classes = Config::default().classes().unwrap();

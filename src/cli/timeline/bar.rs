@@ -1,9 +1,9 @@
-//! Lengths of time, as words and as bars.
+//! Durations as text and as bars.
 
-/// Eighths of a character, from the left.
+/// Blocks of one to eight eighths of a character, filled from the left.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// A length of time in words: as precise as it matters.
+/// A duration as text, more precise the shorter it is.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -23,7 +23,7 @@ pub fn length(seconds: f64) -> String {
     }
 }
 
-/// A bar from one part of the width to another, both between 0 and 1; never without a trace.
+/// A bar between two fractions of the width, each from 0 to 1; always visible.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -32,7 +32,7 @@ pub fn length(seconds: f64) -> String {
 )]
 pub fn bar(from: f64, to: f64, width: usize) -> String {
     let eighths = |part: f64| (part.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    // A bar begins with a whole character: there are none that are empty on the left.
+    // A bar begins at a whole character, since no block is filled from the right.
     let begin = (eighths(from) / 8).min(width.saturating_sub(1));
     let end = eighths(to).max(begin * 8 + 1);
     let (full, rest) = (end / 8, end % 8);

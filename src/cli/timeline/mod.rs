@@ -1,4 +1,4 @@
-//! `timeline`: what took how long at the start of nodes, and which component makes them slow.
+//! `timeline`: how long each stage of a node's start took, and which component delays nodes.
 
 mod bar;
 mod spread;
@@ -15,28 +15,28 @@ pub use bar::length;
 pub use spread::{Spread, spreads};
 pub use start::{StageKind, Start};
 
-/// What took how long.
+/// The stages of node starts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
-    /// The node that it is about, where it is about one.
+    /// The node; `None` for the whole fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// How many starts are on record.
+    /// How many starts are recorded.
     pub recorded: usize,
     /// How many starts have not ended yet.
     pub held: usize,
-    /// Starts, the slowest first; no more than were asked for.
+    /// The slowest starts, slowest first, as many as requested.
     pub starts: Vec<Start>,
-    /// How long each condition takes, the one first that costs most.
+    /// The durations of each condition, most costly first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Spread>,
-    /// What this answer goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// How a node has started; `None` where there is none of this name.
+/// The starts of one node; `None` if it does not exist.
 pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
     let starts = start::of_node(snapshot, snapshot.view.node(node)?.node);
     let mut notes = snapshot.notes();
@@ -52,7 +52,7 @@ pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
     })
 }
 
-/// How all nodes have started that were created after a time, with so many of the slowest.
+/// The starts of all nodes created after `since`, with the `slowest` ones listed.
 pub fn timelines(snapshot: &Snapshot, since: Option<Timestamp>, slowest: usize) -> Timeline {
     let nodes = snapshot.view.nodes();
     let nodes = nodes.filter(|node| since.is_none_or(|since| node.created >= Some(since)));

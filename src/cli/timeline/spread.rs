@@ -1,4 +1,4 @@
-//! How long each condition takes over many starts, and which one makes nodes slow.
+//! The durations of each condition over many starts, and its cost.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use serde::Serialize;
 
 use super::start::{Start, StartStage};
 
-/// How long a condition takes under a rule, from the creation of a node, in seconds.
+/// The durations of a condition under a rule, in seconds since the node's creation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
     pub rule: String,
-    /// The condition; empty for all that the rule waits for: until the node is opened.
+    /// The condition; empty for the whole start, until the node is opened.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     pub nodes: usize,
-    /// On how many nodes it is still waited for.
+    /// How many nodes still wait for it.
     pub waiting: usize,
     pub p50: f64,
-    /// 9 of 10 nodes took no longer.
+    /// The 90th percentile.
     pub p90: f64,
     pub max: f64,
     pub slowest: String,
-    /// On how many nodes it was the last to be met.
+    /// On how many nodes it was met last.
     pub last: usize,
-    /// How much earlier nodes would have been opened without it, on average over all of the rule's starts that have ended.
+    /// How much earlier nodes would have opened without it, averaged over all ended starts of the rule.
     pub costs: f64,
 }
 
-/// The spreads of all conditions, the one first that costs most; after those of each rule, that of its starts as a whole.
+/// The spreads of all conditions by rule, most costly first; each rule's last one is its whole start.
 pub fn spreads(starts: &[Start]) -> Vec<Spread> {
     let mut of_rules: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
     for start in starts {
@@ -59,7 +59,7 @@ fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
                 .iter()
                 .filter(|(start, stage)| stage.last && start.opened.is_some());
             let costs: f64 = lasts.clone().map(|(start, _)| cost_of_last(start)).sum();
-            // The sum of nothing is negative.
+            // An empty sum of floats is -0.
             let costs = costs + 0.0;
             Spread {
                 last: lasts.count(),
@@ -78,7 +78,7 @@ fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
     spreads
 }
 
-/// How much earlier the node would have been opened, had its last condition been met at once.
+/// How much earlier the node would have opened if its last condition had been met at once.
 fn cost_of_last(start: &Start) -> f64 {
     let mut times: Vec<f64> = start.conditions().filter_map(|it| it.seconds).collect();
     times.sort_by(f64::total_cmp);
@@ -94,7 +94,7 @@ fn mean(sum: f64, count: usize) -> f64 {
 
 fn spread(rule: &str, condition: &str, all: usize, mut times: Vec<(f64, &str)>) -> Spread {
     times.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
-    // The nearest rank: a time that a node really took.
+    // The nearest rank, so that it is the time of an actual node.
     let rank = |hundredths: usize| {
         let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
         times.get(rank).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A node's start under a rule: off the record where it has ended, and what is known so far where it has not.
+//! A node's start under a rule: from the record if it has ended, or from the current state if it has not.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,23 +9,22 @@ use crate::cli::snapshot::{NodeOrigin, Recorded, Snapshot};
 use crate::object::Node;
 use crate::plan::Outcome;
 
-/// A node's start under a rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Start {
     pub node: String,
-    /// The rule, by the name that it had.
+    /// The rule's name at that time.
     pub rule: String,
-    /// When the Node object was created, which is when its kubelet has registered it.
+    /// When the Node object was created, that is, when its kubelet registered it.
     pub created: Timestamp,
-    /// When the taint was lifted; `None` while it is there.
+    /// When the taint was removed; `None` if it is still there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened: Option<Timestamp>,
-    /// How long it took from the node's creation, or has taken so far.
+    /// Seconds from the node's creation until it opened, or until now.
     pub seconds: f64,
-    /// What happened when, in this order; what has not happened yet comes last.
+    /// What happened, in order; stages that have not happened yet come last.
     pub stages: Vec<StartStage>,
-    /// How many conditions the record has no room for: those that were met first.
+    /// How many conditions the record had no room for: those met first.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: usize,
 }
@@ -38,28 +37,28 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// Something that happened at a node's start.
+/// One stage of a node's start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StartStage {
     pub kind: StageKind,
-    /// The condition's type, where it is one.
+    /// The condition's type; empty for other stages.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// How long after the node's creation it was; negative for what was before it, `None` for what has not happened yet.
+    /// Seconds since the node's creation: negative for earlier stages, `None` for stages that have not happened yet.
     pub seconds: Option<f64>,
-    /// Whether the node was opened when this was done, and not before.
+    /// Whether this condition decides when the node opens: it was met last, or is still unmet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub last: bool,
 }
 
-/// What happens at a node's start.
+/// The kind of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StageKind {
     Asked,
     Launched,
-    /// It was registered: the Node object is there.
+    /// The Node object was created.
     Registered,
     Closed,
     Condition,
@@ -85,14 +84,14 @@ impl Start {
         self.stages.iter().filter(is_condition)
     }
 
-    /// The condition that came last, or that has not come yet.
+    /// The condition that was met last, or is still unmet.
     pub fn last(&self) -> Option<&StartStage> {
         let mut stages = self.stages.iter();
         stages.find(|stage| stage.last)
     }
 }
 
-/// How a node has started under each rule.
+/// The start of a node under each rule.
 pub fn of_node(snapshot: &Snapshot, node: &Node) -> Vec<Start> {
     let mut origins = snapshot.origins.iter();
     let origin = origins.find(|origin| *origin.node == *node.name);
@@ -154,7 +153,7 @@ fn so_far(
     let conditions = findings.map(|finding| {
         let condition = ConditionOnNode::of(finding, node, snapshot);
         let met = condition.since.filter(|_| condition.met);
-        // What is met, though nobody knows since when, was met by now.
+        // A met condition without a transition time counts as met now.
         let met = met.or_else(|| condition.met.then_some(snapshot.at));
         (condition.kind.to_string(), met.map(after))
     });
@@ -175,7 +174,7 @@ fn so_far(
     })
 }
 
-/// What happened, in order.
+/// All stages, in order.
 fn stages(
     created: Timestamp,
     origin: Option<&NodeOrigin>,
@@ -215,7 +214,7 @@ fn stages(
         .collect()
 }
 
-/// How long it is from one time to another, in seconds, to the millisecond.
+/// Seconds between two times, rounded to milliseconds.
 fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     (to.duration_since(from).as_secs_f64() * 1000.0).round() / 1000.0
 }

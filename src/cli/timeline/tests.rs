@@ -1,4 +1,4 @@
-//! What is made of records, of nodes that are held, and what people are shown of it.
+//! Timelines from records and from held nodes, and their text.
 
 use super::*;
 use crate::api::names::STARTUP_PREFIX;
@@ -8,7 +8,7 @@ use crate::rule::StartupRecord;
 use crate::testing::{Builder, GATE, NodeBuilder, at, node, rule};
 use serde_json::json;
 
-/// A node that was opened after its conditions were met, each after so many seconds.
+/// A node that opened after its conditions were met, each after this many seconds.
 fn started(name: &str, conditions: &[(&str, i64)]) -> NodeBuilder {
     let met = conditions.iter();
     let last = met
@@ -80,7 +80,7 @@ fn only_nodes_of_late_are_counted_where_that_is_asked() {
 }
 
 #[test]
-fn of_a_node_that_is_held_is_shown_what_is_known_so_far() {
+fn a_held_node_shows_its_start_so_far() {
     let held = node("n")
         .created(at(0))
         .taint(GATE, "NoSchedule")
@@ -135,7 +135,7 @@ fn a_node_without_a_record_says_so() {
     assert_eq!(timeline_of(&Scene::default().read(at(0)), "n"), None);
 }
 
-/// What people are told about it shows what it prints.
+/// The text shows the timeline.
 #[test]
 fn the_condition_that_costs_most_comes_first_and_the_slowest_start() {
     let mut scene = Scene::default();

@@ -1,4 +1,4 @@
-//! Timelines for people.
+//! Timelines as text.
 
 use super::Timeline;
 use super::bar::{bar, length};
@@ -6,9 +6,9 @@ use super::spread::Spread;
 use super::start::{StageKind, Start, StartStage};
 use crate::cli::page::{Line, Look, Page, Render, counted};
 
-/// How wide a page is taken to be whose lines may be as long as they get.
+/// The assumed width of a page that does not wrap.
 const WIDTH: usize = 100;
-/// How wide a bar is at least, and at most.
+/// The minimum and maximum width of a bar.
 const BAR: (usize, usize) = (8, 60);
 
 impl Render for Timeline {
@@ -35,7 +35,7 @@ impl Render for Timeline {
     }
 }
 
-/// A node's start, stage by stage.
+/// A node's start, one row for each stage.
 fn of_start(start: &Start, page: &Page, out: &mut String) {
     let head = Line::new()
         .strong(format!("node/{}", start.node))
@@ -101,7 +101,7 @@ fn name(stage: &StartStage) -> &str {
     }
 }
 
-/// How wide bars may be beside these names, with the times behind them.
+/// The width that is left for bars beside these names and the times.
 fn bar_width(page: &Page, names: impl Iterator<Item = usize>) -> usize {
     const BESIDE: usize = 26;
     let width = page.width.unwrap_or(WIDTH);
@@ -109,7 +109,7 @@ fn bar_width(page: &Page, names: impl Iterator<Item = usize>) -> usize {
     width.saturating_sub(names + BESIDE).clamp(BAR.0, BAR.1)
 }
 
-/// All nodes: what costs how much, and the slowest.
+/// The whole fleet: conditions with their costs, and the slowest starts.
 fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
     let Timeline { recorded, held, .. } = timeline;
     let mut head = Line::new().plain(format!("{} on record", counted(*recorded, "start")));

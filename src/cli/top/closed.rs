@@ -1,5 +1,4 @@
-//! The fleet at one time: the nodes that are closed, and what stands above them; and, where there is no screen, a line for each
-//! change: time, node, what has become of it, the rule, and why.
+//! The closed nodes at one time with a summary of the fleet, and its changes as lines: time, node, change, rule, reason.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::cli::page::age;
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::{LeaderStatus, NodeCounts, RuleState};
 
-/// A node that is closed within this time after it came has been closed since it came.
+/// A node closed within this time of its creation counts as closed since creation.
 const AT_BIRTH: SignedDuration = SignedDuration::from_mins(1);
 
 /// The fleet at one time.
@@ -21,24 +20,23 @@ const AT_BIRTH: SignedDuration = SignedDuration::from_mins(1);
 #[serde(rename_all = "camelCase")]
 pub struct Fleet {
     pub at: Timestamp,
-    /// How many nodes there are, and what becomes of them.
+    /// How many nodes are in which state.
     pub nodes: NodeCounts,
-    /// How many of those that are held have been so since they came.
+    /// How many held nodes have been closed since their creation.
     pub joining: usize,
-    /// Who leads; none where nobody knows.
+    /// The leader; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderStatus>,
     pub suspended: Vec<Arc<str>>,
-    /// The nodes that are closed, longest first.
+    /// The closed nodes, longest first.
     pub closed: Vec<Closed>,
-    /// What this goes without.
+    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// A node that is closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Closed {
@@ -46,37 +44,37 @@ pub struct Closed {
     pub state: Closure,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The rules that close it, the one first that has done so longest.
+    /// The rules that close it, the longest first.
     pub rules: Vec<Arc<str>>,
-    /// Why that one does, as the controller says it.
+    /// The controller's message about the first of these rules.
     pub why: String,
     /// What it lacks, by rule.
     #[serde(skip)]
     pub lacks: BTreeMap<Arc<str>, WhyClosed>,
 }
 
-/// What a rule says that a node lacks.
+/// What a node lacks for a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhyClosed {
     pub since: Option<Timestamp>,
     pub what: Vec<Lack>,
-    /// The same, as the controller says it.
+    /// The controller's message.
     pub why: String,
 }
 
-/// How a node is closed.
+/// The kind of closure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Closure {
     Joining,
-    /// It is held, and has been open before.
+    /// Held after having been open.
     Held,
     Closing,
     Opening,
 }
 
 impl Closure {
-    /// The word for it.
+    /// The state as a word for people.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Joining => "joining",
@@ -88,7 +86,7 @@ impl Closure {
 }
 
 impl Fleet {
-    /// The fleet as it was read, and what keeps that from being up to date.
+    /// `problem`: why the snapshot is not current.
     pub fn of(snapshot: &Snapshot, problem: Option<String>) -> Self {
         let all = fleet(snapshot);
         let closed = closed(snapshot, &all);
@@ -121,7 +119,7 @@ fn closed(snapshot: &Snapshot, all: &[OnNode]) -> Vec<Closed> {
     let mut closed: Vec<Closed> = nodes
         .into_iter()
         .filter_map(|(node, mut by)| {
-            // What nobody knows the time of comes last.
+            // Unknown times come last.
             by.sort_by_key(|it| (it.state == Standing::Opening, it.since.is_none(), it.since));
             let first = by.first()?;
             let created = snapshot.view.node(node).and_then(|it| it.node.created);
@@ -160,16 +158,16 @@ fn is_since_birth(since: Option<Timestamp>, created: Option<Timestamp>) -> bool 
     both.is_some_and(|(since, created)| since.duration_since(created) <= AT_BIRTH)
 }
 
-/// Why a node is held that is about to be opened.
+/// The reason for a held node that is about to open.
 const MET: &str = "its conditions are met";
 
-/// What has been told so far: why each rule holds each node.
+/// The changes reported so far: why each rule holds each node.
 #[derive(Debug, Default)]
 pub struct ToldChanges(BTreeMap<(Arc<str>, Arc<str>), WhyClosed>);
 
 impl ToldChanges {
-    /// The lines for what is not as it was told last; at first, one for each rule that holds a node. A node is told of again
-    /// while it is held where it lacks something else than before. `is_there` tells whether there is a node of this name.
+    /// A line for each change since the last call; the first call has one for each rule that holds a node. A node that stays
+    /// held has another line if it now lacks something else. `is_there`: whether a node of this name exists.
     pub fn lines(&mut self, fleet: &Fleet, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let at = clock(fleet.at);
         let mut now = BTreeMap::new();

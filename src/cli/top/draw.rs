@@ -1,4 +1,4 @@
-//! What is drawn: the head, the nodes or the explanation of one, and what keys there are; and the same once, as a table.
+//! Draws the head, the nodes or an explanation, and the keys; and renders the fleet once as a table.
 
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
@@ -9,20 +9,20 @@ use super::state::{Opened, TopState};
 use crate::cli::page::{Line, Look, Page, Render, aligned};
 use crate::cli::status::text;
 
-/// The lines above the nodes: the counts, who leads, what is wrong, and the heads of the columns.
+/// Lines above the nodes: counts, leader, problem, and column heads.
 const ABOVE: usize = 4;
-/// The lines below them: the keys.
+/// Lines below the nodes: the keys.
 const BELOW: usize = 1;
 
 const KEYS: &str = "↑↓ move  PgUp/PgDn page  enter explain  s sort  / filter  esc show all  q quit";
 const KEYS_OF_NODE: &str = "↑↓ scroll  r read again  esc back  ctrl-c quit";
 
-/// How many nodes, or lines of an explanation, a screen of this height has.
+/// How many nodes or explanation lines fit on a screen of this height.
 pub fn page_length(height: u16) -> usize {
     usize::from(height).saturating_sub(ABOVE + BELOW).max(1)
 }
 
-/// Draws the fleet, where somebody has got to.
+/// Draws the current view.
 pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &TopState, colour: bool) {
     let area = frame.area();
     let page = Page {
@@ -71,7 +71,7 @@ fn keys(state: &TopState) -> String {
     }
 }
 
-/// Three lines: the counts, who leads, and what is wrong, or how the nodes are shown.
+/// Three lines: the counts, the leader, and the most important problem.
 pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     let joining = match fleet.joining {
         0 => String::new(),
@@ -111,10 +111,9 @@ pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     ]
 }
 
-/// The heads of the columns.
 pub const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
 
-/// The heads, and the nodes of the page on which the marked one is, which is told.
+/// The column heads and the page with the selected node; the flag marks the selected line.
 fn nodes(fleet: &Fleet, state: &TopState, page: &Page, room: usize) -> Vec<(Line, bool)> {
     let shown = state.shown(fleet);
     let place = state.place(&shown);
@@ -160,7 +159,7 @@ fn explanation(opened: &Opened, room: usize) -> Vec<(Line, bool)> {
     lines
 }
 
-/// A line as the screen has it, with or without colours.
+/// A line with or without colours, as ratatui draws it.
 fn drawn(line: &Line, colour: bool) -> Drawn<'_> {
     let pieces = line.pieces().map(|(look, text)| {
         let style = match look {

@@ -1,5 +1,5 @@
-//! `top`: the fleet live. What is seen at one time is a value, and so is where somebody has got to on the screen; what is drawn
-//! follows from both.
+//! `top`: the live fleet. The fleet at one time (`closed`) and the user's position (`state`) are values, and drawing is a
+//! function of both.
 
 mod closed;
 mod draw;

@@ -1,4 +1,4 @@
-//! What keys do: where somebody has got to, and what comes of a key there.
+//! The user's position, and the effect of keys on it.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::closed::{Closed, Fleet};
 use crate::cli::page::Line;
 
-/// What has to be done for a key.
+/// The action that a key requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     Draw,
-    /// The explanation of this node is to be read.
+    /// Load the explanation of this node.
     Explain(Arc<str>),
     Quit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// Those first that have been closed longest.
+    /// Closed longest first.
     #[default]
     Longest,
-    /// Those first that were closed last.
+    /// Closed most recently first.
     Latest,
     Node,
     Rule,
@@ -39,7 +39,7 @@ impl Sort {
         }
     }
 
-    /// The words for it.
+    /// The order as words for people.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Longest => "longest first",
@@ -51,31 +51,31 @@ impl Sort {
     }
 }
 
-/// The explanation of a node that is shown.
+/// The explanation on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub node: Arc<str>,
-    /// What there is to say, once it has been read.
+    /// The explanation; `None` until it is loaded.
     pub lines: Option<Vec<Line>>,
-    /// The first line that is shown.
+    /// The first visible line.
     pub first: usize,
 }
 
-/// Where somebody has got to.
+/// The user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopState {
     pub sort: Sort,
-    /// What has to be in the name, the rules or the reason of what is shown.
+    /// Text that the name, state, rules or reason of a node must contain.
     pub filter: String,
     pub is_typing: bool,
-    /// The node that is marked, and its place when it was.
+    /// The selected node, and its index when it was selected.
     cursor: (Option<Arc<str>>, usize),
-    /// The explanation that is shown instead of the nodes.
+    /// The explanation shown instead of the nodes.
     pub opened: Option<Opened>,
 }
 
 impl TopState {
-    /// The nodes that are shown, in their order.
+    /// The visible nodes, sorted.
     pub fn shown<'a>(&self, fleet: &'a Fleet) -> Vec<&'a Closed> {
         let wanted = self.filter.to_lowercase();
         let is_wanted = |text: &str| text.to_lowercase().contains(&wanted);
@@ -91,7 +91,7 @@ impl TopState {
             })
             .collect();
         match self.sort {
-            // They come in this order.
+            // Already in this order.
             Sort::Longest => {}
             Sort::Latest => shown.reverse(),
             Sort::Node => shown.sort_by(|a, b| a.node.cmp(&b.node)),
@@ -101,8 +101,7 @@ impl TopState {
         shown
     }
 
-    /// The place of the node that is marked among those that are shown. Where it is gone, the one that has come into its place
-    /// is.
+    /// The index of the selected node among the visible ones. If it is gone, the node now at its index is selected.
     pub fn place(&self, shown: &[&Closed]) -> usize {
         let (node, place) = &self.cursor;
         let there = node
@@ -111,7 +110,7 @@ impl TopState {
         there.unwrap_or_else(|| (*place).min(shown.len().saturating_sub(1)))
     }
 
-    /// Takes in a key, where a page has this many lines.
+    /// Handles a key; `page` is the number of lines on a page.
     pub fn press(&mut self, key: KeyEvent, fleet: &Fleet, page: usize) -> Act {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -123,7 +122,7 @@ impl TopState {
         }
     }
 
-    /// Takes in the explanation of a node, unless somebody has gone on since it was asked for.
+    /// Shows the loaded explanation, unless the user has moved on.
     pub fn explained(&mut self, node: &str, lines: Vec<Line>) {
         if let Some(opened) = self.opened.as_mut().filter(|it| *it.node == *node) {
             opened.lines = Some(lines);

@@ -1,4 +1,4 @@
-//! What is drawn, of what is seen and of keys; and what is told where there is no screen.
+//! Drawing, keys, and the lines for changes.
 
 use jiff::Timestamp;
 use ratatui::Terminal;
@@ -19,7 +19,7 @@ fn gpu() -> RuleBuilder {
     rule.waits_for(READY)
 }
 
-/// A node that came at this time with the taint, and waits.
+/// A node created at this time with the taint, which waits.
 fn joining(name: &str, created: i64) -> NodeBuilder {
     let node = node(name).created(at(created));
     node.taint("readiness.k8s.io/gpu", "NoSchedule")
@@ -31,7 +31,7 @@ fn seen(nodes: impl IntoIterator<Item = NodeBuilder>, now: Timestamp) -> Fleet {
     Fleet::of(&scene.read(now), None)
 }
 
-/// One node that is open, and three that join, of which one lacks something else.
+/// One open node, and three joining ones, one of which lacks another condition.
 fn four() -> Fleet {
     let nodes = [
         node("open").created(at(0)).condition(READY, "True"),
@@ -42,7 +42,7 @@ fn four() -> Fleet {
     seen(nodes, at(100))
 }
 
-/// What is on a screen of this size, line by line.
+/// The lines of a screen of this size.
 fn screen(fleet: &Fleet, state: &TopState, (width, height): (u16, u16)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let drawn = terminal.draw(|frame| draw(frame, fleet, state, true));
@@ -54,7 +54,7 @@ fn screen(fleet: &Fleet, state: &TopState, (width, height): (u16, u16)) -> Vec<S
     (0..height).map(line).collect()
 }
 
-/// Where somebody has got to by these keys, on screens with so many nodes.
+/// The position after these keys, with `page` nodes on a page.
 fn after(fleet: &Fleet, keys: &[Key], page: usize) -> (TopState, Act) {
     let mut state = TopState::default();
     let mut act = Act::Draw;
@@ -94,7 +94,7 @@ fn the_fleet_is_drawn_longest_first() {
 #[test]
 fn a_small_screen_has_the_page_of_the_node_that_is_marked() {
     let fleet = four();
-    // Two nodes have room.
+    // There is room for two nodes.
     let (state, _) = after(&fleet, &[Key::Down, Key::Down], page_length(7));
     let shown = screen(&fleet, &state, (30, 7));
     assert_eq!(shown[4], "young   joining   10s   gpu");
@@ -113,7 +113,7 @@ fn colours_are_those_of_other_answers_and_can_be_left_out() {
         let drawn = drawn.unwrap();
         let cell = &drawn.buffer[(8, 4)];
         assert_eq!((cell.symbol(), cell.fg), ("j", expected));
-        // The node that is marked is seen without colours, too.
+        // The selected node is visible without colours too.
         assert!(cell.modifier.contains(Modifier::REVERSED));
     }
 }
@@ -146,7 +146,7 @@ fn keys_sort_and_filter() {
             "{keys:?}"
         );
     }
-    // While a filter is typed, letters are no keys.
+    // While a filter is typed, letters are not commands.
     assert_eq!(after(&fleet, &typed("/q"), 10).1, Act::Draw);
     assert_eq!(after(&fleet, &typed("q"), 10).1, Act::Quit);
     let (mut typing, _) = after(&fleet, &typed("/q"), 10);
@@ -247,7 +247,7 @@ fn each_change_is_told_once() {
     ];
     assert_eq!(lines, expected);
     assert_eq!(told.lines(&four(), there), Vec::<String>::new());
-    // One has opened, one is gone, and of one there is another reason.
+    // One has opened, one is gone, and one has another reason.
     let nodes = [
         node("old").created(at(10)).condition(READY, "True"),
         joining("young", 90).condition(READY, "False"),

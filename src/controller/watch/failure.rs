@@ -1,4 +1,4 @@
-//! Why a watch does not work, in words, and what to do about it.
+//! Why a watch does not work, and what to do about it, as text.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use crate::controller::answer::{KARPENTER_RBAC, RBAC};
 use crate::engine::kind::Watch;
 use crate::engine::watch_cursor::End;
 
-/// The reason that the API server gives where a version is newer than any it knows.
+/// The API server's reason when a requested version is newer than any it knows.
 const TOO_LARGE: &str = "ResourceVersionTooLarge";
 
-/// Why a list or a watch did not begin, or broke off.
+/// Why a list or a watch failed to start, or broke off.
 #[derive(Debug)]
 pub enum Failure {
-    /// The API server has said no.
+    /// The API server refused.
     Refused(Box<Status>),
-    /// What it sent cannot be understood.
+    /// The answer could not be parsed.
     NotUnderstood(serde_json::Error),
-    /// There was no getting through to it.
+    /// The API server could not be reached.
     Unreachable(String),
-    /// It took a request and did not answer for this long.
+    /// The API server took a request and did not answer for this long.
     NoAnswer(Duration),
-    /// It neither showed anything in a watch nor ended it when its time was over.
+    /// The API server sent nothing on a watch, and did not end it when its time was over.
     Silent,
-    /// The watch ended too early, or in the midst of an answer.
+    /// The watch ended too early, or in the middle of an answer.
     BrokenOff,
     /// The list has no version.
     NoVersion,
@@ -42,11 +42,11 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    /// What has come to its end by it.
+    /// Whether this failure means that the version has expired.
     pub fn end(&self) -> End {
         match self {
-            // A version or a token that it has never heard of is as good as expired. Where there is no such resource now,
-            // there may be other objects when it comes back.
+            // An unknown version or token counts as expired. If the resource does not exist now, it may have other objects when
+            // it returns.
             Self::Refused(status)
                 if matches!(status.code, 400 | 404 | 410) || is_too_large(status) =>
             {
@@ -57,12 +57,12 @@ impl Failure {
         }
     }
 
-    /// Whether the cluster has no such resource.
+    /// Whether the cluster lacks the resource.
     pub fn is_not_installed(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 404)
     }
 
-    /// Why the watch does not work, and what to do about it; `None` where going on is all there is to do.
+    /// Why the watch does not work, and what to do about it; `None` if a plain retry is enough.
     pub fn explain(&self, kind: Watch, server: &str) -> Option<String> {
         let name = kind.name();
         let unreachable = |why: &str| {
@@ -111,7 +111,7 @@ fn is_too_large(status: &Status) -> bool {
     causes.into_iter().any(|cause| cause.reason == TOO_LARGE)
 }
 
-/// The folder of manifests that grants what the watch needs.
+/// The folder of manifests that grants the watch's permissions.
 fn rbac(kind: Watch) -> &'static str {
     match kind {
         Watch::NodeClaims | Watch::NodePools => KARPENTER_RBAC,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mended_by_going_on_is_not_talked_about() {
+    fn a_failure_that_a_retry_fixes_is_not_reported() {
         for failure in [Failure::BrokenOff, refused(410, "")] {
             assert_eq!(failure.explain(Watch::Nodes, "server"), None);
         }

@@ -1,7 +1,6 @@
-//! The requests of a watch: pages of a list, and the lines of a stream. Each has a limit on how long it may take.
+//! A watch's requests: pages of a list, and the lines of a stream, each with a time limit.
 //!
-//! The stream is read here and not by the client, which does not tell a watch that ended in good order from one that was
-//! cut off.
+//! The stream is read here, because the client does not tell a watch that ended normally from one that was cut off.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -16,16 +15,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::failure::Failure;
 use crate::object::{self, MetadataObject, Version};
 
-/// How many objects a page of a list may have.
+/// The most objects in one page of a list.
 const PAGE: u32 = 500;
-/// How long a page may take.
+/// The timeout of one page.
 const PAGE_LIMIT: Duration = Duration::from_secs(30);
-/// How long the API server may take to begin a watch.
+/// How long the API server may take to start a watch.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How long a watch may go without a sign after the time at which it should have ended.
+/// How long a watch may stay silent after the time at which it should have ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the objects of one kind are listed and watched.
+/// Where objects of one kind are listed and watched.
 #[derive(Clone)]
 pub struct WatchSource {
     client: Client,
@@ -36,7 +35,7 @@ pub struct WatchSource {
 }
 
 impl WatchSource {
-    /// All objects at this path.
+    /// Starts with all objects at this path.
     pub fn new(client: &Client, path: String) -> Self {
         Self {
             client: client.clone(),
@@ -46,7 +45,7 @@ impl WatchSource {
         }
     }
 
-    /// Only those with labels that this selects.
+    /// Only those with labels that match.
     pub fn labels(self, selector: String) -> Self {
         Self {
             labels: Some(selector),
@@ -54,7 +53,7 @@ impl WatchSource {
         }
     }
 
-    /// Only those with fields that this selects.
+    /// Only those with fields that match.
     pub fn fields(self, selector: &str) -> Self {
         Self {
             fields: Some(selector.to_owned()),
@@ -62,7 +61,7 @@ impl WatchSource {
         }
     }
 
-    /// A page of the list; the first one without a token.
+    /// One page of the list; the first one if `token` is `None`.
     pub async fn list<K>(&self, token: Option<String>) -> Result<ObjectList<K>, Failure>
     where
         K: Clone + DeserializeOwned,
@@ -80,8 +79,8 @@ impl WatchSource {
         Ok(answer.map_err(|_| Failure::NoAnswer(PAGE_LIMIT))??)
     }
 
-    /// The version that the cluster has now: a consistent read of as little as can be. A healthy API server sees to it that its
-    /// own view, from which it serves watches, is as new before it answers.
+    /// The cluster's current version: the smallest possible consistent read. Before a healthy API server answers, it brings its
+    /// own watch cache up to that version.
     pub async fn version(&self) -> Result<Version, Failure> {
         let params = ListParams {
             limit: Some(1),
@@ -98,7 +97,7 @@ impl WatchSource {
         }
     }
 
-    /// Begins a watch after this version, which the API server is to end after this long.
+    /// Starts a watch after this version. The API server should end it after `length`.
     pub async fn watch<K>(
         &self,
         version: &str,
@@ -124,20 +123,19 @@ impl WatchSource {
     }
 }
 
-/// The events of a watch.
 pub struct Events<K, Lines> {
     lines: Lines,
-    /// What has been read of the next line.
+    /// The part of the next line that has been read.
     line: Vec<u8>,
     started: Instant,
-    /// When the API server should have ended it.
+    /// When the API server should have ended the watch.
     ends_by: Instant,
     kind: PhantomData<K>,
 }
 
 impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
-    /// The next event; `None` where the API server has ended the watch in good order. Nothing is lost where nobody waits for it
-    /// any more and asks again.
+    /// The next event; `None` if the API server ended the watch normally. Cancel safe: a caller that stops waiting and calls
+    /// again loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent<K>>, Failure> {
         let give_up = self.ends_by.max(Instant::now()) + GRACE;
         let read = self.lines.read_until(b'\n', &mut self.line);
@@ -154,7 +152,7 @@ impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
         }
     }
 
-    /// How long ago it was begun.
+    /// How long ago the watch started.
     pub fn ran(&self) -> Duration {
         self.started.elapsed()
     }
@@ -162,7 +160,7 @@ impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
 
 fn decode<K: DeserializeOwned>(line: &[u8]) -> Result<WatchEvent<K>, Failure> {
     serde_json::from_slice(line).map_err(|error| {
-        // An error that comes up late is sent without the wrapping of an event.
+        // A late error arrives without the wrapping of an event.
         match serde_json::from_slice::<Status>(line) {
             Ok(status) if status.code != 0 => Failure::Refused(status.boxed()),
             _ => Failure::NotUnderstood(error),
@@ -178,7 +176,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_event_that_comes_in_pieces_is_not_lost_where_something_else_comes_between() {
+    async fn an_event_in_pieces_survives_a_cancelled_read() {
         let chunks = [
             r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","#,
             r#""kind":"Node","metadata":{"resourceVersion":"7"}}}"#,

@@ -1,4 +1,4 @@
-//! A program that is run without a shell: exit code 0 is good. And what programs leave behind.
+//! Checks by running a program without a shell, where exit code 0 is good, and collects orphaned processes.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -13,12 +13,12 @@ use tokio::process::Command;
 
 use crate::reporter::outcome::CheckFailure;
 
-/// How much of each output stream is kept.
+/// How many bytes of each output stream are kept.
 const SHOWN: u64 = 256;
-/// How long to wait for the rest of the output once the program has ended: what it left running may keep the pipe open.
+/// How long to wait for the rest of the output after the program exits: a process that it left behind may keep the pipe open.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Runs the program and says how it ended. When this is dropped, the program is killed with all that it has started.
+/// Runs the program and says how it ended. If the future is dropped, the program and all processes it started are killed.
 pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckFailure> {
     let started = Command::new(program)
         .args(arguments)
@@ -60,7 +60,7 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
     }))
 }
 
-/// Reads a stream to its end and keeps the start, so that the program never waits for a reader.
+/// Reads a stream to its end and keeps the start, so that the program never blocks on output.
 async fn keep(stream: Option<impl AsyncRead + Unpin>, start: &mut Vec<u8>) {
     if let Some(mut stream) = stream {
         let _ = (&mut stream).take(SHOWN).read_to_end(start).await;
@@ -75,7 +75,7 @@ fn failure(ended: ExitStatus) -> String {
     }
 }
 
-/// A process group that is killed when this is dropped.
+/// A process group that is killed on drop.
 struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
@@ -89,22 +89,22 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // It fails where nothing of the group is left, which is the rule.
+            // This fails if the group is already gone, which is usual.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// Makes this process the parent of whatever its children leave behind, as if it were process 1 wherever it runs. As process 1
-/// of its container it is that in any case, and nobody else would collect what ends.
+/// Makes this process the parent of whatever its children leave behind, even if it is not process 1. As process 1 of a
+/// container it already is, and nothing else would reap those processes.
 pub(in crate::reporter) fn adopt_orphans() {
-    // Where the kernel does not support this, they go to process 1, which may be this one.
+    // If the kernel does not support this, they go to process 1, which may be this one.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Collects every child that has ended. Call it while no check is under way: that one waits for its own child.
+/// Reaps every child that has ended. Call it only between checks, since a check waits for its own child.
 ///
-/// Nothing else starts processes and waits for them later: a kubeconfig's credential plugin is waited for on the spot.
+/// No other code starts a process and waits for it later: a kubeconfig's credential plugin is waited for at once.
 pub(in crate::reporter) fn collect_orphans() {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
 }
@@ -126,7 +126,7 @@ mod tests {
             ),
             ("echo out; exit 1", Err("failed with exit code 1: out")),
             ("kill -9 $$", Err("was ended by signal 9")),
-            // More than a pipe holds, and a process left behind that holds on to the output.
+            // More output than a pipe holds, and a process left behind that keeps the output open.
             ("yes | head -c 300000; exit 0", Ok("succeeded")),
             ("sleep 60 & exit 0", Ok("succeeded")),
         ] {

@@ -1,4 +1,4 @@
-//! Connections to what is checked, over TCP and Unix sockets.
+//! Connections to the checked endpoint, over TCP and Unix sockets.
 
 use std::convert::Infallible;
 
@@ -8,16 +8,15 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::reporter::endpoint::EndpointAddress;
 use crate::reporter::outcome::CheckFailure;
 
-/// What the reporter calls itself towards what it checks and towards the API server.
+/// The user agent towards endpoints and the API server.
 pub(in crate::reporter) const USER_AGENT: &str =
     concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
 
-/// A connection of any kind.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// Connects, and says what was found.
+/// Checks that the endpoint accepts a connection.
 pub(super) async fn check(target: &EndpointAddress) -> Result<String, CheckFailure> {
     connect(target)
         .await
@@ -37,13 +36,13 @@ pub(super) async fn connect(target: &EndpointAddress) -> Result<Box<dyn ByteStre
     connected.map_err(|error| CheckFailure::no_answer(format!("cannot be connected to: {error}")))
 }
 
-/// Runs an exchange over a connection, and drives the connection beside it.
+/// Runs an exchange over a connection while driving the connection.
 pub(super) async fn drive<T>(
     exchange: impl Future<Output = T>,
     connection: impl Future<Output = hyper::Result<()>>,
 ) -> T {
     let driver = async {
-        // The exchange gets an error, too, where the connection has one.
+        // On a connection error, the exchange gets an error too.
         let _ = connection.await;
         std::future::pending::<Infallible>().await
     };

@@ -15,16 +15,16 @@ use crate::causes::with_causes;
 use crate::reporter::endpoint::EndpointAddress;
 use crate::reporter::outcome::CheckFailure;
 
-/// The method that is called.
+/// The called method.
 const METHOD: &str = "/grpc.health.v1.Health/Check";
-/// The largest answer that is read; the one that is expected has 7 bytes.
+/// The largest answer that is read, in bytes; the expected one has 7.
 const MAX_ANSWER: usize = 4096;
 /// The tag of field 1, length-delimited: `HealthCheckRequest.service`.
 const SERVICE: u8 = 0x0a;
 /// The tag of field 1, a varint: `HealthCheckResponse.status`.
 const STATUS: u8 = 0x08;
 
-/// Asks for the health of a service, or of the server as a whole, and says what was found.
+/// Checks the health of a service, or of the whole server if `service` is empty.
 pub(super) async fn check(
     target: &EndpointAddress,
     authority: &str,
@@ -61,7 +61,7 @@ async fn read(response: Response<Incoming>) -> Result<String, CheckFailure> {
     let body = Limited::new(body, MAX_ANSWER).collect().await;
     let body =
         body.map_err(|error| CheckFailure::no_answer(format!("broke off its answer: {error}")))?;
-    // A call that fails at once has its status among the headers.
+    // A call that fails at once has its status in the headers.
     let trailers = body.trailers().unwrap_or(&head.headers);
     let code = header(trailers, "grpc-status");
     if code != "0" {
@@ -85,7 +85,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     value.unwrap_or_default()
 }
 
-/// Why the server does not tell its health.
+/// Why the server does not report its health.
 fn refusal(code: &str, message: &str) -> String {
     match code {
         "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
@@ -95,7 +95,7 @@ fn refusal(code: &str, message: &str) -> String {
     }
 }
 
-/// A `HealthCheckRequest` in its frame: a byte that says it is not compressed, and its length.
+/// A `HealthCheckRequest` in its frame: one byte for no compression, then the length.
 fn request(service: &str) -> Vec<u8> {
     let mut message = Vec::new();
     if !service.is_empty() {
@@ -115,12 +115,11 @@ fn request(service: &str) -> Vec<u8> {
     frame
 }
 
-/// The lowest seven bits.
 fn low_bits(number: usize) -> u8 {
     u8::try_from(number & 0x7f).expect("seven bits fit into a byte")
 }
 
-/// The status in a framed `HealthCheckResponse`; a status that is not sent is 0, `UNKNOWN`.
+/// The status in a framed `HealthCheckResponse`; a missing status is 0, `UNKNOWN`.
 fn status(frame: &[u8]) -> Option<u8> {
     let (head, message) = frame.split_at_checked(5)?;
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);

@@ -1,4 +1,4 @@
-//! A GET request: any 2xx answer is good.
+//! Checks with a GET request; any 2xx answer is good.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::causes::with_causes;
 use crate::reporter::endpoint::{Endpoint, EndpointCheck, HttpRequest};
 use crate::reporter::outcome::CheckFailure;
 
-/// How much of an answer's body is shown.
+/// How many bytes of an answer's body are shown.
 const SHOWN: usize = 256;
-/// How long to wait for that much: the status is what counts.
+/// How long to wait for them; only the status matters.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many redirects are followed.
+/// The most redirects that are followed.
 const REDIRECTS: usize = 10;
 
-/// Makes the request, follows redirects on the same host, and says what was found.
+/// Makes the request and follows redirects on the same host.
 pub(super) async fn check(
     request: &HttpRequest,
     tls: Option<&Tls>,
@@ -80,7 +80,7 @@ async fn get(request: &HttpRequest, tls: Option<&Tls>) -> Result<HttpAnswer, Che
     drive(exchange, connection).await
 }
 
-/// Looks at a response. The body of a good one is not waited for.
+/// Classifies a response, without waiting for the body of a good one.
 async fn read(mut response: Response<Incoming>) -> HttpAnswer {
     let status = response.status();
     if status.is_success() {
@@ -98,7 +98,7 @@ async fn read(mut response: Response<Incoming>) -> HttpAnswer {
     })
 }
 
-/// The start of a body: what comes of it within [`PATIENCE`], up to [`SHOWN`] bytes.
+/// The start of a body: what arrives within [`PATIENCE`], up to [`SHOWN`] bytes.
 async fn start_of(body: &mut Incoming) -> String {
     let mut start = Vec::new();
     let reading = async {
@@ -111,7 +111,7 @@ async fn start_of(body: &mut Incoming) -> String {
             }
         }
     };
-    // After that, what has come is shown.
+    // After a timeout, the part that has arrived is shown.
     let _ = tokio::time::timeout(PATIENCE, reading).await;
     String::from_utf8_lossy(&start).into_owned()
 }

@@ -1,5 +1,4 @@
-//! Carries one check out, in the way that its endpoint asks for, and says what it found. When checks are made, and what follows
-//! from them, is not known here.
+//! Makes one check of the configured endpoint and reports its outcome. The callers decide when to check, and what follows.
 
 pub(super) mod command;
 mod connect;
@@ -23,7 +22,7 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    /// A checker for the endpoint of these settings. An https endpoint needs authorities to verify it against.
+    /// A checker for these settings. An https endpoint needs authorities to verify it.
     pub(super) fn new(settings: &ReporterSettings) -> Result<Self, SettingError> {
         let tls = settings.endpoint.is_tls();
         let tls = tls.then(|| Tls::new(&settings.verify)).transpose()?;
@@ -34,7 +33,7 @@ impl Checker {
         })
     }
 
-    /// Makes one check. It ends within the timeout, or a little later where a command has to be killed.
+    /// Makes one check. It ends within the timeout, or slightly later if a command must be killed.
     pub(super) async fn check(&self) -> CheckOutcome {
         let endpoint = &self.endpoint;
         let check = async {

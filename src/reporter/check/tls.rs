@@ -24,17 +24,17 @@ use crate::reporter::outcome::CheckFailure;
 use crate::reporter::settings::{SettingError, Verify};
 use crate::serve::tls::provider;
 
-/// How to speak TLS with the endpoint.
+/// TLS settings for the endpoint.
 #[derive(Debug)]
 pub(super) enum Tls {
-    /// In the same way each time.
+    /// The same configuration for every check.
     Fixed(Arc<ClientConfig>),
-    /// Verifying against this file, which is read again for each check: it changes when the authority is rotated.
+    /// Verifies against this file and re-reads it for each check, because it changes when the authority is rotated.
     File(PathBuf),
 }
 
 impl Tls {
-    /// An error where there is nothing to verify against.
+    /// Fails if there is nothing to verify against.
     pub(super) fn new(verify: &Verify) -> Result<Self, SettingError> {
         let unusable = |problem| SettingError::new("CHECK_CA_FILE", problem);
         match verify {
@@ -48,7 +48,7 @@ impl Tls {
         }
     }
 
-    /// Speaks TLS over a connection to `target`.
+    /// Starts TLS on a connection to `target`.
     pub(super) async fn connect(
         &self,
         target: &EndpointAddress,
@@ -78,7 +78,7 @@ impl Tls {
     }
 }
 
-/// The system's certificate authorities. An error reads as the rest of a sentence that starts with `CHECK_CA_FILE`.
+/// The system's certificate authorities. The error text continues a sentence that starts with `CHECK_CA_FILE`.
 fn system_roots() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -92,7 +92,7 @@ fn system_roots() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The certificate authorities in a PEM file. An error reads as the rest of a sentence that starts with `CHECK_CA_FILE`.
+/// The certificate authorities in a PEM file. The error text continues a sentence that starts with `CHECK_CA_FILE`.
 fn roots_in(path: &Path) -> Result<RootCertStore, String> {
     let unusable = |problem: String| format!("{} cannot be used: {problem}", path.display());
     let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
@@ -127,7 +127,7 @@ fn builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {
         .expect("ring speaks both TLS 1.2 and 1.3")
 }
 
-/// Accepts any certificate, if the server has its key. Only for endpoints of this host, where no other machine can answer.
+/// Accepts any certificate whose key the server has. Only for loopback endpoints, where no other machine can answer.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

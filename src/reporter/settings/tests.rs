@@ -1,4 +1,4 @@
-//! Settings as users get them right and wrong.
+//! Valid and invalid settings.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn text(text: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
+fn defaults_are_those_of_the_node_readiness_controller() {
     let settings = ReporterSettings::read(&args()).unwrap();
     assert_eq!(settings.interval, Duration::from_secs(30));
     assert_eq!(settings.timeout, Duration::from_secs(10));
@@ -40,7 +40,7 @@ fn what_is_not_said_is_as_users_of_the_node_readiness_controller_know_it() {
 }
 
 #[test]
-fn to_act_as_the_node_takes_the_word_that_upstream_asks_for() {
+fn only_true_turns_impersonation_on() {
     for (word, impersonates) in [
         ("true", true),
         ("false", false),
@@ -63,7 +63,7 @@ fn to_act_as_the_node_takes_the_word_that_upstream_asks_for() {
 
 type Change = fn(&mut Args);
 
-/// A change for the worse, and words of the complaint.
+/// A change that makes a setting unusable, and part of the error.
 const UNUSABLE: &[(Change, &str)] = &[
     (
         |args| args.node_name = None,

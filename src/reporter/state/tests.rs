@@ -1,4 +1,4 @@
-//! Checks and time go in; what is written comes out.
+//! Checks and time go in, written conditions come out.
 
 use super::super::outcome::CheckFinding;
 use super::*;
@@ -14,7 +14,7 @@ const POLICY: Policy = Policy {
 struct World {
     state: ReporterState,
     now: Timestamp,
-    /// The same moment, by the clock that is for what is measured.
+    /// The same moment on the monotonic clock.
     instant: Instant,
     written: Vec<(ConditionStatus, String, i64)>,
 }
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// A check, and what is due after it is written.
+    /// Makes a check, and writes what is due.
     fn check(&mut self, finding: CheckFinding, message: &str) {
         self.state
             .observe(&CheckOutcome::new(finding, message), self.now);
@@ -174,7 +174,7 @@ fn thresholds_keep_a_status_from_flapping() {
 
 #[test]
 fn a_restart_writes_once_and_keeps_the_transition() {
-    // (the first check comes before what is on the Node is known, or after it)
+    // The first check comes before or after the Node is read.
     for check_first in [false, true] {
         let mut world = World::new(POLICY);
         world.wait(1000);
@@ -196,7 +196,7 @@ fn a_restart_writes_once_and_keeps_the_transition() {
 }
 
 #[test]
-fn what_an_earlier_process_left_is_given_up_by_the_threshold() {
+fn a_resumed_condition_changes_only_at_the_threshold() {
     for check_first in [false, true] {
         let policy = Policy {
             failure_threshold: 2,
@@ -245,7 +245,7 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
         CheckFinding::Ok,
         CheckFinding::Broken,
     ] {
-        // Nothing can be written.
+        // The API server is unreachable.
         world.wait(10);
         let outcome = CheckOutcome::new(finding, finding.reason());
         world.state.observe(&outcome, world.now);
@@ -278,7 +278,7 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
         world.check(CheckFinding::Ok, "fine");
         assert_eq!(world.written.len() - before, expected, "{there:?}");
     }
-    // The transition is the old one: the checks have said nothing else.
+    // The transition is the old one: the checks still agree.
     assert!(
         world
             .written
@@ -288,7 +288,7 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
 }
 
 #[test]
-fn whoever_beats_often_looks_seldom() {
+fn the_node_is_re_read_a_few_times_per_heartbeat() {
     for (heartbeat, pause) in [(300, 60), (60, 12), (10, 5)] {
         let mut world = World::new(Policy {
             heartbeat: Duration::from_secs(heartbeat),

@@ -1,4 +1,4 @@
-//! What the API server has said about tokens, and who waits for it to say more; both within bounds. Pure.
+//! The API server's answers about tokens, and the queue of unknown tokens, both bounded. Pure.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,30 +11,31 @@ use axum::response::{IntoResponse, Response};
 
 /// How long a token counts as a reader's, or as invalid, before the API server is asked again.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
-/// How long a user may read before the API server is asked again what it may do.
+/// How long a permission to read lasts before the API server is asked again.
 const ALLOWED_LIFETIME: Duration = Duration::from_secs(300);
-/// How long a user who may not read is refused before the API server is asked again.
+/// How long a denial lasts before the API server is asked again.
 const DENIED_LIFETIME: Duration = Duration::from_secs(30);
-/// How many answers of each kind are kept: many times the clients that scrape one process.
+/// The most answers kept of each kind: many times the clients that scrape one process.
 const CAPACITY: usize = 512;
-/// How many strangers may wait for an answer. Fewer than a server has connections: those that wait here keep theirs.
+/// How many requests with unknown tokens may wait for an answer: fewer than a server's connections, since waiting ones keep
+/// theirs.
 const WAITING: usize = 32;
-/// How many of them may have the same address.
+/// How many of them may come from one address.
 const WAITING_EACH: usize = 4;
 
-/// A token's SHA-256: tokens themselves are not kept.
+/// A token's SHA-256; the tokens themselves are not stored.
 pub(super) type TokenHash = [u8; 32];
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AccessRefusal {
-    /// It brings no token.
+    /// The request has no token.
     NoToken,
     /// The API server does not know the token.
     InvalidToken,
     /// The user may not read this.
     Denied { user: String },
-    /// Too many unknown tokens wait for an answer.
+    /// Too many requests with unknown tokens are waiting.
     TooMany,
     /// The API server could not be asked.
     Unanswered,
@@ -73,25 +74,24 @@ impl IntoResponse for AccessRefusal {
     }
 }
 
-/// What the API server has said about tokens. Each kind of answer has a bound of its own, so that a flood of invalid tokens
-/// pushes no reader's out.
+/// The API server's answers about tokens. Each kind has its own bound, so a flood of invalid tokens cannot evict a reader's.
 #[derive(Default)]
 pub(super) struct KnownTokens {
     readers: Answers<TokenHash, ()>,
-    /// Those whose users may read; longer than `readers`.
+    /// Tokens whose users may read; kept longer than `readers`.
     allowed: Answers<TokenHash, ()>,
-    /// Those whose users may not read, with the user's name.
+    /// Tokens whose users may not read, with the user's name.
     denied: Answers<TokenHash, String>,
-    /// Those that the API server does not accept.
+    /// Tokens that the API server does not accept.
     invalid: Answers<TokenHash, ()>,
-    /// Strangers who wait for an answer.
+    /// Requests with unknown tokens that wait for an answer.
     pub(super) queue: Queue,
-    /// What kept the API server from being asked, so that the log says it once.
+    /// Why the API server could not be asked; the log says it once.
     pub(super) problem: Option<String>,
 }
 
 impl KnownTokens {
-    /// What is to be answered without asking, if anything.
+    /// The answer that is already known, if any.
     pub(super) fn answer(
         &self,
         hash: TokenHash,
@@ -107,7 +107,7 @@ impl KnownTokens {
         invalid.map(|()| Err(AccessRefusal::InvalidToken))
     }
 
-    /// Whether the token was a reader's when the API server was last asked.
+    /// Whether the API server last said that the token is a reader's.
     pub(super) fn was_readers(&self, hash: TokenHash) -> bool {
         self.readers.remembers(&hash)
     }
@@ -117,7 +117,6 @@ impl KnownTokens {
         self.allowed.get(&hash, now).is_some()
     }
 
-    /// Remembers an answer of the API server.
     pub(super) fn learn(
         &mut self,
         hash: TokenHash,
@@ -145,7 +144,7 @@ impl KnownTokens {
     }
 }
 
-/// Answers by question, each until it expires. When there are too many, the one that expires first goes.
+/// Answers by question, each until it expires. When full, the one that expires first goes.
 struct Answers<K, V>(HashMap<K, (V, Instant)>);
 
 impl<K, V> Default for Answers<K, V> {
@@ -155,13 +154,12 @@ impl<K, V> Default for Answers<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V> Answers<K, V> {
-    /// The answer, if it is known and has not expired.
     fn get(&self, question: &K, now: Instant) -> Option<&V> {
         let (answer, until) = self.0.get(question)?;
         (now < *until).then_some(answer)
     }
 
-    /// Whether there was an answer, even if it has expired.
+    /// Whether there was an answer, even an expired one.
     fn remembers(&self, question: &K) -> bool {
         self.0.contains_key(question)
     }
@@ -184,7 +182,7 @@ impl<K: Eq + Hash + Clone, V> Answers<K, V> {
     }
 }
 
-/// Strangers who wait for an answer: a few in all, and fewer of each address, so that no client takes every place.
+/// Counts of waiting requests: few in all, and fewer for each address, so that no client takes every place.
 #[derive(Default)]
 pub(super) struct Queue {
     of: HashMap<IpAddr, usize>,
@@ -192,7 +190,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Whether one more of this address may wait. Each that may has to [leave](Self::leave).
+    /// Whether one more request from this address may wait. If so, it must [leave](Self::leave) afterwards.
     pub(super) fn join(&mut self, peer: IpAddr) -> bool {
         let there = self.of.get(&peer).copied().unwrap_or_default();
         let may = self.all < WAITING && there < WAITING_EACH;
@@ -225,7 +223,6 @@ mod tests {
         IpAddr::from([10, 0, 0, u8::try_from(number).unwrap()])
     }
 
-    /// Some token's.
     fn hash(number: u16) -> TokenHash {
         let mut hash = TokenHash::default();
         hash[..2].copy_from_slice(&number.to_be_bytes());
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flood_of_tokens_that_are_good_for_nothing_pushes_a_readers_out() {
+    fn a_flood_of_useless_tokens_does_not_evict_a_readers() {
         let now = Instant::now();
         let mut known = KnownTokens::default();
         let reader = hash(u16::MAX);
@@ -261,11 +258,11 @@ mod tests {
             assert_eq!(last, Some(Err(refusal)));
         }
         assert_eq!(known.answer(reader, now), Some(Ok(())));
-        // Once its time is over the API server is asked again, but not as about a stranger's.
+        // When the answer expires, the API server is asked again, but the token does not count as unknown.
         let later = now + TOKEN_LIFETIME;
         assert_eq!(known.answer(reader, later), None);
         assert!(known.was_readers(reader));
-        // Until that has said otherwise.
+        // That holds until the API server says otherwise.
         known.learn(reader, &Err(AccessRefusal::Unanswered), later);
         assert!(known.was_readers(reader));
         known.learn(reader, &Err(AccessRefusal::InvalidToken), later);
@@ -301,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_places_of_others() {
+    fn one_address_cannot_take_every_place() {
         let mut queue = Queue::default();
         let joined = (0..100).filter(|_| queue.join(peer(1))).count();
         assert_eq!(joined, WAITING_EACH);
@@ -312,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_few_however_many_come() {
+    fn the_queue_is_bounded_over_all_addresses() {
         let mut queue = Queue::default();
         let all: Vec<_> = (0..200).map(|number| peer(number % 50)).collect();
         let joined: Vec<_> = all.into_iter().filter(|peer| queue.join(*peer)).collect();

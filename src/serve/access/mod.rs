@@ -1,6 +1,6 @@
-//! Who may read what is served: a request brings a bearer token, and the API server says whose it is (`TokenReview`) and what
-//! that user may do (`SubjectAccessReview`). Where the API server cannot be asked, the request is refused. controller-runtime
-//! guards metrics in the same way.
+//! Access to metrics: a request carries a bearer token, and the API server says whose it is (`TokenReview`) and what that user
+//! may do (`SubjectAccessReview`). If the API server cannot be asked, the request is refused. controller-runtime guards metrics
+//! the same way.
 
 mod known;
 mod review;
@@ -23,14 +23,14 @@ use super::server::Peer;
 use known::{AccessRefusal, KnownTokens, TokenHash};
 use review::{Reviewer, Unanswered};
 
-/// How long one request may wait for the API server. A scrape usually gives up after 10 s.
+/// How long one request may wait for the API server. Scrapes usually time out after 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How many requests with tokens that were never a reader's may ask the API server at a time.
+/// How many requests with unknown tokens may ask the API server at a time.
 const STRANGERS: usize = 8;
-/// How many with a reader's may, once its answer has expired: no stranger takes their turn.
+/// How many requests with an expired reader's token may ask at a time. Unknown tokens cannot take these places.
 const READERS: usize = 4;
 
-/// Guards what only those may read to whom the API server grants it. Clones share what is known.
+/// Admits a request if the API server lets its user read the path. Clones share the known answers.
 #[derive(Clone)]
 pub(super) struct AccessGuard(Arc<Inner>);
 
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl AccessGuard {
-    /// Asks with this client, whose user must be allowed to create token and subject access reviews.
+    /// The client's user must be allowed to create token reviews and subject access reviews.
     pub(super) fn new(client: &Client) -> Self {
         Self(Arc::new(Inner {
             reviewer: Reviewer::new(client),
@@ -52,7 +52,7 @@ impl AccessGuard {
         }))
     }
 
-    /// Lets a request through or answers it: a layer for `axum::middleware::from_fn_with_state`.
+    /// Passes a request on or refuses it: a layer for `axum::middleware::from_fn_with_state`.
     pub(super) async fn check(
         State(access): State<Self>,
         Extension(Peer(peer)): Extension<Peer>,
@@ -72,7 +72,7 @@ impl AccessGuard {
 }
 
 impl Inner {
-    /// Whether the user with this token may get the path. There is one path, so that answers are remembered by token alone.
+    /// Whether the user with this token may get the path. Only one path exists, so answers are remembered by token alone.
     async fn admit(
         &self,
         token: Option<&str>,
@@ -107,7 +107,6 @@ impl Inner {
         answer
     }
 
-    /// Asks the API server whose token it is, and what that user may do.
     async fn ask(&self, token: &str, hash: TokenHash, path: &str) -> Result<(), AccessRefusal> {
         // Another request may have asked meanwhile.
         if let Some(answer) = self.known().answer(hash, Instant::now()) {
@@ -128,13 +127,13 @@ impl Inner {
         answer.map_err(|_| AccessRefusal::Unanswered)
     }
 
-    /// A place in the queue of strangers, if there is one.
+    /// A place in the queue of unknown tokens, if one is free.
     fn queue(&self, peer: IpAddr) -> Option<QueuePlace<'_>> {
         let may = self.known().queue.join(peer);
         may.then_some(QueuePlace { inner: self, peer })
     }
 
-    /// Logs once what keeps the API server from being asked, and when that is over.
+    /// Logs once why the API server cannot be asked, and when it can be again.
     fn note(&self, problem: Option<&Unanswered>) {
         let problem = problem.map(ToString::to_string);
         let before = std::mem::replace(&mut self.known().problem, problem.clone());
@@ -148,12 +147,12 @@ impl Inner {
     }
 
     fn known(&self) -> MutexGuard<'_, KnownTokens> {
-        // A panic elsewhere leaves no change half made.
+        // No panic elsewhere leaves a half-made change.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stranger's place in the queue; left when this is dropped.
+/// A request's place in the queue; dropping it leaves the queue.
 struct QueuePlace<'a> {
     inner: &'a Inner,
     peer: IpAddr,
@@ -165,7 +164,7 @@ impl Drop for QueuePlace<'_> {
     }
 }
 
-/// The token of an `Authorization` header (RFC 6750).
+/// The token in the `Authorization` header (RFC 6750).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.trim().split_once(' ')?;

@@ -1,4 +1,4 @@
-//! The two questions to the API server, and why it gave no answer.
+//! The two requests to the API server about a token, and the reasons for no answer.
 
 use std::time::Duration;
 
@@ -11,13 +11,12 @@ use kube::{Api, Client};
 
 use crate::causes::with_causes;
 
-/// Asks the API server about tokens and users.
 pub(super) struct Reviewer {
     tokens: Api<TokenReview>,
     rights: Api<SubjectAccessReview>,
 }
 
-/// Why there is no answer.
+/// Why the API server gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unanswered {
     #[error("the API server did not answer within {} s", .0.as_secs())]
@@ -40,7 +39,7 @@ impl Reviewer {
         }
     }
 
-    /// Whose token this is; `None` where the API server does not accept it.
+    /// The token's user; `None` if the API server does not accept the token.
     pub(super) async fn user_of(&self, token: &str) -> Result<Option<UserInfo>, Unanswered> {
         let review = TokenReview {
             spec: TokenReviewSpec {
@@ -58,7 +57,6 @@ impl Reviewer {
             .filter(|_| status.authenticated.unwrap_or_default()))
     }
 
-    /// Whether the user may get this path.
     pub(super) async fn may_get(&self, user: &UserInfo, path: &str) -> Result<bool, Unanswered> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {

@@ -16,7 +16,7 @@ fn peer(number: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, number])
 }
 
-/// A limiter with these connections, each a second younger than the one before it, and the time after the last of them.
+/// A limiter with these connections, opened a second apart, and the time after the last.
 fn limiter(connections: &[(u8, Phase)]) -> (Limiter, Vec<ConnectionId>, Instant) {
     let mut now = Instant::now();
     let mut limiter = Limiter::new(SMALL);
@@ -28,7 +28,7 @@ fn limiter(connections: &[(u8, Phase)]) -> (Limiter, Vec<ConnectionId>, Instant)
     (limiter, ids, now)
 }
 
-/// The positions of those that are closed.
+/// The positions of the closed connections.
 fn closed(limiter: &Limiter, ids: &[ConnectionId]) -> Vec<usize> {
     let is_closed = |index: &usize| limiter.phase(ids[*index]).is_none();
     (0..ids.len()).filter(is_closed).collect()
@@ -66,7 +66,7 @@ fn a_full_server_closes_the_slowest_connection_of_the_address_with_the_most() {
 }
 
 #[test]
-fn a_byte_at_a_time_wins_no_time() {
+fn sending_a_byte_at_a_time_gains_no_time() {
     let (mut limiter, ids, now) = limiter(&[(1, Phase::Body), (1, Phase::Body), (1, Phase::Body)]);
     for bytes in 1..50 {
         assert!(limiter.hold(ids[0], bytes).granted.is_some());
@@ -76,7 +76,7 @@ fn a_byte_at_a_time_wins_no_time() {
 }
 
 #[test]
-fn bytes_make_room_for_others_by_who_is_slowest() {
+fn the_slowest_connections_make_room_for_bytes() {
     use Phase::{Answer, Body, Sending};
     for (what, connections, held, wanted, granted, expected) in [
         (
@@ -140,7 +140,7 @@ fn bytes_make_room_for_others_by_who_is_slowest() {
 }
 
 #[test]
-fn who_has_been_answered_holds_nothing() {
+fn an_idle_connection_holds_no_bytes() {
     let (mut limiter, ids, now) = limiter(&[(1, Phase::Sending)]);
     assert!(limiter.hold(ids[0], 70).granted.is_some());
     limiter.set_phase(ids[0], Phase::Idle, now);

@@ -1,4 +1,4 @@
-//! A certificate chain with its private key: read, verified as a client would, and made.
+//! A certificate chain with its private key: read, verified as a client would, or issued.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore};
 use x509_parser::parse_x509_certificate;
 
-/// The common name of each CA that is made here.
+/// The common name of each CA that Nodegate makes.
 const AUTHORITY: &str = "nodegate-ca";
 
-/// How far back validity begins, for clients whose clocks are behind.
+/// How far back validity begins, for clients whose clocks run slow.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// How long a self-signed certificate is valid. It is used no longer than the process runs.
+/// How long a self-signed certificate is valid. The process uses it only while it runs.
 const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A certificate chain with the private key of its first certificate.
@@ -44,13 +44,13 @@ pub enum CertificateError {
     Issue(String),
 }
 
-/// The cryptography of all TLS here.
+/// The cryptography of all TLS in this crate.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
 impl ServingCertificate {
-    /// Reads a chain and a key, both PEM. The chain begins with the server's own certificate.
+    /// Reads a PEM chain and a PEM key. The chain begins with the server's own certificate.
     pub(crate) fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain).map_err(CertificateError::Chain)?;
         let key = PrivateKeyDer::from_pem_slice(key)
@@ -65,8 +65,7 @@ impl ServingCertificate {
             })
     }
 
-    /// Whether a client that trusts only `ca` (PEM) would accept this certificate at this time, under each of these
-    /// names.
+    /// Whether a client that trusts only `ca` (PEM) would accept this certificate at this time under each of these names.
     pub(crate) fn is_good_for(&self, ca: &[u8], names: &[String], at: Timestamp) -> bool {
         let Ok(authorities) = certificates(ca) else {
             return false;
@@ -75,14 +74,14 @@ impl ServingCertificate {
         names.iter().all(|name| verify(name).is_ok())
     }
 
-    /// Whether the certificate has ended at this time: no client accepts it any more, whatever it trusts.
+    /// Whether the certificate has expired at this time, whatever a client trusts.
     pub(crate) fn has_expired(&self, at: Timestamp) -> bool {
         let own = self.0.cert.first();
         own.and_then(|own| end(own))
             .is_some_and(|(end, _)| end < at)
     }
 
-    /// What a client that trusts these authorities finds about this certificate at this time, under a name.
+    /// The result of a client's verification at this time, as a function of the server name, if it trusts these authorities.
     fn verify(
         &self,
         authorities: Vec<CertificateDer<'static>>,
@@ -109,7 +108,7 @@ impl ServingCertificate {
     }
 }
 
-/// Two are equal when their chains are: a certificate names its key.
+/// Certificates are equal when their chains are: a certificate names its key.
 impl PartialEq for ServingCertificate {
     fn eq(&self, other: &Self) -> bool {
         self.0.cert == other.0.cert
@@ -118,14 +117,14 @@ impl PartialEq for ServingCertificate {
 
 impl Eq for ServingCertificate {}
 
-/// Says nothing of the key.
+/// Leaves out the private key.
 impl fmt::Debug for ServingCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServingCertificate").finish_non_exhaustive()
     }
 }
 
-/// When a certificate (DER) ends, and whether a CA that is made here has issued it.
+/// When a certificate (DER) ends, and whether a CA that Nodegate made issued it.
 pub(crate) fn end(der: &[u8]) -> Option<(Timestamp, bool)> {
     let (_, certificate) = parse_x509_certificate(der).ok()?;
     let end = certificate.validity().not_after.timestamp();
@@ -170,14 +169,14 @@ impl Issued {
 }
 
 impl ServingCertificate {
-    /// Makes a certificate for these DNS names and IP addresses, under a CA that nobody trusts.
+    /// Makes a certificate for these DNS names and IP addresses, under a new CA that no client trusts.
     pub(crate) fn self_signed(names: &[String], now: Timestamp) -> Result<Self, CertificateError> {
         issue(names, now, SELF_SIGNED_LIFETIME)?.certificate()
     }
 }
 
-/// Makes a CA, and under it a server's certificate for these DNS names and IP addresses. The CA's key is not kept, so nothing
-/// else is ever signed with it: whoever needs another certificate makes another CA.
+/// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA's key is discarded, so it can
+/// never sign anything else: another certificate needs another CA.
 pub(crate) fn issue(
     names: &[String],
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! A certificate in two files that another program (cert-manager, say) writes and rotates.
+//! A certificate in two files that another program, such as cert-manager, writes and rotates.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use super::serving::{Certificates, ClientAuthorities};
 
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
-/// How often the files are read again. They are small, and a mounted Secret changes by a swap of symbolic links, which
-/// few file watchers see.
+/// How often the files are read again. They are small, and a mounted Secret changes by swapping symbolic links, which few file
+/// watchers notice.
 const POLL: Duration = Duration::from_secs(2);
 
-/// The files `tls.crt` and `tls.key` of a folder.
+/// The files `tls.crt` and `tls.key` in a folder.
 #[derive(Debug, Clone)]
 pub(crate) struct CertificateFiles {
     chain: PathBuf,
@@ -64,10 +64,10 @@ impl CertificateFiles {
         })
     }
 
-    /// Reads them now, and every [`POLL`] for as long as the process lives. A rotated certificate is served from then on. Where
-    /// it cannot be used, the log says so and the old one stays.
+    /// Reads the files now, and every [`POLL`] for as long as the process lives, and serves a rotated certificate from then on.
+    /// If a new one cannot be used, the log says so and the old one stays.
     ///
-    /// A missing file is no error: the certificate's Secret may come later. A missing folder is one.
+    /// A missing file is no error, since the Secret may come later; a missing folder is.
     pub(crate) fn follow(self) -> Result<Certificates, FilesError> {
         if let Some(folder) = self.chain.parent().filter(|folder| !folder.is_dir()) {
             return Err(FilesError::Folder(folder.to_owned()));
@@ -109,7 +109,6 @@ impl CertificateFiles {
     }
 }
 
-/// Reads the authorities of clients.
 pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
     let pem = fs::read(path).map_err(|source| FilesError::Read {
         path: path.to_owned(),

@@ -1,8 +1,8 @@
-//! The webhook's certificate where no files provide one. All replicas share it in a Secret; the first to come makes or renews it,
-//! and writes its CA to the webhook's configuration, for the API server to trust.
+//! The webhook's certificate when no files provide one. All replicas share it in a Secret; the first replica to act makes or
+//! renews it, and writes its CA to the webhook's configuration for the API server to trust.
 //!
-//! The certificate's names are those by which the API server calls, from the same configuration. A certificate is renewed
-//! together with its CA, and the earlier CA stays trusted for one more round: a replica may still serve the earlier certificate.
+//! The certificate's names come from the same configuration: the API server calls the webhook by them. A renewal replaces the
+//! CA too; the previous CA stays trusted for one more round, because a replica may still serve the previous certificate.
 
 use std::time::{Duration, Instant};
 
@@ -35,18 +35,18 @@ const KEY: &str = "tls.key";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a certificate is valid.
 const LIFETIME: Duration = DAY.saturating_mul(90);
-/// How long before its end a certificate is renewed.
+/// How long before expiry a certificate is renewed.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 
-/// How long the API server may take to trust another CA.
+/// How long the API server may take to trust a new CA.
 const SETTLING: Duration = Duration::from_secs(3);
-/// How often Secret and configuration are read.
+/// How often the Secret and the configuration are read.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How soon after a failure they are read again.
+/// How soon they are read again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
-/// How soon they are read again when another replica was faster.
+/// How soon they are read again when another replica wrote first.
 const SHORTLY: Duration = Duration::from_millis(100);
-/// How long one request may take.
+/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct ManagedCertificate {
@@ -55,12 +55,12 @@ pub(crate) struct ManagedCertificate {
     configurations: Api<ValidatingWebhookConfiguration>,
 }
 
-/// Why there is no certificate, or not the right one.
+/// Why there is no usable certificate.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{0}")]
     Request(String),
-    /// Another replica was faster: read what it wrote.
+    /// Another replica wrote first: read what it wrote.
     #[error("another replica has just written Secret {SECRET}")]
     Outrun,
     #[error(
@@ -75,16 +75,15 @@ enum Error {
     Certificate(#[from] CertificateError),
 }
 
-/// What a Secret holds.
 #[derive(Clone)]
 struct Stored {
-    /// The CA of the certificate, followed by the one before it.
+    /// The CA of the certificate, followed by the previous CA.
     ca: String,
     certificate: ServingCertificate,
 }
 
 impl ManagedCertificate {
-    /// The certificate in this namespace's Secret.
+    /// The certificate in the Secret of this namespace.
     pub(crate) fn new(client: &Client, namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -93,7 +92,7 @@ impl ManagedCertificate {
         }
     }
 
-    /// Keeps it for as long as the process lives. Until there is one, the certificates say why.
+    /// Keeps the certificate current for as long as the process lives. Until there is one, [`Certificates`] says why.
     pub(crate) fn follow(self) -> Certificates {
         let certificates = Certificates::none("the webhook's certificate has not been read yet");
         tokio::spawn(self.keep(certificates.clone()));
@@ -132,7 +131,7 @@ impl ManagedCertificate {
         }
     }
 
-    /// Brings Secret, configuration and what is served in line, once. Returns how long to wait before the next time.
+    /// Brings the Secret, the configuration and the served certificate in line, once. Returns the wait until the next time.
     async fn tend(
         &self,
         certificates: &Certificates,
@@ -169,7 +168,7 @@ impl ManagedCertificate {
         Ok(INTERVAL)
     }
 
-    /// Makes a certificate and writes it to the Secret, unless another replica does so first.
+    /// Makes a certificate and writes it to the Secret, unless another replica writes first.
     async fn renew(
         &self,
         secret: Secret,
@@ -212,7 +211,7 @@ impl ManagedCertificate {
         if webhooks.is_empty() {
             return Ok(());
         }
-        // The version keeps the patch from bringing back a webhook that has just been removed.
+        // The resource version keeps the patch from restoring a webhook that was just removed.
         let patch = Patch::Strategic(json!({
             "metadata": {"resourceVersion": configuration.metadata.resource_version},
             "webhooks": webhooks,
@@ -227,7 +226,7 @@ impl ManagedCertificate {
 }
 
 impl Stored {
-    /// What the Secret holds, if that can be used.
+    /// The Secret's content, if it can be used.
     fn read(secret: &Secret) -> Option<Self> {
         let data = secret.data.as_ref()?;
         let certificate = ServingCertificate::from_pem(&data.get(CHAIN)?.0, &data.get(KEY)?.0);
@@ -237,7 +236,7 @@ impl Stored {
         })
     }
 
-    /// Whether it can be served now, and need not be renewed yet.
+    /// Whether the certificate can be served now and need not be renewed yet.
     fn is_good_for(&self, names: &[String], now: Timestamp) -> bool {
         [now, now + RENEW_BEFORE]
             .into_iter()
@@ -245,7 +244,7 @@ impl Stored {
     }
 }
 
-/// The new CA, and the latest of the earlier ones.
+/// The new CA, followed by the latest earlier one.
 fn bundle(ca: &str, earlier: Option<&str>) -> String {
     const END: &str = "-----END CERTIFICATE-----\n";
     let latest = earlier
@@ -254,7 +253,7 @@ fn bundle(ca: &str, earlier: Option<&str>) -> String {
     format!("{ca}{latest}")
 }
 
-/// The Secret with this certificate; what else it has stays.
+/// The Secret with this certificate; its other content stays.
 fn filled(mut secret: Secret, issued: &Issued, ca: &str) -> Secret {
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
     secret.data.get_or_insert_default().extend([
@@ -288,11 +287,11 @@ fn name(client: &WebhookClientConfig) -> Option<String> {
     }
     let url: Uri = client.url.as_ref()?.parse().ok()?;
     let host = url.host()?;
-    // An IPv6 address stands in brackets there.
+    // A URL puts an IPv6 address in brackets.
     Some(host.trim_matches(['[', ']']).to_owned())
 }
 
-/// One request to the API server, within a deadline, with an error that says what to do about it.
+/// One request to the API server, with a deadline and an error that says what to do.
 async fn request<T>(
     what: &str,
     request: impl Future<Output = kube::Result<T>>,
@@ -324,10 +323,10 @@ async fn request<T>(
     })
 }
 
-/// When another certificate may be served: not before clients have had time to trust its CA. Pure.
+/// Decides when the next certificate may be served: only after clients have had time to trust its CA. Pure.
 #[derive(Debug)]
 pub(crate) struct Handover<C> {
-    /// The next certificate, and when this process first saw its CA in the configuration. It was written before that.
+    /// The next certificate, and when this process first saw its CA in the configuration, which is later than it was written.
     next: Option<(C, Instant)>,
 }
 
@@ -338,8 +337,8 @@ impl<C> Default for Handover<C> {
 }
 
 impl<C: PartialEq + Clone> Handover<C> {
-    /// How long to wait before `next`, whose CA is in the configuration now, replaces `current`. Zero where there is no `current`: a
-    /// certificate that is not trusted yet is no worse than none.
+    /// How long to wait before `next`, whose CA is now in the configuration, replaces `current`. Zero without a `current`: an
+    /// untrusted certificate is no worse than none.
     pub(crate) fn wait(&mut self, current: Option<&C>, next: &C, now: Instant) -> Duration {
         if current.is_none_or(|current| current == next) {
             self.next = None;

@@ -1,5 +1,5 @@
-//! Serving over TLS with a certificate that can be replaced while serving. Certificates come from files that another program
-//! rotates, from a Secret that Nodegate keeps itself, or are self-signed. What is served, and to whom, is not known here.
+//! TLS with a certificate that can be replaced while serving. It comes from files that another program rotates, from a Secret
+//! that Nodegate maintains, or is self-signed.
 
 mod certificate;
 mod files;

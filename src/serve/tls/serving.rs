@@ -1,4 +1,4 @@
-//! What TLS connections are taken with: a certificate that can be replaced while serving, and the authorities of clients.
+//! The TLS acceptor's inputs: a certificate that can be replaced while serving, and the authorities of clients.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::certificate::{CertificateError, ServingCertificate, certificates, provider};
 
-/// The certificate to serve with: one that may still be missing, and that may be replaced at any time. Clones share it.
+/// A certificate that may still be missing and may be replaced at any time. Clones share it.
 ///
 /// New connections get the latest certificate; open ones keep theirs.
 #[derive(Debug, Clone)]
@@ -24,12 +24,11 @@ impl Certificates {
         Self(Arc::new(watch::Sender::new(Err(why.into()))))
     }
 
-    /// Serves with this certificate from now on.
     pub(crate) fn replace(&self, certificate: ServingCertificate) {
         self.0.send_modify(|state| *state = Ok(certificate));
     }
 
-    /// Notes why there is no certificate, if there is none.
+    /// Records why there is no certificate, unless there is one.
     pub(crate) fn explain(&self, why: impl Into<String>) {
         let why = why.into();
         self.0.send_if_modified(|state| match state {
@@ -41,7 +40,7 @@ impl Certificates {
         });
     }
 
-    /// Serves with no certificate from now on, and says why: no client trusts the one in use any more.
+    /// Stops serving the certificate, because no client trusts it any more.
     pub(crate) fn withdraw(&self, why: impl Into<String>) {
         let why = Err(why.into());
         self.0.send_if_modified(|state| {
@@ -55,7 +54,7 @@ impl Certificates {
         self.0.borrow().as_ref().ok().cloned()
     }
 
-    /// Accepts TLS 1.2 and 1.3 for HTTP/1.1; from the clients of these authorities alone, where there are any.
+    /// Accepts TLS 1.2 and 1.3 for HTTP/1.1. With `clients`, a client must show a certificate from these authorities.
     pub(in crate::serve) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
         let verifier =
             clients.map_or_else(WebPkiClientVerifier::no_client_auth, |clients| clients.0);
@@ -68,7 +67,7 @@ impl Certificates {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Watches the certificate, or why there is none.
+    /// Watches the certificate, or the reason why there is none.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Result<ServingCertificate, String>> {
         self.0.subscribe()
     }
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(certificates.current(), None);
     }
 
-    /// An authority, and a client's certificate and key of it.
+    /// A CA, and a client certificate with its key from that CA.
     fn authority() -> (String, CertificateDer<'static>, PrivateKeyDer<'static>) {
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_who_shows_a_certificate_of_the_authorities_is_let_in() {
+    async fn only_clients_with_a_certificate_of_the_authorities_are_accepted() {
         let (ca, certificate, key) = authority();
         let (_, strange, its_key) = authority();
         let clients = ClientAuthorities::from_pem(ca.as_bytes());

@@ -1,4 +1,4 @@
-//! Rules under review, in tables of named cases.
+//! Reviews, in tables of named cases.
 
 mod named;
 mod warned;
@@ -10,7 +10,7 @@ use crate::testing::{self, Builder};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 
-/// A class that asks for the label `critical=true`.
+/// A class for the label `critical=true`.
 fn classes() -> Vec<CriticalComponentClass> {
     let labels = LabelSelector {
         match_labels: Some([("critical".to_owned(), "true".to_owned())].into()),

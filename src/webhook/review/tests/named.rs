@@ -22,7 +22,7 @@ fn a_condition_that_names_no_daemon_set_is_turned_down() {
             accepted @ ReviewResult::Accepted { .. } => panic!("{accepted:?}"),
         }
     }
-    // One that got past another definition can be changed.
+    // A rule that was created under another CRD can be changed.
     let before = rule("new", &asks("cilium"));
     let mut after = before.clone();
     after["spec"]["dryRun"] = json!(true);

@@ -1,4 +1,4 @@
-//! What a rule's author is warned of.
+//! Warnings to a rule's author.
 
 use super::*;
 use crate::webhook::surroundings::NodeSample;
@@ -164,7 +164,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
 }
 
 #[test]
-fn a_rule_that_closes_nodes_as_it_is_taken_is_warned_of_when_it_begins_to() {
+fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
     const WARNING: &str = "1 of 2 selected nodes are open and unmet now (1 have never reported A): they would be closed at \
                            once; existingNodes: Leave leaves them alone";
     let surroundings = || Surroundings {
