@@ -1,4 +1,4 @@
-//! Whose turn it is, by the urgency of what waits and by what the API server has answered.
+//! Which request the pacer permits, by class and by the API server's responses.
 
 use std::sync::Arc;
 use std::time::Duration;

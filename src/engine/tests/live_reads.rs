@@ -1,4 +1,4 @@
-//! Last looks: what is in doubt is read before anything is done that could hurt.
+//! Live reads: stale kinds are read before anything harmful is done.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, csi_node, daemon_set, node, pod, rule,
 };
 
-/// Something that happens and that no watch shows.
+/// A change that no watch shows.
 type Hidden<'a> = &'a dyn Fn(&mut Bench);
 
 fn gate() -> RuleBuilder {
@@ -38,14 +38,14 @@ fn is_a_look(request: &Request) -> bool {
     )
 }
 
-/// The watch shows that the network of a node is so.
+/// The watch shows this network condition of a node.
 fn network(bench: &mut Bench, name: &str, status: &str) {
     bench.change(name, |node| {
         node["status"]["conditions"] = json!([{ "type": "Net", "status": status }]);
     });
 }
 
-/// An engine that has evaluated these nodes and then lost sight of a kind.
+/// An engine that has evaluated these nodes and then lost the watch of a kind.
 fn blind(rule: &RuleBuilder, nodes: &[NodeBuilder], watch: Watch) -> Bench {
     let mut bench = Bench::new(std::slice::from_ref(rule), nodes);
     bench.wait(10_000);
@@ -60,7 +60,7 @@ fn a_node_is_closed_when_a_look_says_the_same() {
     for (watch, asked) in [
         (Watch::Nodes, &["look at n", "node n"][..]),
         (Watch::Rules, &["look at the cluster", "node n"]),
-        // On which the rule does not depend.
+        // The rule does not depend on it.
         (Watch::CsiNodes, &["node n"]),
         (Watch::Pods(ComponentGroup::Class(0)), &["node n"]),
     ] {
@@ -145,8 +145,7 @@ fn a_rule_that_a_look_finds_is_gone_by() {
     assert_eq!(taints, [GATE, "readiness.k8s.io/late"]);
 }
 
-/// A node that opens by the next thing that is seen, while a kind of what its rule depends on is in doubt, and is something
-/// else than what is seen of it.
+/// The next event would open the node, while a kind that its rule depends on is stale and differs from the cache.
 #[test]
 fn what_a_last_look_reads_keeps_a_node_closed() {
     let driver = "csi.example.com";
@@ -273,7 +272,7 @@ fn a_daemon_set_that_a_look_does_not_find_is_not_waited_for() {
                 .cluster
                 .remove(Watch::DaemonSets(ComponentGroup::Class(0)), "agent");
         }
-        // To close this one the cluster is looked at.
+        // Closing this node takes a live read of the cluster.
         bench.shows(
             Watch::Pods(ComponentGroup::Class(0)),
             of_agent().json().clone(),
@@ -446,12 +445,12 @@ fn what_is_gone_when_a_look_is_answered_is_not_brought_back_by_it() {
     };
     bench.held_up = is_a_look;
     network(&mut bench, "n", "False");
-    // What the look reads...
+    // What the live read returns...
     let shown = bench.cluster.put(Watch::Rules, late().json().clone());
     let shown = super::object(Watch::Rules, &shown.clone());
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
-    // ...is gone when the watch recovers, and the answer comes then.
+    // ...is deleted when the watch recovers, and only then does the answer come.
     bench.take(vec![Input::Seen(Seen::Put(shown))]);
     bench.shows_gone(Watch::Rules, "late");
     bench.silent.clear();

@@ -1,4 +1,4 @@
-//! When an instance begins to act and when it ends, and what follows where time does not go on evenly.
+//! When an instance starts and stops to act, and how it copes with jumps of the clock.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
 
-/// An instance that has seen a rule and a node, and does not lead.
+/// A follower that has seen a rule and a node.
 fn follower() -> Bench {
     let mut bench = Bench::of(settings());
     for (watch, object) in [
