@@ -1,4 +1,4 @@
-//! What is done while what was seen may not be so any more: nothing that can hurt, until a last look has been had.
+//! While evidence is stale, nothing harmful is done until a live read.
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
 use crate::condition::ComponentGroup::{Class, Named};
@@ -27,7 +27,7 @@ fn class() -> StaleKinds {
     doubts(|it| it.add_group(Class(0)))
 }
 
-/// A rule that waits for this condition, under the name `r`.
+/// The rule `r`, which waits for this condition.
 fn waits_for(kind: &str) -> RuleBuilder {
     rule("r").waits_for(kind)
 }
