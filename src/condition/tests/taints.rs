@@ -1,4 +1,4 @@
-//! Which taints shut a `DaemonSet` out, and which are looked through.
+//! Which taints keep a `DaemonSet` off a node, and which are ignored because they will go.
 
 use super::{CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, worker};
 use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
