@@ -28,7 +28,7 @@ pub fn crd() -> CustomResourceDefinition {
     crd
 }
 
-/// Which other project's label the definition in a cluster has; `None` if the label is ours or absent.
+/// The project that manages the definition in a cluster, by its label; `None` for Nodegate, an install tool or no label.
 #[must_use]
 pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     let owner = labels.get(MANAGED_BY)?.as_str();

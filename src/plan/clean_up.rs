@@ -99,8 +99,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Removes every other annotation of deleted rules, whatever happens to their taints: nothing would recognize them later,
-    /// and a new rule of the same name starts from scratch. Annotations of a taint go with the taint.
+    /// Removes all annotations of deleted rules, whatever happens to their taints: nothing would recognize them later, and a
+    /// new rule of the same name starts from scratch. They are written together with the rule's taint.
     pub(super) fn forget_deleted_rules(&mut self) {
         for rule in self.cluster.rules.rules() {
             if !rule.deleting || self.plan.is_looking_for(rule) {

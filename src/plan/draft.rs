@@ -78,7 +78,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an annotation change, unless an earlier taint's writes contain it.
+    /// Changes an annotation, in an earlier taint's writes if they contain it.
     fn write_annotation(&mut self, key: String, value: Option<String>) {
         let mut earlier = self.plan.taints.iter_mut();
         let earlier = earlier.find_map(|it| it.annotations.get_mut(&key));

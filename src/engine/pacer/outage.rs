@@ -1,7 +1,7 @@
 //! What may be written while the API server is unreachable.
 //!
-//! Closing another node is the probe write only if nothing else is to be written. No state ends by writes alone and forbids all
-//! writes.
+//! One probe write is made after each pause; it closes another node only if nothing else is to be written. A state that only a
+//! write can end always permits one.
 
 use std::time::Instant;
 
