@@ -39,7 +39,7 @@ fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
 }
 
 /// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
-fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
+fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     let until = facts.trust.doubts_drivers_until(facts.now)?;
     if facts.observations.is_registered_in_this_boot(driver) {
         return None;
@@ -86,7 +86,7 @@ pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> C
         let drivers = Names::one(driver);
         return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
-    let until = doubted_until(facts, driver).map(|until| (driver, until));
+    let until = outdated_until(facts, driver).map(|until| (driver, until));
     doubted(until.as_slice()).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }
 
@@ -110,7 +110,7 @@ pub(super) fn drivers_registered<'a>(
     if let Some(drivers) = Names::of(uncounted) {
         return Condition::unmet(Detail::CsiDriverWithoutCount { drivers });
     }
-    let with_doubt = |driver: &'a str| Some((driver, doubted_until(facts, driver)?));
+    let with_doubt = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
     let in_doubt: SmallVec<[_; 4]> = wanted().filter_map(with_doubt).collect();
     doubted(&in_doubt).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_doubt_says_once_how_long_nothing_was_certain() {
+    fn a_view_that_becomes_current_says_once_how_long_it_was_stale() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut certainty = Certainty::new(["pods"], start);

@@ -141,7 +141,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_lease_is_taken_only_when_nobody_keeps_it() {
+    fn a_lease_is_taken_only_when_no_holder_renews_it() {
         for (name, holder, duration, unchanged, expected) in [
             ("ours", "me", Some(15), 0, LeaseClaim::Renew),
             (

@@ -34,7 +34,7 @@ pub struct NodeLiveReads {
 
 /// A live read under way.
 #[derive(Debug)]
-struct Look {
+struct LiveRead {
     asked: Instant,
     kinds: StaleKinds,
     /// Whether the node's objects, or what all nodes share, are still awaited.
@@ -54,7 +54,7 @@ pub struct Looked {
 
 #[derive(Debug, Default)]
 pub struct LiveReads {
-    under_way: Map<Arc<str>, Look>,
+    under_way: Map<Arc<str>, LiveRead>,
     /// The nodes that wait for a live read.
     queue: BTreeSet<Arc<str>>,
     /// When the read of what all nodes share was requested: the one under way, and the last one that ended.
@@ -101,7 +101,7 @@ impl NodeLiveReads {
     }
 }
 
-impl Look {
+impl LiveRead {
     /// Fails the whole read.
     fn fails(&mut self, error: RequestError) {
         self.kinds = StaleKinds::default();
@@ -142,7 +142,7 @@ impl LiveReads {
             return None;
         }
         debug!(node = %name, ?kinds, "looking again before it is decided");
-        let look = Look {
+        let look = LiveRead {
             asked: now,
             awaits_node: kinds.is_of_the_node(),
             awaits_cluster: kinds.is_of_the_cluster() && !self.has_read_cluster_for(now),

@@ -119,7 +119,7 @@ impl Engine {
         }
         self.fire_timers();
         self.work();
-        self.order_watches();
+        self.update_watches();
         self.out.take()
     }
 
@@ -177,7 +177,7 @@ impl Engine {
             warn!(
                 "this process stood still, or its clock was set: what it has seen is confirmed first"
             );
-            self.doubt_everything();
+            self.mark_everything_stale();
         }
         if reading.was_set {
             self.cache.measure_anew(reading.now, reading.step);
@@ -188,14 +188,14 @@ impl Engine {
     }
 
     /// Treats all caches as stale, and asks the watches to become current.
-    fn doubt_everything(&mut self) {
+    fn mark_everything_stale(&mut self) {
         self.out.confirm();
         self.cache.doubt_all(self.out.now.monotonic);
         self.live_reads.doubt(self.out.now.monotonic);
     }
 
     /// Starts and stops watches to match the rules. Earlier live reads no longer count: they did not cover the new watches.
-    fn order_watches(&mut self) {
+    fn update_watches(&mut self) {
         let orders = self.cache.take_orders();
         if !orders.is_empty() {
             self.live_reads.doubt(self.out.now.monotonic);
@@ -217,7 +217,7 @@ impl Engine {
                 self.cache.begin_evaluations();
                 // A follower makes no decisions, so its caches are proved current only now.
                 if self.cache.has_synced() {
-                    self.doubt_everything();
+                    self.mark_everything_stale();
                 }
             }
             Input::Leads => self.out.pacer.heard(),
@@ -268,7 +268,7 @@ impl Engine {
             self.rules.tend(&self.cache, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
-            self.take_turns();
+            self.retry_refused();
             self.evaluate(leading_since);
             self.rules.finish_deletions(&self.cache, &mut self.out);
             self.publish(leading_since);
@@ -278,7 +278,7 @@ impl Engine {
     }
 
     /// Retries refused writes that are due.
-    fn take_turns(&mut self) {
+    fn retry_refused(&mut self) {
         let now = self.out.now.monotonic;
         if self.out.pacer.may_begin(Class::Node, now) {
             for name in self.out.pacer.nodes.next(now) {

@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = cause else {
             return;
         };
-        let doubts = self.doubts().common();
+        let doubts = self.stale_kinds().common();
         if !doubts.is_empty() {
             self.plan.look_at(doubts);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);

@@ -39,7 +39,7 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// The stale kinds, without those that a live read of this node has just covered.
-    pub(super) fn doubts(&self) -> StaleKinds {
+    pub(super) fn stale_kinds(&self) -> StaleKinds {
         self.cluster.doubts.without(self.history.looked)
     }
 

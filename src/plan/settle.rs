@@ -116,7 +116,7 @@ impl<'a> Draft<'a> {
             .filter(|_| spec.regate_on_reboot && !completion.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
-            sees_heartbeats: !self.doubts().nodes,
+            sees_heartbeats: !self.stale_kinds().nodes,
             rebooted,
             is_closed: tainted,
         };
@@ -150,7 +150,7 @@ impl<'a> Draft<'a> {
                 decision => decision,
             },
         };
-        self.doubt(&mut ruling);
+        self.wait_for_evidence(&mut ruling);
         if !rule.is_suspended() && !ruling.evaluation.met {
             ruling.deadline = self.deadline(contender, ruling.decision, facts.now);
             let deadline = ruling.deadline.as_ref();
@@ -158,7 +158,7 @@ impl<'a> Draft<'a> {
         }
         if ruling.gives_up() {
             ruling.decision = ruling.decision.given_up();
-            self.doubt(&mut ruling);
+            self.wait_for_evidence(&mut ruling);
         }
         if ruling.governs && ruling.decision.lifts() && self.has_rival(rule, spec) {
             ruling.decision = Decision::Hold;
@@ -167,16 +167,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Replaces a harmful decision while what it depends on has not been seen yet, or is stale.
-    fn doubt(&mut self, ruling: &mut Ruling<'a>) {
+    fn wait_for_evidence(&mut self, ruling: &mut Ruling<'a>) {
         if self.cluster.is_to_be_seen(ruling.contender.spec) {
-            self.see_first(ruling);
+            self.wait_until_seen(ruling);
         } else if ruling.governs {
-            self.look_first(ruling);
+            self.wait_for_live_read(ruling);
         }
     }
 
     /// Replaces a harmful decision until everything that it depends on has been seen once.
-    fn see_first(&self, ruling: &mut Ruling<'a>) {
+    fn wait_until_seen(&self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
         if let Some(instead) = ruling.decision.in_doubt(is_new) {
             ruling.decision = instead;
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
 
     /// Replaces a harmful decision until a live read. A silent reporter is always checked by one: its write may still be on its
     /// way.
-    fn look_first(&mut self, ruling: &mut Ruling<'a>) {
+    fn wait_for_live_read(&mut self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
         let Some(instead) = ruling.decision.in_doubt(is_new) else {
             return;
@@ -195,7 +195,7 @@ impl<'a> Draft<'a> {
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
         let mut look = self
-            .doubts()
+            .stale_kinds()
             .about(ruling.contender.spec, self.cluster.named);
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {

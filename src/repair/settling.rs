@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_is_repaired_before_all_is_seen_and_as_long_after_as_it_was_not(
+        fn no_node_is_repaired_while_evidence_is_stale_nor_for_as_long_again(
             steps in proptest::collection::vec((0..3_usize, step(), 0..30_u64), 1..80),
         ) {
             let mut now = Instant::now();

@@ -145,7 +145,7 @@ impl Rules {
             let work = self.works.get(&rule.uid);
             work.and_then(|work| work.closures.as_ref())
                 .is_some_and(|closures| closures.may_close(node))
-                && !is_in_doubt(rule, cluster)
+                && !evidence_is_stale(rule, cluster)
         };
         let rules = cluster.rules.rules();
         let selecting = selecting.iter().map(|index| &rules[*index]);
@@ -169,7 +169,7 @@ impl Rules {
         for rule in cluster.rules.rules() {
             if let Some(work) = self.works.get_mut(&rule.uid)
                 && let Some(closures) = &mut work.closures
-                && !is_in_doubt(rule, cluster)
+                && !evidence_is_stale(rule, cluster)
             {
                 granted.extend(closures.grant(now));
             }
@@ -182,15 +182,15 @@ impl Rules {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
-            let is_in_doubt = is_in_doubt(rule, cluster);
-            closures.next_grant(now).filter(|_| !is_in_doubt)
+            let evidence_is_stale = evidence_is_stale(rule, cluster);
+            closures.next_grant(now).filter(|_| !evidence_is_stale)
         });
         next.min()
     }
 }
 
 /// Whether anything that a rule depends on is stale, or has not been seen yet.
-fn is_in_doubt(rule: &Rule, cluster: ClusterState<'_>) -> bool {
+fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
     rule.active().is_some_and(|spec| {
         cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster.named).is_empty()
     })

@@ -41,7 +41,7 @@ impl RuleWork {
         if self.status.due.is_some_and(|due| due <= at) {
             out.count(Count::StatusCoalesced);
         } else {
-            self.look_again(at, out);
+            self.schedule(at, out);
         }
     }
 
@@ -62,11 +62,11 @@ impl RuleWork {
         self.status.healed_at = Some(at);
         info!(rule = %self.name, "somebody else has written over the rule's status; writing it again");
         if self.status.due.is_none_or(|due| at < due) {
-            self.look_again(at, out);
+            self.schedule(at, out);
         }
     }
 
-    fn look_again(&mut self, at: Instant, out: &mut Effects) {
+    fn schedule(&mut self, at: Instant, out: &mut Effects) {
         self.status.due = Some(at);
         out.timers.wake_rule(&self.uid, at);
     }
@@ -118,8 +118,8 @@ impl Rules {
             return;
         }
         self.allowance = self.allowance.saturating_sub(1 + work.stats.matched());
-        work.look_for_passed_over(rule, cache, out);
-        work.look_for_obstacle(rule, cache);
+        work.update_passed_over(rule, cache, out);
+        work.update_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
         let is_there = status == cached.status;
         if is_there || work.status.written.stands_as(&status) {
@@ -167,7 +167,7 @@ impl Rules {
                 }
                 // Changes during the write are scheduled.
                 if let Some(due) = work.status.due {
-                    work.look_again(due.max(now), out);
+                    work.schedule(due.max(now), out);
                 }
             }
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
@@ -188,7 +188,7 @@ impl Rules {
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
-                work.look_again(at.max(now + STATUS_INTERVAL), out);
+                work.schedule(at.max(now + STATUS_INTERVAL), out);
             }
         }
     }
@@ -253,7 +253,7 @@ impl RuleWork {
     }
 
     /// Finds out what keeps the rule from repairing any node, and logs changes.
-    fn look_for_obstacle(&mut self, rule: &Rule, cache: &Cache) {
+    fn update_obstacle(&mut self, rule: &Rule, cache: &Cache) {
         let found = obstacle(cache, rule);
         if let Some(obstacle) = &found
             && self.obstacle.as_ref() != Some(obstacle)
@@ -264,7 +264,7 @@ impl RuleWork {
     }
 
     /// Finds out which labelled `DaemonSet`s the rule does not wait for, and announces changes.
-    fn look_for_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+    fn update_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
         let Some(spec) = rule.live() else {
             self.passed_over.clear();
             return;

@@ -299,7 +299,7 @@ fn a_few_claims_are_deleted_at_a_time() {
 }
 
 #[test]
-fn nothing_is_deleted_while_something_is_in_doubt_nor_as_long_again() {
+fn nothing_is_deleted_while_evidence_is_stale_nor_for_as_long_again() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.silent = vec![Watch::NodePools];
     bench.wait(30_000);

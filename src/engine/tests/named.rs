@@ -94,7 +94,7 @@ fn once_it_is_seen_to_lack_its_pod_an_open_node_is_closed() {
 }
 
 #[test]
-fn what_is_in_doubt_is_looked_at_before_a_node_is_closed() {
+fn stale_kinds_are_read_live_before_a_node_is_closed() {
     for (watch, asked) in [
         (PODS, &["look at n", "look at the cluster", "node n"][..]),
         (DAEMON_SETS, &["look at n", "look at the cluster", "node n"]),

@@ -123,7 +123,7 @@ fn the_clock_is_read_every_second_whatever_else_there_is() {
 }
 
 #[test]
-fn a_process_that_stood_still_has_everything_confirmed_and_looks_before_it_closes() {
+fn a_process_that_stood_still_reads_live_before_it_closes_a_node() {
     for (name, seconds, confirmations, asked) in [
         ("for a moment", 2, 0, &["node n"][..]),
         (

@@ -183,7 +183,7 @@ fn a_node_that_cannot_be_understood_is_told_of_and_fails_for_its_rules() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
+fn unreadable_objects_are_reported_where_people_look() {
     let meta = |name: &str| json!({"name": name, "uid": "u", "namespace": ""});
     let in_kube_system = json!({"name": "a", "uid": "u", "namespace": "kube-system"});
     let cases: [(&str, Object, &[&str]); 6] = [

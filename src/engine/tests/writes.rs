@@ -254,7 +254,7 @@ fn met(name: &str) -> NodeBuilder {
 }
 
 #[test]
-fn a_turn_that_a_guard_gave_is_used_up_though_the_taint_was_taken_off_before_anybody_looked() {
+fn a_guards_grant_is_spent_though_the_taint_was_removed_before_the_next_evaluation() {
     let mut bench = Bench::new(&[careful()], &["a", "b", "c"].map(met));
     bench.wait(20_000);
     bench.held_up = |request| matches!(request, Request::PatchNode { .. });

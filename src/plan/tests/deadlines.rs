@@ -356,7 +356,7 @@ fn only_a_taint_that_is_held_is_given_up() {
 }
 
 #[test]
-fn nobody_is_given_up_before_all_is_certain_and_has_settled() {
+fn no_node_is_given_up_while_repair_is_postponed() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
     for (name, world, postponed, recheck) in [

@@ -166,7 +166,7 @@ fn any_world() -> impl Strategy<Value = (World, NodeBuilder, Vec<RuleBuilder>)> 
 
 proptest! {
     #[test]
-    fn nobody_lifts_a_taint_by_writing_annotations(
+    fn no_annotation_alone_lifts_a_taint(
         (honest, node, rules) in any_world(),
         uid in select(vec!["x", "y"]),
         key in select(vec![GATE, QUARANTINE, DEDICATED]),

@@ -197,7 +197,7 @@ fn a_completion_that_names_no_boot_counts_for_the_boot_in_which_it_is_found() {
 }
 
 #[test]
-fn a_pod_that_has_been_ready_since_before_the_reboot_is_doubted_for_a_minute() {
+fn a_pod_that_was_ready_before_the_reboot_does_not_count_for_a_minute() {
     let cni = daemon_set("kube-system/cni").critical();
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)

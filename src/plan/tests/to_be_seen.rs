@@ -93,7 +93,7 @@ fn what_is_published_stays_as_it_is() {
 }
 
 #[test]
-fn a_doubt_about_its_pods_is_looked_into() {
+fn stale_pods_are_read_live() {
     let mut doubts = StaleKinds::default();
     let world = ready(&gated_by(unmet(), "r")).rule(&agent());
     doubts.add_group(world.cluster().named[0].group);

@@ -212,7 +212,7 @@ fn a_node_that_is_open_is_spared_however_late_it_is() {
 }
 
 #[test]
-fn without_a_claim_that_is_beyond_doubt_nothing_is_deleted() {
+fn without_an_unambiguous_claim_nothing_is_deleted() {
     let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &[overdue("n")]);
     let unknown = |claim| Karpenter::Known { claim, pool: None };
     for karpenter in [

@@ -119,7 +119,7 @@ fn current_at(watch: Watch, version: u64) -> Seen {
 }
 
 #[test]
-fn what_a_look_shows_counts_unless_something_newer_is_known() {
+fn a_live_read_counts_unless_a_newer_state_is_known() {
     for watch in KINDS {
         for (name, known_in, shown_in, read_in, mark) in [
             ("gone since", 5, None, 9, None),
@@ -156,7 +156,7 @@ fn what_a_look_shows_counts_unless_something_newer_is_known() {
 }
 
 #[test]
-fn a_look_says_nothing_of_pods_on_other_nodes_nor_a_list_of_what_it_shows() {
+fn a_live_read_does_not_affect_pods_on_other_nodes() {
     let mut cache = empty();
     for name in ["stays", "goes"] {
         cache.see(

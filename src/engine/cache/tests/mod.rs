@@ -176,7 +176,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 }
 
 #[test]
-fn what_is_current_as_of_before_everything_was_doubted_does_not_end_the_doubt() {
+fn a_read_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
     cache.doubt_all(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
@@ -201,7 +201,7 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
 }
 
 #[test]
-fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_known() {
+fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
@@ -273,7 +273,7 @@ fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gon
 }
 
 #[test]
-fn a_look_from_before_a_patch_is_had_once_more() {
+fn a_live_read_from_before_a_patch_is_repeated() {
     for (name, version, uid, again) in [
         ("before", 11, "n-uid", true),
         ("after", 12, "n-uid", false),

@@ -120,7 +120,7 @@ fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() 
 }
 
 #[test]
-fn that_there_is_none_is_known_once_it_has_been_looked_for() {
+fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
     let mut cache = with(&[waits("r")]);
     lists(&mut cache, Watch::DaemonSets(Named(0)), None);
     assert_eq!(seen(&cache), [(Named(0), true)]);
@@ -268,7 +268,7 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_look_reads_what_is_named_and_nothing_that_no_longer_is() {
+fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     let read = |group, agent: &DaemonSetBuilder| ClusterEvidence {
