@@ -12,8 +12,8 @@ use crate::api::ConditionStatus;
 use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::{CsiNode, KUBELETS_CONDITIONS, Node};
 
-/// How long after a reboot evidence does not count that may never be renewed: a condition whose reporter writes only changes,
-/// or a CSI driver that registers as before. Longer than the usual heartbeat interval of 5 minutes.
+/// Evidence that may never be renewed does not count for this long after a reboot: a condition whose reporter writes only
+/// changes, or a CSI driver that registers as before. Longer than the usual heartbeat interval of 5 minutes.
 pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// What this process has observed of one node over time.

@@ -21,7 +21,7 @@ use crate::plan::StaleKinds;
 
 /// How long a live read counts, from when it was requested. This is part of the age that evidence may have.
 const FRESH: Duration = Duration::from_secs(10);
-/// How long a read of what all nodes share is not repeated.
+/// What all nodes share is read at most once in this time.
 const SHARED: Duration = Duration::from_secs(1);
 
 /// The live reads of one node.

@@ -38,7 +38,6 @@ pub struct WriteWork {
     restored: Contention<String, ChangeKind>,
 }
 
-/// A write of a node's taints and annotations.
 #[derive(Debug)]
 pub struct NodeWrite {
     subject: WriteSubject,
@@ -79,7 +78,6 @@ enum Choice {
 /// A bootstrap that a write completes.
 #[derive(Debug)]
 pub struct Completed {
-    /// The rule's name.
     pub rule: Arc<str>,
     /// When both the node and the rule existed; after a reboot that gated the node again, when it rebooted.
     pub since: Option<Timestamp>,

@@ -18,7 +18,7 @@ pub const LENGTH: Duration = Duration::from_secs(15);
 pub const SHORT_LENGTH: Duration = Duration::from_secs(3);
 /// How long before its end a watch sends a bookmark: `nextBookmarkTime` in apiserver's `cache_watcher.go`.
 pub const BOOKMARK: Duration = Duration::from_secs(2);
-/// How long before a bookmark the consistent read is started that the bookmark is to confirm.
+/// A consistent read starts this long before the bookmark that is to confirm it.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// If the watch has not reached a consistent read after this time, another one is made.
 const OUTDATED: Duration = Duration::from_secs(5);

@@ -15,7 +15,6 @@ use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
-/// Some taints of a node.
 pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 
 /// A rule that selects the node and has a valid spec.

@@ -25,19 +25,14 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 /// Evidence of whether a node has ever been open under a continuous rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
-    /// The rule.
     pub rule: &'a Rule,
-    /// When the node was created.
     pub created: Option<Timestamp>,
     /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
-    /// What is remembered of the rule on the node.
     pub memory: Option<&'a Memory>,
-    /// Whether the node has the taint.
     pub tainted: bool,
     /// The recorded owners of the taint.
     pub owners: &'a [Ownership<'a>],
-    /// Whether the conditions are met.
     pub met: bool,
 }
 

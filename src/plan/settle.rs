@@ -35,7 +35,6 @@ struct Patience {
 
 /// A taint to settle.
 struct Dispute<'s, 'a> {
-    /// Whether the node has it.
     tainted: bool,
     /// The first rule that may govern it.
     governing: Option<Contender<'a>>,

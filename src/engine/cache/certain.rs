@@ -12,7 +12,7 @@ use crate::engine::kind::Watch;
 use crate::plan::StaleKinds;
 use crate::repair::{Census, Headcount};
 
-/// A gap in the nodes' watch of up to this length hides no missed heartbeat that would not still show after it.
+/// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
 
 impl Cache {

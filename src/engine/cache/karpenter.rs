@@ -78,7 +78,6 @@ impl KarpenterCache {
         }
     }
 
-    /// The name of the pool that a node belongs to.
     pub fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         pool_name(node, self.claims.find(node).ok())
     }

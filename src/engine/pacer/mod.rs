@@ -90,7 +90,6 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer with these limits.
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
         let at_a_time = [nodes, RULES, CLAIMS, LOOKS, CONDITIONS, EVENTS];
         Self {

@@ -166,7 +166,6 @@ impl Bench {
         seen.map(Input::Seen).chain(self.confirmed()).collect()
     }
 
-    /// The watch shows this state of an object.
     fn shows(&mut self, watch: Watch, mut json: Value) {
         let name = json["metadata"]["name"].as_str().unwrap();
         if let Some(known) = self

@@ -67,7 +67,7 @@ fn any_rule(name: &'static str) -> impl Strategy<Value = RuleBuilder> {
                 }
                 match state {
                     0 => rule.without_finalizer(),
-                    1 => rule, // waits for nothing, so it cannot be used
+                    1 => rule, // waits for nothing, so it is rejected
                     _ => waits_for.into_iter().fold(rule, RuleBuilder::waits_for),
                 }
             },
