@@ -12,7 +12,7 @@ use crate::object::{Node, NodeClaimObject, NodePoolObject};
 use crate::rule::Rule;
 
 impl Cache {
-    /// Keeps a claim. An unreadable one is dropped, because it must not be deleted.
+    /// Keeps a claim. An unreadable one is dropped, so that the controller never deletes it.
     pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
         let identity = Identity::of(Watch::NodeClaims, object.meta());
         let name = identity.key.name.clone();
