@@ -1,29 +1,28 @@
-//! A token bucket without a clock of its own. It limits how many writes the controller makes a second, and how fast a rule
-//! may close nodes.
+//! A token bucket without its own clock. It limits the rate of the controller's writes, and of the nodes that a rule may close.
 
 use std::time::{Duration, Instant};
 
-/// What may be missing from a token for it to count as whole: less than the errors of adding up many small parts.
+/// Tolerance for a whole token: less than the rounding errors of adding many small parts.
 const ROUNDING: f64 = 1e-9;
 
-/// The longest wait that is ever told. A rate so low that it takes longer is asked about again then.
+/// The longest wait that is returned. At a rate so low that it takes longer, ask again then.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A bucket that fills by time passed, at a rate that may change and may be 0.
+/// A bucket that fills over time, at a rate that may change and may be 0.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenBucket {
-    /// The most that it holds, 1 or more.
+    /// Its capacity, 1 or more.
     burst: f64,
-    /// How many tokens there were when it was last settled; below 0 where some were taken in advance.
+    /// The tokens when it was last settled; negative if some were taken in advance.
     level: f64,
-    /// Tokens a second since then; 0 or more.
+    /// Tokens per second since then; 0 or more.
     rate: f64,
-    /// When that was; `None` as long as it has been full from the start.
+    /// When that was; `None` while it has been full from the start.
     settled: Option<Instant>,
 }
 
 impl TokenBucket {
-    /// A full bucket that holds so many tokens, 1 or more.
+    /// A full bucket of this capacity, 1 or more.
     pub(crate) fn full(burst: u32) -> Self {
         let burst = f64::from(burst);
         Self {
@@ -34,34 +33,34 @@ impl TokenBucket {
         }
     }
 
-    /// Fills up to now at the rate that held until now, and goes on at this one.
+    /// Fills at the previous rate up to now, and sets the rate from now on.
     pub(crate) fn settle(&mut self, now: Instant, rate: f64) {
         self.level = self.level_at(now);
         self.rate = rate;
         self.settled = Some(now);
     }
 
-    /// Whether there is a token, as of when the bucket was last settled.
+    /// Whether there is a token, as of the last [`Self::settle`].
     pub(crate) fn has_token(&self) -> bool {
         self.level >= 1.0 - ROUNDING
     }
 
-    /// Takes a token. What cannot wait may take one that is not there yet.
+    /// Takes a token, in advance if there is none.
     pub(crate) fn take(&mut self) {
         self.level -= 1.0;
     }
 
-    /// Gives back a token that was taken.
+    /// Returns a token that was taken.
     pub(crate) fn give_back(&mut self) {
         self.level = (self.level + 1.0).min(self.burst);
     }
 
-    /// Takes away all tokens.
+    /// Removes all tokens.
     pub(crate) fn empty(&mut self) {
         self.level = 0.0;
     }
 
-    /// When there will be a token if from now on the bucket fills at this rate: `now` if there is one, and `None` for never.
+    /// When there will be a token if the bucket fills at this rate from now on: `now` if there is one, `None` for never.
     pub(crate) fn next_token(&self, now: Instant, rate: f64) -> Option<Instant> {
         let missing = 1.0 - self.level_at(now);
         if missing <= ROUNDING {
@@ -70,7 +69,7 @@ impl TokenBucket {
         if rate <= 0.0 {
             return None;
         }
-        // Rounded up, so that at that time it is there.
+        // Rounded up, so that the token is there at that time.
         let wait = Duration::try_from_secs_f64(missing / rate).unwrap_or(LONGEST_WAIT);
         Some(now + wait.min(LONGEST_WAIT) + Duration::from_nanos(1))
     }

@@ -1,8 +1,8 @@
-//! Errors in one line.
+//! Formats errors in one line.
 
-/// An error with what caused it, outermost first, leaving out what is said twice.
+/// An error with its causes, outermost first, without repetitions.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    // The client's word for whatever went wrong below it.
+    // The HTTP client's prefix for errors of lower layers.
     let mut text = error.to_string().replace("ServiceError: ", "");
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,11 +1,11 @@
-//! Who this process is: its name, which no other has, and the namespace it runs in.
+//! The identity of this process: its unique name and its namespace.
 
 use crate::api::names::NAMESPACE;
 
 pub struct Instance {
     /// The pod's name, or the host's.
     pub name: String,
-    /// A name that no other process has: a restarted instance is another one.
+    /// A name unique to this process; a restarted instance has another.
     pub unique: String,
 }
 
@@ -20,8 +20,8 @@ impl Instance {
     }
 }
 
-/// Whether this identity is an [`Instance`]'s. The Node Readiness Controller's (controller-runtime's) have a UUID after the
-/// name.
+/// Whether this identity belongs to an [`Instance`]. The Node Readiness Controller's identities (controller-runtime's) end in a
+/// UUID.
 pub fn is_nodegate(identity: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_hexdigit());
     let unique = identity.rsplit_once('_').map(|(_, unique)| unique);
@@ -29,7 +29,7 @@ pub fn is_nodegate(identity: &str) -> bool {
     parts.is_some_and(|(process, since)| is_hex(process) && is_hex(since))
 }
 
-/// The namespace this process runs in: the pod's, or the one that the manifests use.
+/// The namespace of this process: the pod's, or the one in the manifests.
 pub fn own_namespace() -> String {
     const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     std::env::var("POD_NAMESPACE")

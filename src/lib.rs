@@ -1,38 +1,38 @@
-//! Nodegate keeps pods off Kubernetes nodes until everything the node needs is really there.
+//! Nodegate keeps pods off Kubernetes nodes until everything that the node needs is ready.
 //!
-//! Whatever is known about a node becomes a *condition*, rules turn conditions into a *decision* about one taint, and all that
-//! follows for a node is one *plan*. The *engine* takes what was seen and says which requests to make; the *controller* carries:
+//! What is known about a node becomes a *condition*, a rule turns conditions into a *decision* about one taint, and one *plan*
+//! merges a node's decisions. The *engine* takes in watch events and returns requests; the *controller* carries both:
 //!
 //! ```text
-//! watches -> Seen -> engine: cache -> condition (what is true of a node) -> rule -> plan (what follows)
+//! watches -> Seen -> engine: cache -> condition -> rule -> plan
 //!         -> Effect -> requests (one JSON patch per plan), events, rule status
 //! ```
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`api`] | the `NodeReadinessRule` resource, as types; the CRD is generated from them |
-//! | [`object`] | what is read of Nodes, Pods, `DaemonSet`s and `CSINode`s, decoded straight from the wire |
+//! | [`api`] | the `NodeReadinessRule` resource as types, and the CRD generated from them |
+//! | [`object`] | the cluster's objects, decoded straight from the wire |
 //! | [`selector`] | label selectors and node affinity requirements |
-//! | [`condition`] | where a node's conditions come from (pure) |
-//! | [`rule`] | rules compiled, and in the order in which they govern (pure) |
-//! | [`repair`] | what happens to a node that does not get ready in time (pure) |
-//! | [`plan`] | what follows for one node: evaluated, decided, merged into one plan (pure) |
+//! | [`condition`] | the sources of a node's conditions (pure) |
+//! | [`rule`] | compiled rules, in order of precedence (pure) |
+//! | [`repair`] | what happens to a node that is not ready in time (pure) |
+//! | [`plan`] | one plan per node, from the decisions of all rules (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
-//! | [`engine`] | the machine: what was seen and answered goes in, requests come out (pure) |
-//! | [`controller`] | what carries between the engine and the cluster: watches, requests, the lease, metrics |
+//! | [`engine`] | watch events and answers go in, requests come out (pure) |
+//! | [`controller`] | connects the engine to the cluster: watches, requests, the lease, metrics |
 //! | [`cli`] | the command line for people, `kubectl nodegate` |
 //! | [`config`] | the configuration file |
-//! | `serve` | what listens: addresses, TLS and certificates, who may read what, `/metrics` |
-//! | `webhook` | what the API server asks before it accepts a rule |
-//! | [`reporter`] | the sidecar that checks an endpoint and reports a condition of its Node |
+//! | `serve` | HTTP servers: addresses, TLS and certificates, authorization, `/metrics` |
+//! | `webhook` | the validating webhook for rules |
+//! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
 //! | `bucket` | a token bucket |
 //! | `metric` | a registry of metrics |
 //! | `process` | metrics about this process |
-//! | [`reference`] | the reference pages of the documentation, written from the code |
-//! | `instance` | who this process is |
-//! | `client` | where the cluster is, and how requests to its API server are made |
-//! | `wording` | how texts and lists are cut off |
-//! | `causes` | errors in one line |
+//! | [`reference`] | the reference pages of the documentation, generated from the code |
+//! | `instance` | the identity of this process |
+//! | `client` | the client of the API server |
+//! | `wording` | truncation of texts and lists |
+//! | `causes` | formats errors in one line |
 
 pub mod api;
 mod bucket;

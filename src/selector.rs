@@ -13,7 +13,7 @@ pub use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
 pub use requirement::{IN, NOT_IN, Operator, Requirement, RequirementObject, SelectorError};
 
-/// A parsed label selector: labels match when they fulfil every requirement.
+/// A parsed label selector. Labels match if they meet every requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
 
@@ -21,7 +21,7 @@ impl Selector {
     /// Parses a label selector.
     ///
     /// # Errors
-    /// When a key, a value or an operator is not one that Kubernetes accepts in a label selector.
+    /// Kubernetes does not accept a key, value or operator in a label selector.
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
@@ -47,7 +47,7 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Selects what has this label.
+    /// Matches objects with this label.
     #[must_use]
     pub fn of_label(key: &str, value: &str) -> Self {
         let operator = Operator::In([value.to_owned()].into());
@@ -57,25 +57,25 @@ impl Selector {
         }])
     }
 
-    /// The requirements, all of which labels must fulfil.
+    /// The requirements, all of which must be met.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {
         &self.0
     }
 
-    /// Whether the selector has no requirement and so matches everything.
+    /// Whether the selector has no requirement, so that it matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether these labels fulfil every requirement.
+    /// Whether these labels meet every requirement.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
     }
 
-    /// Whether there can be an object that both select: see [`overlap`].
+    /// Whether an object can exist that both match: see [`overlap`].
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         overlap(&self.0, &other.0)

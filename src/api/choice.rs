@@ -1,4 +1,4 @@
-//! What is one of a few words in a rule.
+//! Enums of a rule's spec.
 
 use super::words::words;
 
@@ -9,16 +9,16 @@ words! {
         True = "True",
         /// The condition does not hold.
         False = "False",
-        /// Nobody knows.
+        /// The status is unknown.
         Unknown = "Unknown",
     }
 }
 
 words! {
-    /// How many of a rule's conditions have to be met.
+    /// How many of a rule's conditions must be met.
     #[derive(Default)]
     pub enum ConditionPolicy {
-        /// Every one.
+        /// All of them.
         #[default]
         AllOf = "allOf",
         /// At least one.
@@ -41,7 +41,7 @@ words! {
     pub enum TaintEffect {
         /// New pods stay away.
         NoSchedule = "NoSchedule",
-        /// New pods stay away where they can.
+        /// New pods stay away if possible.
         PreferNoSchedule = "PreferNoSchedule",
         /// New pods stay away, and running ones are evicted.
         NoExecute = "NoExecute",
@@ -52,22 +52,22 @@ words! {
     /// What a rule may do with its taint.
     #[derive(Default)]
     pub enum TaintPolicy {
-        /// Close nodes and open them.
+        /// Add and remove it.
         #[default]
         AddAndRemove = "add-and-remove",
-        /// Open nodes that registered with the taint, and never close one.
+        /// Only remove it, from nodes that registered with it.
         RemoveOnly = "remove-only",
     }
 }
 
 words! {
-    /// What a bootstrap-only rule does about nodes that were there before it.
+    /// What a bootstrap-only rule does with nodes that are older than the rule.
     #[derive(Default)]
     pub enum ExistingNodes {
-        /// Close those that do not meet the conditions, as any other node.
+        /// Gate those that do not meet the conditions, like any other node.
         #[default]
         Gate = "Gate",
-        /// Leave them as they are.
+        /// Leave them alone.
         Leave = "Leave",
     }
 }

@@ -1,4 +1,4 @@
-//! The manifest of the `CustomResourceDefinition`, generated from the types.
+//! The `CustomResourceDefinition`, generated from the types.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,8 @@ use super::rule::NodeReadinessRule;
 
 /// The definition to install in a cluster.
 ///
-/// It differs from `NodeReadinessRule::crd` in what an absent field means to the API server: it stays absent. Nothing is
-/// defaulted on admission, so that a rule reads as its author wrote it, and nothing is nullable, so that an explicit
-/// `null` is dropped as it is for the Go types.
+/// Unlike in `NodeReadinessRule::crd`, absent fields stay absent in the API server. Nothing is defaulted on admission, so a
+/// rule reads as its author wrote it, and nothing is nullable, so an explicit `null` is dropped as for the Go types.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = NodeReadinessRule::crd();
@@ -29,8 +28,7 @@ pub fn crd() -> CustomResourceDefinition {
     crd
 }
 
-/// Who says on the definition in a cluster, by its label, that they run a controller for it; `None` where that is us, or where
-/// nobody says so.
+/// The project that manages the definition in a cluster, by its label; `None` for Nodegate, an install tool or no label.
 #[must_use]
 pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     let owner = labels.get(MANAGED_BY)?.as_str();
@@ -42,13 +40,13 @@ pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// When it cannot be written as YAML.
+/// It cannot be serialized as YAML.
 pub fn crd_yaml() -> Result<String, serde_saphyr::SerializeError> {
     serde_saphyr::to_string(&crd())
 }
 
-/// Takes `nullable` and `default` out of a schema and all below it, and the line breaks of the source out of its
-/// descriptions, which `kubectl explain` wraps for itself.
+/// Removes `nullable` and `default` from a schema and its subschemas, and line breaks from its descriptions, which `kubectl
+/// explain` wraps itself.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;

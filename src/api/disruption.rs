@@ -1,4 +1,4 @@
-//! How fast a rule may take nodes away. The words and their meaning are the Kubernetes node lifecycle controller's
+//! How fast a rule may close nodes. Names and semantics are those of the Kubernetes node lifecycle controller
 //! (`pkg/controller/nodelifecycle`).
 
 use kube::KubeSchema;

@@ -1,4 +1,4 @@
-//! Durations the way Kubernetes writes them: Go's notation, as in `metav1.Duration`.
+//! Durations in Kubernetes' notation, which is Go's, as in `metav1.Duration`.
 
 use std::{fmt, str::FromStr, time};
 
@@ -9,47 +9,47 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const SECONDS_PER_MINUTE: u64 = 60;
 const SECONDS_PER_HOUR: u64 = 3600;
 
-/// The longest duration there is, in nanoseconds: Go counts them in an `int64`, which is about 292 years.
+/// The longest duration, in nanoseconds: Go's `int64`, about 292 years.
 const MAX_NANOS: u64 = i64::MAX.unsigned_abs();
 
-/// The decimals of a fraction that can matter; nothing is finer than a nanosecond, and an hour has fewer than 10^13.
+/// The decimals of a fraction that matter: nothing is finer than a nanosecond, and an hour has fewer than 10^13.
 const MAX_DECIMALS: usize = 13;
 
-/// A length of time that is not negative, written as in `90s`, `5m` or `1h30m`.
+/// A duration that is not negative, written as `90s`, `5m` or `1h30m`.
 ///
-/// Reads what Go's `time.ParseDuration` reads, save negative ones: decimal numbers, each with a unit of `h`, `m`, `s`,
-/// `ms`, `us` or `ns`, added up. Prints the shortest form in hours, minutes and seconds.
+/// Parses what Go's `time.ParseDuration` parses, except negative durations: decimal numbers, each with a unit of `h`, `m`, `s`,
+/// `ms`, `us` or `ns`. Prints the shortest form in hours, minutes and seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(time::Duration);
 
-/// Why a string is no [`Duration`].
+/// Why a string is not a [`Duration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDurationError {
-    /// There is nothing to read.
+    /// The string is empty.
     #[error("a duration must not be empty; write for example 90s, 5m or 1h30m")]
     Empty,
     /// It starts with a minus.
     #[error("duration {0:?} must not be negative")]
     Negative(String),
-    /// A number was expected and something else found.
+    /// A number is missing.
     #[error("duration {0:?} needs a number before each unit; write for example 90s, 5m or 1h30m")]
     NoNumber(String),
-    /// A number has no unit, or one that does not exist.
+    /// A number has no unit, or an unknown one.
     #[error("duration {0:?} needs a unit after each number: one of h, m, s, ms, us, ns")]
     BadUnit(String),
-    /// More than 292 years.
+    /// The duration exceeds 292 years.
     #[error("duration {0:?} is too long: at most 2562047h fit")]
     TooLong(String),
 }
 
 impl Duration {
-    /// A duration of so many seconds.
+    /// A duration of this many seconds.
     #[must_use]
     pub const fn from_secs(seconds: u32) -> Self {
         Self(time::Duration::new(seconds as u64, 0))
     }
 
-    /// The same length of time as the standard library has it.
+    /// The same duration as a standard library type.
     #[must_use]
     pub const fn as_std(self) -> time::Duration {
         self.0
@@ -99,12 +99,12 @@ impl FromStr for Duration {
     }
 }
 
-/// Splits off the longest start that consists of such characters.
+/// Splits off the longest prefix of such characters.
 fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }
 
-/// How many nanoseconds a unit is.
+/// The nanoseconds of a unit.
 fn nanos_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
@@ -118,7 +118,7 @@ fn nanos_of(unit: &str) -> Option<u64> {
     })
 }
 
-/// The nanoseconds of the digits before the point, or nothing where they are too many.
+/// The nanoseconds of the digits before the point; `None` on overflow.
 fn whole_nanos(digits: &str, unit: u64) -> Option<u64> {
     match digits {
         "" => Some(0),

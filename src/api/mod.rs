@@ -1,21 +1,6 @@
-//! The `NodeReadinessRule` resource as Rust types, and the `CustomResourceDefinition` made from them.
-//!
-//! What a rule may say is settled here: fields, limits, defaults, and the CEL rules by which the API server turns
-//! down a rule that could not work. What a rule *does* is not decided here; see `rule`.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | [`rule`](NodeReadinessRuleSpec) | the spec: conditions, taint, node selector, mode |
-//! | [`taint`](TaintSpec) | its taint |
-//! | `node_selector` | the schema of its node selector |
-//! | `choice` | what is one of a few words in it |
-//! | [`disruption`](Disruption) | how fast a rule may take nodes away |
-//! | [`repair`](Repair) | what happens to a node that never gets ready |
-//! | [`status`](NodeReadinessRuleStatus) | what the controller reports back |
-//! | [`duration`](Duration) | durations as Kubernetes writes them (`5m`, `1h30m`) |
-//! | `words` | enums that are one of a few words in YAML |
-//! | [`names`] | group, finalizer, taint and annotation prefixes |
-//! | [`crd`](crd()) | the manifest that `nodegate crd` prints |
+//! The `NodeReadinessRule` resource as Rust types, and the `CustomResourceDefinition` generated from them. Here are fields,
+//! limits, defaults, and the CEL rules by which the API server rejects invalid rules; the effects of a rule are in
+//! [`crate::rule`] and [`crate::plan`].
 
 mod choice;
 mod crd;

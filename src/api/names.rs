@@ -1,4 +1,4 @@
-//! Names that other systems rely on. They are part of the contract with the Node Readiness Controller, so none changes
+//! Names that other systems rely on. They are part of the contract with the Node Readiness Controller, so none may change
 //! within an API version.
 
 /// API group of the rule.
@@ -13,10 +13,10 @@ pub const KIND: &str = "NodeReadinessRule";
 /// Plural of the rule, as in URLs and RBAC.
 pub const PLURAL: &str = "nodereadinessrules";
 
-/// Finalizer that keeps a deleted rule around until its taints are gone.
+/// Finalizer that keeps a deleted rule until its taints are gone.
 pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
-/// What the taint key of every rule starts with, save of one that only removes a taint.
+/// Prefix of every rule's taint key, except that of a rule that only removes a taint.
 pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
 
 /// Annotation on a node, followed by a rule's UID (or, from older controllers, its name): this node has completed its
@@ -27,25 +27,25 @@ pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-complet
 /// object with the rule's name and the taint's key and effect.
 pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 
-/// Label on the definition of rules: who runs a controller for them.
+/// Label on the rules' definition: who runs a controller for them.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// What it says where that is Nodegate.
+/// The label's value for Nodegate.
 pub const MANAGED_BY_US: &str = "nodegate";
-/// What it says where somebody names the tool that has installed it.
+/// The label's values that only name the tool that installed the definition.
 pub const MANAGED_BY_TOOLS: [&str; 2] = ["Helm", "kustomize"];
 
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
 pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 
-/// Annotation on a node, followed by a rule's UID: how the node started under that rule, written when it was first opened. Its
-/// value is a JSON object with times.
+/// Annotation on a node, followed by a rule's UID: a JSON object with times of how the node started under that rule, written
+/// when it is first opened.
 pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
 
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
 
-/// Name of the Lease by which one instance of the controller leads. The Node Readiness Controller uses it too, so that the two
-/// never write at the same time.
+/// Name of the Lease for leader election. The Node Readiness Controller uses it too, so that the two never write at the same
+/// time.
 pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 
 /// Annotation on the Lease; while its value is `true`, all rules are suspended.

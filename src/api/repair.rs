@@ -1,4 +1,4 @@
-//! What happens to a node that never gets ready (Karpenter's readiness TTL RFC).
+//! What happens to a node that never becomes ready (Karpenter's readiness TTL RFC).
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -46,12 +46,12 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 words! {
-    /// What is done with a node that did not get ready in time.
+    /// What to do with a node that did not become ready in time.
     #[derive(Default)]
     pub enum RepairAction {
         /// Delete the node's Karpenter `NodeClaim`.
         DeleteNodeClaim = "DeleteNodeClaim",
-        /// Open the node although its conditions are not met.
+        /// Open the node with unmet conditions.
         Release = "Release",
         /// Report it, and leave the node alone.
         #[default]
@@ -59,12 +59,12 @@ words! {
     }
 }
 
-/// How many nodes may be unhealthy before repair holds back: `5` or `20%`.
+/// How many nodes may be unhealthy before repair stops: `5` or `20%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MaxUnhealthy {
-    /// So many nodes.
+    /// This many nodes.
     Nodes(u32),
-    /// So many of a hundred nodes, 0 to 100.
+    /// A percentage of nodes, 0 to 100.
     Percent(u8),
 }
 

@@ -1,12 +1,13 @@
-//! What a rule says. The validation rules beside the fields are CEL, run by the API server; the messages are those that
-//! clients of the Node Readiness Controller match on, or say what to write instead.
+//! A rule's spec. The validation rules beside the fields are CEL, run by the API server. Their messages are those that clients
+//! of the Node Readiness Controller match, or they say what to write instead.
 //!
-//! A rule that compares with the old object stands on a field only where that field is required: the API server skips
-//! such a rule when an optional field appears or vanishes, so those stand on the struct around it and ask `has()`.
+//! A validation rule that compares with the old object is on the field only if the field is required: the API server skips such
+//! a rule when an optional field appears or vanishes. Those on optional fields are on the parent struct and use `has()`.
 //!
-//! The Node Readiness Controller's definition takes `anyOf` and `defaultStatus` with `bootstrap-only`. A rule made under it
-//! can still be edited: what forbids them looks at creation alone (`optionalOldSelf`), since none of the fields concerned
-//! ever changes. A rule on one field needs no such care: the API server leaves a field alone that stays as it was.
+//! The Node Readiness Controller's CRD accepts `anyOf` and `defaultStatus` with `bootstrap-only`. Rules created under it can
+//! still be edited: the validation rules that forbid these apply only to creation (`optionalOldSelf`), since the fields
+//! concerned never change. A validation rule on a single field needs no such care: the API server does not check unchanged
+//! fields.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -31,7 +32,7 @@ use super::repair::Repair;
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
 
-/// How many conditions a rule may have.
+/// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
 
 /// Which nodes stay closed until which of their conditions are met, and by what taint.

@@ -1,5 +1,4 @@
-//! What the controller reports back about a rule. Counts are exact; lists are capped by the controller, well below the
-//! limits of the schema.
+//! A rule's status. Counts are exact; the controller limits lists well below the limits of the schema.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;

@@ -1,4 +1,4 @@
-//! The taint of a rule, as its spec says it.
+//! The taint in a rule's spec.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
@@ -67,7 +67,7 @@ pub struct TaintSpec {
     pub time_added: Option<Time>,
 }
 
-/// A time, or nothing where it lies beyond what can be told here, as the last day of the year 9999 does.
+/// Parses a time; `None` if `jiff` cannot represent it, such as the last day of the year 9999.
 pub(crate) fn time_if_readable<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Time>, D::Error> {

@@ -1,5 +1,4 @@
-//! Enums that are one of a few fixed words in JSON. Each word is written down once, and parsing, printing, serde and
-//! schema follow from it.
+//! Enums of fixed words. Each word is written once; parsing, printing, serde and the schema follow from it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,17 +6,17 @@ use std::str::FromStr;
 
 use serde::de::Visitor;
 
-/// A word that is not one of those its field takes.
+/// A word that its field does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is not one of {expected:?}")]
 pub struct UnknownWord {
-    /// What was found.
+    /// The word.
     pub word: String,
-    /// What the field takes.
+    /// The accepted words.
     pub expected: &'static [&'static str],
 }
 
-/// Parses a word where the deserializer has it, without a copy.
+/// Parses a borrowed word without copying it.
 pub struct WordVisitor<T>(PhantomData<T>);
 
 impl<T> Default for WordVisitor<T> {
@@ -38,7 +37,7 @@ impl<T: FromStr<Err = UnknownWord>> Visitor<'_> for WordVisitor<T> {
     }
 }
 
-/// Declares a `Copy` enum whose variants are words on the wire.
+/// Declares a `Copy` enum whose variants serialize as words.
 macro_rules! words {
     (
         $(#[$attr:meta])*
@@ -53,7 +52,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every word, in order of declaration.
+            /// All words, in order of declaration.
             pub const WORDS: &'static [&'static str] = &[$( $word ),+];
 
             /// The word as the API writes it.

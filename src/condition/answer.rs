@@ -1,4 +1,4 @@
-//! What each source says about a node.
+//! Answers for a node's conditions, by source.
 
 use super::class::Question;
 use super::detail::Detail;
@@ -9,7 +9,7 @@ use super::{csi, daemon_sets, named, pods};
 use crate::api::ConditionStatus;
 
 impl<'a> Facts<'_, 'a> {
-    /// The node's condition from this source, or `None` where the node has none.
+    /// The node's condition from this source; `None` if the node lacks it.
     ///
     /// `kind` is the condition type, as it stands on the Node.
     #[must_use]
@@ -22,9 +22,9 @@ impl<'a> Facts<'_, 'a> {
             Source::Nobody => None,
             source => {
                 let condition = self.synthesized(source)?;
-                // What was published is the only record of when the status changed that outlives a process.
+                // Only the published condition records the transition time beyond a restart.
                 let published = self.node.condition(kind);
-                // What has still to be seen may turn out to be as bad as it was, and to have been so since then.
+                // What has not been seen yet may turn out to be still unmet, since the same time.
                 let status = if condition.is_to_be_seen() {
                     ConditionStatus::False
                 } else {

@@ -1,4 +1,4 @@
-//! Critical component classes: which pods and `DaemonSet`s a node needs before it is of use.
+//! Critical component classes: the pods and `DaemonSet`s that a node needs before it takes workload.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::selector::Selector;
 pub struct CriticalComponentClass {
     /// The class's name, for people.
     pub name: String,
-    /// Which pods and `DaemonSet`s belong to the class.
+    /// Matches the pods and `DaemonSet`s of the class.
     pub selector: Selector,
-    /// Where they are looked for.
+    /// Where they are.
     pub namespaces: Namespaces,
-    /// Prefix of the condition types that the class makes, with its slash.
+    /// Prefix of the class's condition types, with its slash.
     pub condition_prefix: String,
     /// Prefix of the pod annotations whose values name CSI drivers to wait for.
     pub csi_annotation_prefix: String,
@@ -23,15 +23,15 @@ pub struct CriticalComponentClass {
 }
 
 impl CriticalComponentClass {
-    /// Whether this `DaemonSet`, whose own labels match the selector, is of the class: it is in a namespace of the class,
-    /// and labelled as a whole.
+    /// Whether this `DaemonSet`, whose own labels match the selector, belongs to the class: its namespace is covered, and
+    /// [`Self::labels`] holds.
     #[must_use]
     pub fn has(&self, daemon_set: &DaemonSet) -> bool {
         self.namespaces.contains(&daemon_set.key.namespace) && self.labels(daemon_set)
     }
 
-    /// Whether this `DaemonSet`, whose own labels match the selector, is labelled as a whole, wherever it is: it is not
-    /// being deleted, and its pods will have the labels too.
+    /// Whether this `DaemonSet`, whose own labels match the selector, counts as labelled in any namespace: it is not being
+    /// deleted, and its pod template has the labels too.
     #[must_use]
     pub fn labels(&self, daemon_set: &DaemonSet) -> bool {
         !daemon_set.deleting && self.selector.matches(&daemon_set.template_labels)
@@ -48,7 +48,7 @@ pub enum Namespaces {
 }
 
 impl Namespaces {
-    /// The namespace that the class covers, where it is just one.
+    /// The only namespace that the class covers, if there is just one.
     #[must_use]
     pub fn single(&self) -> Option<&str> {
         match self {
@@ -67,10 +67,10 @@ impl Namespaces {
     }
 }
 
-/// What can be asked of a class on a node. Each question is a condition type, after the class's prefix.
+/// A question about a class on a node. With the class's prefix, its name is a condition type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Question {
-    /// Has every `DaemonSet` that is meant for the node a pod there?
+    /// Does every `DaemonSet` that runs on the node have a pod there?
     DaemonSetsScheduled,
     /// Are the pods Ready?
     PodsReady,

@@ -1,8 +1,8 @@
-//! CSI drivers: is what pods say they wait for registered on the node, as far as the `CSINode` can be believed?
+//! CSI drivers: are those that pods wait for registered on the node, as far as the `CSINode` is current?
 //!
-//! The kubelet does not clear a `CSINode` when it starts, and a driver that registers exactly as before changes nothing in
-//! it. So after a reboot a driver that is there counts once its registration has been seen to be made, or one of its own
-//! pods on the node has been Ready for some seconds (as far as pods are believed), or nothing of the kind has come for long.
+//! The kubelet does not clear a `CSINode` when it starts, and a driver that registers as before does not change it. So after a
+//! reboot, a registered driver counts once its registration has been observed, or one of its own pods on the node has been
+//! Ready for some seconds, or a long time has passed.
 
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
@@ -14,16 +14,16 @@ use super::pods::{Word, word};
 use super::state::Condition;
 use crate::object::{CsiNode, Node, Pod, PodReady};
 
-/// How long after a reboot a driver's own pod has to have been Ready before the driver counts that was registered before: by
-/// then the kubelet has found the driver's socket replaced, taken the driver out of the `CSINode`, and put it back.
+/// How long after a reboot a driver's own pod must have been Ready before an earlier registration counts. By then the kubelet
+/// has noticed that the driver's socket was replaced, removed the driver from the `CSINode`, and added it again.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
 
-/// The node's `CSINode`, unless it speaks of an earlier node of the same name.
+/// The node's `CSINode`, unless it belongs to an earlier node of the same name.
 fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a CsiNode> {
     csi_node.filter(|csi_node| csi_node.is_of(&node.uid))
 }
 
-/// The drivers that pods of the class on this node name as what has to be registered, in order.
+/// The drivers that annotations of the class's pods on this node require, in order.
 fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
     let mut named: SmallVec<[&str; 4]> = facts
         .pods
@@ -38,8 +38,8 @@ fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
     named
 }
 
-/// Until when the registration of this driver is doubted because it may be from before a reboot, if it is.
-fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
+/// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
+fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     let until = facts.trust.doubts_drivers_until(facts.now)?;
     if facts.observations.is_registered_in_this_boot(driver) {
         return None;
@@ -62,7 +62,7 @@ fn doubted_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     Some(soonest)
 }
 
-/// By when a driver has been registered whose own pod this is.
+/// The time by which the driver of this pod is registered.
 fn registered_by(pod: &Pod) -> Option<Timestamp> {
     match pod.ready {
         PodReady::Yes { since: Some(since) } => since.checked_add(REGISTRATION).ok(),
@@ -70,7 +70,7 @@ fn registered_by(pod: &Pod) -> Option<Timestamp> {
     }
 }
 
-/// That drivers were registered before a reboot and are not believed yet.
+/// The unmet condition for drivers that were registered before a reboot and do not count yet.
 fn doubted<'a>(doubted: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
     let drivers = Names::of(doubted.iter().map(|(driver, _)| *driver))?;
     Some(Condition {
@@ -86,11 +86,11 @@ pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> C
         let drivers = Names::one(driver);
         return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
-    let until = doubted_until(facts, driver).map(|until| (driver, until));
+    let until = outdated_until(facts, driver).map(|until| (driver, until));
     doubted(until.as_slice()).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }
 
-/// Is every driver that an annotation of a critical pod on this node names registered?
+/// Is every driver registered that an annotation of a critical pod on this node names?
 pub(super) fn drivers_registered<'a>(
     facts: &Facts<'_, 'a>,
     class: &ClassFacts<'_, 'a>,
@@ -110,7 +110,7 @@ pub(super) fn drivers_registered<'a>(
     if let Some(drivers) = Names::of(uncounted) {
         return Condition::unmet(Detail::CsiDriverWithoutCount { drivers });
     }
-    let with_doubt = |driver: &'a str| Some((driver, doubted_until(facts, driver)?));
+    let with_doubt = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
     let in_doubt: SmallVec<[_; 4]> = wanted().filter_map(with_doubt).collect();
     doubted(&in_doubt).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -1,4 +1,4 @@
-//! Critical `DaemonSet`s: which of them a node waits for, and whether each has a pod there.
+//! Critical `DaemonSet`s: for which a node waits, and whether each has a pod there.
 
 use super::detail::Detail;
 use super::facts::ClassFacts;
@@ -9,8 +9,8 @@ use crate::object::{DaemonSet, Node, Pod};
 
 /// The `DaemonSet`s of the class that this node waits for.
 ///
-/// One that does not tolerate the taint of a rule which waits for the class is left out: it could never come
-/// while the taint is there, and the taint would never go while it is waited for.
+/// A `DaemonSet` that does not tolerate the taint of a rule that waits for the class is left out: it could never start while
+/// the taint is there, so waiting for it would keep the taint for ever.
 pub(super) fn expected<'f, 'a>(
     node: &'a Node,
     facts: &ClassFacts<'f, 'a>,
@@ -29,7 +29,7 @@ pub(super) fn expected<'f, 'a>(
     })
 }
 
-/// Those of the pods that are live pods of this `DaemonSet`.
+/// The live pods of this `DaemonSet` among these pods.
 pub(super) fn pods_of<'a>(
     daemon_set: &'a DaemonSet,
     pods: &'a [Pod],
@@ -38,7 +38,7 @@ pub(super) fn pods_of<'a>(
         .filter(|pod| pod.is_live() && pod.daemon_set.as_ref() == Some(&daemon_set.uid))
 }
 
-/// Has every `DaemonSet` that the node waits for a live pod there?
+/// Does every `DaemonSet` that the node waits for have a live pod there?
 pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
     let mut expected = expected(node, facts).peekable();
     let is_any = expected.peek().is_some();

@@ -1,4 +1,4 @@
-//! Why a condition has its status: one wording, used by events, statuses, logs and the command line.
+//! Reasons for a condition's status, in one wording for events, statuses, logs and the command line.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use super::names::Names;
 use crate::api::Duration;
 use crate::object::ObjectKey;
 
-/// The reason for a condition's status. [`Detail::reason`] is the one-word form; `Display` is the message.
+/// The reason for a condition's status. [`Detail::reason`] is the CamelCase form; `Display` is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail<'a> {
     /// What the reporter of a node condition wrote.
@@ -18,12 +18,12 @@ pub enum Detail<'a> {
     },
     /// The reporter of a node condition has been silent for too long.
     HeartbeatMissed {
-        /// How long the rule lets it be.
+        /// The permitted silence.
         timeout: Duration,
     },
     /// A node condition has not been written since the node rebooted.
     WrittenBeforeReboot,
-    /// Not everything has been seen yet that says whether this `DaemonSet` is ready.
+    /// The `DaemonSet` and its pods have not been seen yet.
     DaemonSetNotSeen {
         /// Its name.
         daemon_set: &'a ObjectKey,
@@ -33,12 +33,12 @@ pub enum Detail<'a> {
         /// Its name.
         daemon_set: &'a ObjectKey,
     },
-    /// This `DaemonSet` is not meant for the node.
+    /// This `DaemonSet` does not run on the node.
     DaemonSetNotMeant {
         /// Its name.
         daemon_set: &'a ObjectKey,
     },
-    /// This `DaemonSet` cannot come while a rule that waits for it holds the node.
+    /// This `DaemonSet` cannot start while a rule that waits for it holds the node.
     DaemonSetShutOut {
         /// Its name.
         daemon_set: &'a ObjectKey,
@@ -48,9 +48,9 @@ pub enum Detail<'a> {
         /// Its name.
         daemon_set: &'a ObjectKey,
     },
-    /// Every critical `DaemonSet` meant for the node has a pod there.
+    /// Every critical `DaemonSet` that runs on the node has a pod there.
     DaemonSetsScheduled,
-    /// No critical `DaemonSet` is meant for the node.
+    /// No critical `DaemonSet` runs on the node.
     NoDaemonSetMeant,
     /// Critical `DaemonSet`s have no pod on the node.
     DaemonSetPodMissing {
@@ -64,43 +64,43 @@ pub enum Detail<'a> {
         /// Those pods, by name.
         pods: Names<&'a ObjectKey>,
     },
-    /// Critical pods say that they are Ready, but since before the Node object was created.
+    /// Critical pods are Ready, but since before the Node object was created.
     PodOlderThanNode {
         /// Those pods, by name.
         pods: Names<&'a ObjectKey>,
     },
-    /// Critical pods say that they are Ready, but since before the node rebooted.
+    /// Critical pods are Ready, but since before the node rebooted.
     PodOlderThanBoot {
         /// Those pods, by name.
         pods: Names<&'a ObjectKey>,
     },
-    /// Every CSI driver that is waited for is registered.
+    /// Every required CSI driver is registered.
     CsiDriversRegistered,
-    /// CSI drivers that are waited for are not registered.
+    /// Required CSI drivers are not registered.
     CsiDriverMissing {
         /// Those drivers.
         drivers: Names<&'a str>,
     },
-    /// CSI drivers are registered, but as far as anybody knows since before the node rebooted.
+    /// CSI drivers are registered, but their registration may be from before the reboot.
     CsiDriverOlderThanBoot {
         /// Those drivers.
         drivers: Names<&'a str>,
     },
-    /// CSI drivers are registered, but do not say yet how many volumes they can attach.
+    /// CSI drivers are registered, but do not report yet how many volumes they can attach.
     CsiDriverWithoutCount {
         /// Those drivers.
         drivers: Names<&'a str>,
     },
     /// All critical components are ready.
     ComponentsReady,
-    /// There is no critical component on the node, and none is meant for it.
+    /// No critical component runs on the node, or will.
     NoComponent,
-    /// The node has some of the resource to allocate.
+    /// The node has an allocatable amount of the resource.
     ResourceAllocatable {
         /// The resource's name.
         resource: &'a str,
     },
-    /// The node has none of the resource to allocate.
+    /// The node has no allocatable amount of the resource.
     ResourceNotAllocatable {
         /// The resource's name.
         resource: &'a str,
@@ -128,7 +128,7 @@ const COMPONENTS_READY: &str = "CriticalComponentsReady";
 const RESOURCE_ALLOCATABLE: &str = "ResourceAllocatable";
 const RESOURCE_NOT_ALLOCATABLE: &str = "ResourceNotAllocatable";
 
-/// Whether the reason is one that only a synthesized condition has.
+/// Whether only synthesized conditions have this reason.
 pub(super) fn is_synthesized_reason(reason: &str) -> bool {
     [
         DAEMON_SET_NOT_FOUND,
@@ -153,7 +153,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
 }
 
 impl<'a> Detail<'a> {
-    /// The reason in one word.
+    /// The reason in CamelCase.
     #[must_use]
     pub fn reason(&self) -> &'a str {
         match self {
@@ -183,7 +183,7 @@ impl<'a> Detail<'a> {
 }
 
 impl Detail<'_> {
-    /// Whether this is its wording.
+    /// Whether the text is this message.
     #[must_use]
     pub fn reads(&self, text: &str) -> bool {
         let mut rest = Rest(text);
@@ -191,7 +191,7 @@ impl Detail<'_> {
     }
 }
 
-/// What is left of a text that is written once more, as long as that is the same text.
+/// Compares a text with one that is written in parts: holds what has not been compared yet.
 struct Rest<'a>(&'a str);
 
 impl fmt::Write for Rest<'_> {

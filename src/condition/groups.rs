@@ -1,4 +1,4 @@
-//! Groups of pods and `DaemonSet`s that are listed and watched together.
+//! Component groups: pods and `DaemonSet`s that are listed and watched together.
 
 use smallvec::SmallVec;
 
@@ -7,14 +7,14 @@ use crate::object::ObjectKey;
 /// A group of pods and `DaemonSet`s that are listed and watched together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ComponentGroup {
-    /// Those of the critical component class with this index in the configuration.
+    /// The components of the critical component class with this index in the configuration.
     Class(usize),
-    /// Those of a `DaemonSet` that rules wait for by name. Its number is never given again while the process lives.
+    /// A `DaemonSet` that rules wait for by name, and its pods. The number is never reused in this process.
     Named(usize),
 }
 
 impl ComponentGroup {
-    /// The index of the class, if this is one.
+    /// The index of the class, if it is one.
     #[must_use]
     pub fn class(self) -> Option<usize> {
         match self {
@@ -29,13 +29,13 @@ impl ComponentGroup {
 pub struct NamedDaemonSet {
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// The group of it and its pods.
+    /// The group of the `DaemonSet` and its pods.
     pub group: ComponentGroup,
-    /// Whether everything has been seen that there is of it. Nothing is decided by it before.
+    /// Whether everything of it has been seen. Nothing may be decided by it before.
     pub is_seen: bool,
 }
 
-/// Something of each group; few groups have any.
+/// A map by component group, for few entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByGroup<T>(SmallVec<[(ComponentGroup, T); 1]>);
 
@@ -46,25 +46,25 @@ impl<T> Default for ByGroup<T> {
 }
 
 impl<T> ByGroup<T> {
-    /// What there is of a group.
+    /// The value of a group.
     #[must_use]
     pub fn get(&self, group: ComponentGroup) -> Option<&T> {
         let mut of_it = self.0.iter().filter(|(of, _)| *of == group);
         of_it.next().map(|(_, it)| it)
     }
 
-    /// The same, to be changed.
+    /// The value of a group, mutably.
     pub fn get_mut(&mut self, group: ComponentGroup) -> Option<&mut T> {
         let mut of_it = self.0.iter_mut().filter(|(of, _)| *of == group);
         of_it.next().map(|(_, it)| it)
     }
 
-    /// What there is of each group.
+    /// All values.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, it)| it)
     }
 
-    /// Drops what there is of a group.
+    /// Removes the value of a group.
     pub fn remove(&mut self, group: ComponentGroup) -> Option<T> {
         let index = self.0.iter().position(|(of, _)| *of == group)?;
         Some(self.0.remove(index).1)
@@ -72,7 +72,7 @@ impl<T> ByGroup<T> {
 }
 
 impl<T: Default> ByGroup<T> {
-    /// What there is of a group, from now on if there was nothing.
+    /// The value of a group, created if missing.
     pub fn entry(&mut self, group: ComponentGroup) -> &mut T {
         let index = self.0.iter().position(|(of, _)| *of == group);
         let index = index.unwrap_or_else(|| {

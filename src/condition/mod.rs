@@ -1,7 +1,6 @@
-//! Where a node's conditions come from: reported on the Node, or synthesized from what runs there.
-//!
-//! [`Source::of`] says once, when a rule is compiled, where a condition type comes from; [`Facts::condition`]
-//! then answers for one node at one time. One file per source. Pure: no client, no clock, no async.
+//! The sources of a node's conditions: reported on the Node, or synthesized from what runs there. [`Source::of`] resolves a
+//! condition type once, when a rule is compiled; [`Facts::condition`] then evaluates it for one node at one time. Pure: no
+//! client, no clock, no async.
 
 mod answer;
 mod class;

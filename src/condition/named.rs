@@ -1,4 +1,4 @@
-//! A `DaemonSet` that rules wait for by name, whatever its labels: is it ready on the node, where it is meant for it?
+//! A `DaemonSet` that rules wait for by name, whatever its labels: if it runs on this node, is it ready there?
 
 use jiff::Timestamp;
 
@@ -13,10 +13,10 @@ use super::trust::Trust;
 use crate::api::ConditionStatus;
 use crate::object::Node;
 
-/// Has the `DaemonSet` a Ready pod on the node, or is it not meant for it?
+/// Does the `DaemonSet` have a Ready pod on the node, or does it not run there?
 ///
-/// One that does not tolerate the taint of a rule which waits for it is not waited for: it could never come while the taint
-/// is there.
+/// A `DaemonSet` that does not tolerate the taint of a rule that waits for it is passed over: it could never start while the
+/// taint is there.
 pub(super) fn ready<'a>(
     node: &'a Node,
     facts: &NamedFacts<'_, 'a>,

@@ -1,22 +1,22 @@
-//! The objects that something is said of: all of them by name, up to a bound.
+//! A list of objects for messages: names up to a limit, then a number.
 
 use std::fmt;
 
-/// How many are named. With longer lists a message would not be read, and Events take no more than 1,024 bytes.
+/// How many are named. Longer messages would not be read, and Events are limited to 1,024 bytes.
 const NAMED: usize = 10;
 
-/// Some objects, at least one, by name.
+/// One or more objects, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T> {
     first: T,
-    /// As many of the others as are named.
+    /// The other named ones.
     others: Vec<T>,
-    /// How many there are besides.
+    /// How many more there are.
     more: usize,
 }
 
 impl<T> Names<T> {
-    /// Just this one.
+    /// A single name.
     pub const fn one(name: T) -> Self {
         Self {
             first: name,
@@ -25,7 +25,7 @@ impl<T> Names<T> {
         }
     }
 
-    /// All of these; `None` where there are none.
+    /// These names; `None` if there are none.
     pub fn of(names: impl IntoIterator<Item = T>) -> Option<Self> {
         let mut names = names.into_iter();
         let first = names.next()?;
@@ -37,20 +37,19 @@ impl<T> Names<T> {
         })
     }
 
-    /// Those that are named.
+    /// The listed names.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The word for one of them, or the word for several.
+    /// The singular or the plural form.
     fn either(&self, one: &'static str, several: &'static str) -> &'static str {
         if self.others.is_empty() { one } else { several }
     }
 }
 
 impl<T: fmt::Display> Names<T> {
-    /// Says something of them, each word as it is for one and for several: `DaemonSet a has no pod`,
-    /// `DaemonSets a, b have no pod`.
+    /// Writes a sentence in its singular or plural form: `DaemonSet a has no pod`, `DaemonSets a, b have no pod`.
     pub fn write(
         &self,
         f: &mut fmt::Formatter<'_>,

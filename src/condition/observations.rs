@@ -1,6 +1,6 @@
-//! What this process has seen of one node over time, where the node's present state does not tell: when a condition was
-//! last written, when the node came back from a reboot, and what has been renewed since. Nobody's clock is asked, only
-//! whether what was written has changed.
+//! What this process has observed of one node over time, beyond the node's present state: when a condition was last written,
+//! when the node rebooted, and what has been renewed since. It does not compare clocks; it only observes whether a written
+//! value has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -12,72 +12,71 @@ use crate::api::ConditionStatus;
 use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::{CsiNode, KUBELETS_CONDITIONS, Node};
 
-/// How long after a reboot was seen evidence is doubted that has not been renewed, and that nobody may ever renew: a
-/// condition whose reporter writes only what has changed, a CSI driver that registers exactly as before. Longer than the
-/// 5 minutes in which reporters usually beat.
+/// Evidence that may never be renewed does not count for this long after a reboot: a condition whose reporter writes only
+/// changes, or a CSI driver that registers as before. Longer than the usual heartbeat interval of 5 minutes.
 pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
-/// What this process has seen of one node over time.
+/// What this process has observed of one node over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observations {
     node_uid: Arc<str>,
-    /// The last boot ID that the node has told; empty before it has told any.
+    /// The last known boot ID; empty before the node has reported any.
     boot_id: Arc<str>,
     /// When the present boot was first seen.
     boot: Option<Reboot>,
-    /// Whether the kubelet has told by its own clock when that was.
+    /// Whether the kubelet has reported, by its own clock, when that was.
     is_boot_told: bool,
-    /// Whether the boot ID was another one before, in the sight of this process.
+    /// Whether this process saw the boot ID change.
     rebooted: bool,
     heartbeats: Vec<Heartbeat>,
-    /// The CSI drivers that have been seen to be registered, or registered otherwise, since the present boot was seen.
+    /// The CSI drivers whose registration, or a change of it, was observed since the present boot was seen.
     registered: BTreeSet<String>,
-    /// The deadlines that are or have been on record, by the UID of their rule, of those rules that there are.
+    /// The deadlines that are or were on record, by the UID of their rule, for existing rules.
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
 }
 
-/// A reboot, as it was seen.
+/// An observed reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reboot {
-    /// When the new boot was first seen: doubts are measured from then on.
+    /// When the new boot was first seen; waiting periods start here.
     pub seen: Timestamp,
-    /// What says that it is older than this is from before the reboot, as far as can be known: the later of when the kubelet
-    /// first told of the new boot, by its own clock, and when that was seen.
+    /// Evidence dated before this time is from before the reboot: the later of the kubelet's first report of the new boot, by
+    /// its own clock, and when that was seen.
     pub older: Timestamp,
 }
 
-/// A deadline that is or has been on record.
+/// A deadline that is or was on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenDeadline {
-    /// As it was last.
+    /// Its last value.
     value: Box<str>,
     /// How far the clock has been set forward since.
     step: SignedDuration,
 }
 
-/// One condition's signs of life.
+/// The heartbeat of one condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heartbeat {
     kind: Arc<str>,
-    /// What the reporter wrote last.
+    /// The reporter's last write.
     last_write: LastWrite,
-    /// From when on a silence is counted: the first sight, or when sights could be had again.
+    /// From when on silence counts: the first observation, or the end of a gap in observation.
     first_seen: Timestamp,
-    /// When the reporter was last seen to write.
+    /// When this process last saw the reporter write.
     moved: Option<Timestamp>,
     /// How far this process's clock has been set back since then.
     set_back: SignedDuration,
-    /// Whether the reporter has been seen to write since the present boot was seen. What is followed only from long after
-    /// that counts as written: nobody has looked.
+    /// Whether this process saw the reporter write since it saw the present boot. Always true if it started to follow the
+    /// condition long after the boot.
     in_this_boot: bool,
 }
 
-/// What a reporter wrote last.
+/// A reporter's last write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastWrite {
-    /// There is no such condition.
+    /// The condition does not exist.
     Never,
-    /// This status, at this time by the reporter's own clock, where it tells.
+    /// This status, at this time by the reporter's own clock, if it reports one.
     Wrote(ConditionStatus, Option<Timestamp>),
 }
 
@@ -94,7 +93,7 @@ impl Heartbeat {
     }
 }
 
-/// What a reporter wrote last, as a state of the node says.
+/// A reporter's last write, from the node's state.
 fn last_write(node: &Node, kind: &str) -> LastWrite {
     node.condition(kind).map_or(LastWrite::Never, |condition| {
         LastWrite::Wrote(condition.status, condition.written)
@@ -102,9 +101,9 @@ fn last_write(node: &Node, kind: &str) -> LastWrite {
 }
 
 impl Observations {
-    /// Takes in a state of the node, after the one that was known; answers whether a followed condition has been written.
+    /// Observes the next state of the node; returns whether a followed condition has been written.
     ///
-    /// `followed` are the condition types of which somebody wants to know.
+    /// `followed` are the condition types whose heartbeats a rule needs.
     pub fn see(
         &mut self,
         known: Option<&Node>,
@@ -118,7 +117,7 @@ impl Observations {
                 ..Self::default()
             };
         }
-        // A node that does not tell has not rebooted for all anybody knows.
+        // A node that reports no boot ID is not assumed to have rebooted.
         let is_another_boot = !node.boot_id.is_empty() && self.boot_id != node.boot_id;
         if is_another_boot {
             self.rebooted = !self.boot_id.is_empty();
@@ -142,7 +141,7 @@ impl Observations {
             if known != last {
                 heartbeat.moved = Some(now);
                 heartbeat.set_back = SignedDuration::ZERO;
-                // What moved together with the boot ID may have been written shortly before the reboot.
+                // What changed together with the boot ID may have been written shortly before the reboot.
                 heartbeat.in_this_boot |=
                     !is_another_boot || KUBELETS_CONDITIONS.contains(&&*heartbeat.kind);
                 any_moved = true;
@@ -152,7 +151,7 @@ impl Observations {
         any_moved
     }
 
-    /// Takes in that what was seen at this time may have happened long before: that a reporter wrote proves nothing then.
+    /// Notes that the last observation may be long outdated, so that it proves no recent write.
     pub fn saw_late(&mut self, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
             if heartbeat.moved == Some(now) {
@@ -161,7 +160,7 @@ impl Observations {
         }
     }
 
-    /// Takes in when the kubelet wrote, by its own clock, the state of the node that was seen last.
+    /// Notes the time by the kubelet's clock of the last observed state.
     fn see_kubelet(&mut self, wrote: Option<Timestamp>) {
         if let Some(boot) = &mut self.boot
             && let Some(wrote) = wrote.filter(|_| !self.is_boot_told)
@@ -171,8 +170,8 @@ impl Observations {
         }
     }
 
-    /// Takes in under which of these rules, by UID, the node has a deadline on record. Others are forgotten: a kubelet may
-    /// write any number of such annotations.
+    /// Notes the node's recorded deadlines under these rules, by UID. Others are ignored: a kubelet could write any number of
+    /// them.
     pub fn see_deadlines(&mut self, node: &Node, rules: &BTreeSet<Arc<str>>) {
         self.deadlines.retain(|uid, _| rules.contains(uid));
         for (key, value) in node.annotations.iter().flatten() {
@@ -194,8 +193,7 @@ impl Observations {
         }
     }
 
-    /// Takes in that the node's `CSINode` was one and is the other now. The first sight of it is not for here: nobody
-    /// knows when that was written.
+    /// Notes a change of the node's `CSINode`. Not for its first observation, whose age is unknown.
     pub fn see_csi_node(&mut self, before: Option<&CsiNode>, now: Option<&CsiNode>) {
         let drivers = now.map_or(&[][..], |csi_node| &csi_node.drivers);
         let is_news = |driver: &&_| {
@@ -204,13 +202,13 @@ impl Observations {
         };
         let names = drivers.iter().filter(is_news).map(|it| it.name.clone());
         self.registered.extend(names);
-        // One that comes again is news.
+        // A driver that is registered again later counts again.
         self.registered
             .retain(|name| drivers.iter().any(|it| it.name == *name));
     }
 
-    /// Follows exactly these condition types from now on. What the node says of them now is no sign of life, since it may have been
-    /// written long ago; but silence counts from here.
+    /// Follows exactly these condition types from now on. Their present values are no heartbeat, since they may be old; but
+    /// silence counts from now on.
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, node: &Node, now: Timestamp) {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
@@ -225,15 +223,15 @@ impl Observations {
         }
     }
 
-    /// Counts every silence from now on: nothing could be seen for a while.
+    /// Counts all silence from now on, after a gap in observation.
     pub fn restart(&mut self, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
         }
     }
 
-    /// Takes the reporters' own word for when they wrote last, and the kubelet's for when the present boot began: for whoever
-    /// sees the node only once, and so cannot measure it.
+    /// Trusts the reporters' own timestamps for their last writes, and the kubelet's for the present boot, for callers that see
+    /// the node only once and so cannot observe changes.
     pub fn take_reporters_word(&mut self, node: &Node, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
             if let LastWrite::Wrote(_, Some(at)) = heartbeat.last_write {
@@ -254,8 +252,8 @@ impl Observations {
         }
     }
 
-    /// Counts every silence and every doubt from now on: the clock by which they were measured was set, by so much forward
-    /// or back. A deadline does not come sooner for that.
+    /// Counts all silence and waiting periods from now on, because the clock was set forward or back by `step`. Deadlines do
+    /// not come sooner by that.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for deadline in self.deadlines.values_mut() {
             deadline.step += step.max(SignedDuration::ZERO);
@@ -270,7 +268,7 @@ impl Observations {
         }
     }
 
-    /// Since when the reporter of this condition has been silent; `None` where nobody followed it.
+    /// Since when the reporter of this condition has been silent; `None` if it is not followed.
     #[must_use]
     pub fn silent_since(&self, kind: &str) -> Option<Timestamp> {
         let heartbeat = self.heartbeat(kind)?;
@@ -279,8 +277,8 @@ impl Observations {
         }))
     }
 
-    /// Whether nobody has seen the reporter of this condition write since its silence is counted, and by its own clock it
-    /// wrote last at another time than in these: long ago, or when it cannot have been yet.
+    /// Whether no write of this condition was observed since its silence counts, and its last write lies outside `recently` by
+    /// the reporter's own clock: too old, or in the future.
     #[must_use]
     pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
         self.heartbeat(kind).is_some_and(|heartbeat| {
@@ -296,27 +294,26 @@ impl Observations {
         })
     }
 
-    /// Whether the condition has been seen to be written since the present boot was seen.
+    /// Whether a write of the condition was observed since the present boot was seen.
     #[must_use]
     pub fn is_written_in_this_boot(&self, kind: &str) -> bool {
         self.heartbeat(kind)
             .is_some_and(|heartbeat| heartbeat.in_this_boot)
     }
 
-    /// Whether the CSI driver has been seen to be registered since the present boot was seen.
+    /// Whether a registration of the CSI driver was observed since the present boot was seen.
     #[must_use]
     pub fn is_registered_in_this_boot(&self, driver: &str) -> bool {
         self.registered.contains(driver)
     }
 
-    /// Whether the node has had a deadline on record under the rule with this UID.
+    /// Whether a deadline under the rule with this UID is or was on record.
     #[must_use]
     pub fn has_had_deadline(&self, rule_uid: &str) -> bool {
         self.deadlines.contains_key(rule_uid)
     }
 
-    /// How far the clock has been set forward since the deadline under the rule with this UID was on record: it was measured
-    /// by another clock.
+    /// How far the clock was set forward since the deadline under the rule with this UID was recorded.
     #[must_use]
     pub fn set_forward_since_deadline(&self, rule_uid: &str) -> SignedDuration {
         let deadline = self.deadlines.get(rule_uid);
@@ -329,8 +326,8 @@ impl Observations {
             .find(|heartbeat| &*heartbeat.kind == kind)
     }
 
-    /// When the present boot was first seen, if that means that the node has rebooted since `last_boot`, the boot ID on
-    /// record, or before the eyes of this process.
+    /// When the present boot was first seen, if the node has rebooted since `last_boot`, the recorded boot ID, or while this
+    /// process was observing it.
     #[must_use]
     pub fn reboot(&self, last_boot: Option<&str>) -> Option<Reboot> {
         let is_another = last_boot.is_some_and(|last| *last != *self.boot_id);

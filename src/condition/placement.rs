@@ -1,7 +1,6 @@
-//! Where a `DaemonSet`'s pods are meant to run: the `DaemonSet` controller's own predicate, looking through the
-//! taints that will go by themselves.
+//! On which nodes a `DaemonSet`'s pods run: the `DaemonSet` controller's predicate, without the taints that will go.
 //!
-//! Source of the semantics: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
+//! Source: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
 //! `GetRequiredNodeAffinity` of `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
 use crate::selector::{Operator, Requirement, Selector, overlap};
 
-/// Taints that Kubernetes and Karpenter put on a node for a while, whatever their effect.
+/// Taints that Kubernetes and Karpenter put on nodes temporarily, whatever their effect.
 const LIFECYCLE_TAINTS: [&str; 10] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
@@ -24,17 +23,17 @@ const LIFECYCLE_TAINTS: [&str; 10] = [
     "karpenter.sh/unregistered",
 ];
 
-/// The taints that do not tell where a `DaemonSet` is meant to run, because they will go.
+/// Taints that will go, so that they do not decide where a `DaemonSet` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PassingTaints {
     /// Keys of other projects' startup taints, from the configuration. A key that ends in `*` is a prefix.
     pub configured: Vec<String>,
-    /// Key and effect of the taints that rules here manage; without an effect, whatever it is.
+    /// Key and effect of the taints that rules manage; no effect means any.
     pub managed: Vec<(String, Option<TaintEffect>)>,
 }
 
 impl PassingTaints {
-    /// Whether the taint will go by itself.
+    /// Whether the taint will go.
     #[must_use]
     pub fn contains(&self, taint: &Taint) -> bool {
         LIFECYCLE_TAINTS.contains(&taint.key.as_str())
@@ -51,7 +50,7 @@ impl PassingTaints {
     }
 }
 
-/// Whether there can be a node that the selector selects and that the `DaemonSet` asks for.
+/// Whether a node can exist that matches both the selector and the `DaemonSet`.
 #[must_use]
 pub fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
     let mut wanted: Vec<_> = selector.requirements().to_vec();
@@ -72,7 +71,7 @@ fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requiremen
     })
 }
 
-/// Whether the `DaemonSet`'s pods tolerate the taint, or need not because it does not repel them.
+/// Whether the `DaemonSet`'s pods tolerate the taint, or the taint does not repel them.
 #[must_use]
 pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
     !taint.repels_daemon_pods()
@@ -82,7 +81,7 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
             .any(|toleration| toleration.tolerates(taint))
 }
 
-/// Whether the `DaemonSet` is meant to have a pod on the node once only the `staying` ones of its taints are left.
+/// Whether the `DaemonSet` runs a pod on the node once only the `staying` taints are left.
 #[must_use]
 pub fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)

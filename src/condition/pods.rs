@@ -1,4 +1,4 @@
-//! Critical pods: is each one on the node Ready, as far as their word can be believed?
+//! Critical pods: is each on the node Ready, as far as its status is current?
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use super::trust::Trust;
 use crate::api::ConditionStatus;
 use crate::object::{Node, ObjectKey, Pod, PodReady};
 
-/// How long after a Node object was created a pod may still be there that belongs to an earlier node of the same
-/// name: the pod collector deletes such pods within this time.
+/// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
+/// deletes such pods within this time.
 const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
-/// What a pod's Ready condition is worth.
+/// How far a pod's Ready condition counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
     Ready,
-    /// Ready, but since before the node rebooted; to be believed from then on.
+    /// Ready since before the node rebooted; counts from this time on.
     BeforeReboot(Timestamp),
-    /// Ready, but since before this node was there; to be believed from then on.
+    /// Ready since before the node was created; counts from this time on.
     BeforeNode(Timestamp),
     NotReady,
 }
 
 impl Word {
-    /// From when on the pod will be believed to be Ready, if it says so.
+    /// From when on the pod counts as Ready, if it says so.
     pub(super) fn believed_at(self) -> Option<Timestamp> {
         match self {
             Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
@@ -40,7 +40,7 @@ impl Word {
     }
 }
 
-/// What a pod's Ready condition is worth at this time.
+/// How far a pod's Ready condition counts at this time.
 pub(super) fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word {
     let since = match pod.ready {
         PodReady::No => return Word::NotReady,
@@ -59,7 +59,7 @@ pub(super) fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word
     }
 }
 
-/// Is, of each `DaemonSet` that the node waits for, at least one pod Ready, and every other critical pod too?
+/// Does each `DaemonSet` that the node waits for have at least one Ready pod, and is every other critical pod Ready?
 pub(super) fn ready<'a>(
     node: &'a Node,
     facts: &ClassFacts<'_, 'a>,
@@ -87,10 +87,10 @@ pub(super) fn ready<'a>(
     not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))
 }
 
-/// What is amiss with pods whose word is not good, if there are any.
+/// The unmet condition for pods that do not count as Ready; `None` if there are none.
 pub(super) fn not_ready<'a>(unready: &[(&'a Pod, Word)]) -> Option<Condition<'a>> {
     let worst = unready.iter().map(|(_, word)| *word).max()?;
-    // Where some are not Ready, those that only have to be believed are not named.
+    // If some pods are not Ready, outdated Ready pods are not named.
     let is_like_the_worst = |word: &Word| discriminant(word) == discriminant(&worst);
     let mut named: SmallVec<[&ObjectKey; 8]> = unready
         .iter()

@@ -1,4 +1,4 @@
-//! Where condition types come from.
+//! Sources of condition types.
 
 use super::class::{CriticalComponentClass, Question};
 use super::detail;
@@ -7,15 +7,15 @@ use crate::selector::{is_dns_subdomain, is_namespace};
 
 /// Prefix of the condition types that say whether a CSI driver is registered on the node.
 pub const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
-/// Prefix of the condition types that say whether the node has some of a resource to allocate.
+/// Prefix of the condition types that say whether the node has an allocatable amount of a resource.
 pub const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
-/// The prefixes of conditions that are synthesized and belong to no class.
+/// The prefixes of synthesized conditions that belong to no class.
 pub const RESERVED_PREFIXES: [&str; 3] = [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
 
-/// Where a condition type comes from.
+/// The source of a condition type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The Node's own `status.conditions`.
@@ -24,21 +24,21 @@ pub enum Source {
     Class {
         /// Index of the class.
         class: usize,
-        /// Which of its questions.
+        /// The question about the class.
         question: Question,
     },
     /// The node's `CSINode`: is this driver registered?
     CsiDriver(String),
-    /// The node's allocatable resources: is there any of this one?
+    /// The node's allocatable resources: is there any of this resource?
     Resource(String),
-    /// A `DaemonSet`, whatever its labels: is it ready on the node, where it is meant for it?
+    /// A `DaemonSet`, whatever its labels: if it runs on this node, is it ready there?
     DaemonSet(ObjectKey),
-    /// Nothing makes this type, though its prefix is reserved: it counts as absent, whatever the Node says.
+    /// Nothing provides this type, though its prefix is reserved: it counts as absent, whatever the Node says.
     Nobody,
 }
 
 impl Source {
-    /// Where conditions of this type come from, given the configured classes.
+    /// The source of a condition type, given the configured classes.
     #[must_use]
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some(driver) = kind.strip_prefix(CSI_DRIVER_PREFIX) {
@@ -68,28 +68,28 @@ impl Source {
         if reserved { Self::Nobody } else { Self::Node }
     }
 
-    /// Whether Nodegate makes this condition itself.
+    /// Whether Nodegate provides this condition itself.
     #[must_use]
     pub fn is_synthesized(&self) -> bool {
         !matches!(self, Self::Node | Self::Nobody)
     }
 }
 
-/// Whether a condition type has the prefix of those about `DaemonSet`s, and names nothing that one could be called.
+/// Whether a condition type has the `DaemonSet` prefix, but no valid namespace and name.
 #[must_use]
 pub fn names_no_daemon_set(kind: &str) -> bool {
     let name = kind.strip_prefix(DAEMON_SET_PREFIX);
     name.is_some_and(|name| daemon_set(name).is_none())
 }
 
-/// The `DaemonSet` that is named as `<namespace>.<name>`. A namespace has no dots; the name may have some.
+/// Parses `<namespace>.<name>`. A namespace has no dots; a name may.
 fn daemon_set(name: &str) -> Option<ObjectKey> {
     let (namespace, name) = name.split_once('.')?;
     (is_namespace(namespace) && is_dns_subdomain(name)).then(|| ObjectKey::new(namespace, name))
 }
 
-/// Whether a published condition of this type and reason is one that Nodegate made, now or in an earlier
-/// configuration, and may withdraw.
+/// Whether Nodegate published a condition of this type and reason, with this or an earlier configuration, so that it may remove
+/// it.
 #[must_use]
 pub fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map_or(kind, |(_, name)| name);

@@ -10,22 +10,22 @@ use crate::api::ConditionStatus;
 pub struct Condition<'a> {
     /// The status.
     pub status: ConditionStatus,
-    /// Why it is so.
+    /// The reason for the status.
     pub detail: Detail<'a>,
-    /// When the status changed last, where the reporter says so.
+    /// When the status last changed, if the reporter says so.
     pub transition: Option<Timestamp>,
-    /// When to look again even if nothing happens: the time from which a fact will be believed.
+    /// When to evaluate again even if nothing happens: a fact counts from then on.
     pub recheck: Option<Timestamp>,
 }
 
 impl<'a> Condition<'a> {
-    /// Whether nothing is known of it yet because what says it has still to be seen.
+    /// Whether the status is unknown because what it depends on has not been seen yet.
     #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         matches!(self.detail, Detail::DaemonSetNotSeen { .. })
     }
 
-    /// A condition without times.
+    /// A condition without a transition time.
     pub(super) fn new(status: ConditionStatus, detail: Detail<'a>) -> Self {
         Self {
             status,
@@ -35,12 +35,12 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The condition is `True`.
+    /// A condition that is `True`.
     pub(super) fn met(detail: Detail<'a>) -> Self {
         Self::new(ConditionStatus::True, detail)
     }
 
-    /// The condition is `False`.
+    /// A condition that is `False`.
     pub(super) fn unmet(detail: Detail<'a>) -> Self {
         Self::new(ConditionStatus::False, detail)
     }

@@ -1,4 +1,4 @@
-//! What a rule believes: evidence that nobody has renewed for long, or that is from before a reboot, does not count.
+//! What a rule trusts: evidence that has not been renewed for long, or is from before a reboot, does not count.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,31 +8,30 @@ use super::state::Condition;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 
-/// How long after a reboot was seen a pod's Ready condition from before may still be around: by then the kubelet has
-/// looked at every pod again.
+/// How long after a reboot an earlier Ready condition of a pod may persist: by then the kubelet has checked every pod.
 const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
 
-/// What a rule asks of evidence before it counts.
+/// A rule's requirements for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trust {
     /// How long the reporter of a condition may be silent.
     pub heartbeat_timeout: Option<Duration>,
-    /// Whether heartbeats can be seen at the moment. While they cannot, nobody's silence means anything.
+    /// Whether heartbeats can be observed at present. While they cannot, silence means nothing.
     pub sees_heartbeats: bool,
-    /// How the node was seen to have rebooted: what is from before does not count.
+    /// The observed reboot, if any: evidence from before does not count.
     pub rebooted: Option<Reboot>,
-    /// Whether the node is closed by the rule's taint: who finds it so does not open it on the word of a reporter that
-    /// may have been silent for long.
+    /// Whether the rule's taint closes the node. A closed node is not opened by the report of a reporter that may have been
+    /// silent for long.
     pub is_closed: bool,
 }
 
 impl Trust {
-    /// Until when pods that have been Ready since before a reboot are doubted, if they are at this time.
+    /// Until when pods that were Ready before a reboot do not count; `None` if they count at this time.
     pub(super) fn doubts_pods_until(self, now: Timestamp) -> Option<Timestamp> {
         self.doubts_until(OLD_PODS, now)
     }
 
-    /// Until when CSI drivers that were registered before a reboot are doubted, if they are at this time.
+    /// Until when CSI drivers that were registered before a reboot do not count; `None` if they count at this time.
     pub(super) fn doubts_drivers_until(self, now: Timestamp) -> Option<Timestamp> {
         self.doubts_until(NOT_RENEWED, now)
     }
@@ -42,14 +41,14 @@ impl Trust {
         (now < until).then_some(until)
     }
 
-    /// Whether evidence of this time is from before the reboot, if there was one.
+    /// Whether evidence of this time is from before a reboot.
     pub(super) fn is_from_before(self, time: Timestamp) -> bool {
-        // The API tells times in whole seconds.
+        // API times have whole seconds.
         self.rebooted
             .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
     }
 
-    /// What a condition on the Node is worth.
+    /// How far a condition on the Node counts.
     pub(super) fn judge<'a>(
         self,
         condition: &'a NodeCondition,
@@ -59,8 +58,8 @@ impl Trust {
         let kind = condition.kind.as_str();
         if self.rebooted.is_some() && !observations.is_written_in_this_boot(kind) {
             let until = self.doubts_until(NOT_RENEWED, now);
-            // Where reporters have to beat, one that has not since the reboot is as good as dead. And who sees nobody
-            // write knows nothing new.
+            // With a heartbeat timeout, a reporter without a heartbeat since the reboot counts as dead. And if heartbeats
+            // cannot be observed, a missing one proves nothing.
             let may_be_believed = self.heartbeat_timeout.is_none() && self.sees_heartbeats;
             if until.is_some() || !may_be_believed {
                 return Condition {
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
     use crate::testing::{at, node};
 
-    /// A node that is seen to reboot [`at`]`(100)`, followed since then or from this time on.
+    /// A node that reboots [`at`]`(100)`, observed from `followed_at`.
     fn rebooted(followed_at: i64) -> Observations {
         let followed = BTreeSet::from(["Net".into()]);
         let nobody = BTreeSet::new();

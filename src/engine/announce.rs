@@ -1,4 +1,4 @@
-//! What people are told of a node, in log lines and notices: what was found there, and what was done.
+//! Announces a node's state in log lines and Events: what the evaluation found, and what the controller did.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,45 +15,45 @@ use crate::plan::{
 };
 use crate::rule::{Rule, is_foreign};
 
-/// How long a node has to be held before it is told why, and how long at least until it is told of something else.
+/// A hold is announced after this time, and again at most this often.
 const HELD: Duration = Duration::from_secs(60);
 
-/// What is over so soon is not told: every node that joins lacks pods that are on their way.
+/// Missing components are announced only after this time: on every node that joins, some pods are still on their way.
 pub const SETTLING: Duration = Duration::from_secs(1);
 
-/// What has been told of a node.
+/// What was announced about a node.
 #[derive(Debug, Default)]
 pub struct Announced {
-    /// UIDs of the rules whose adoption of a taint has been told.
+    /// UIDs of the rules whose adoption of a taint was announced.
     adopted_by: Vec<Arc<str>>,
-    /// The critical components that are missing; `None` while none is waited for.
+    /// The wait for critical components; `None` while all are there.
     waiting: Option<Wait>,
     /// The rules that keep the node closed.
     holds: Vec<HoldTold>,
 }
 
-/// What has been told of a rule that keeps a node closed.
+/// What was announced about a rule that keeps a node closed.
 #[derive(Debug)]
 struct HoldTold {
     rule_uid: Arc<str>,
-    /// From when on there is something to tell.
+    /// When the next announcement may be made.
     not_before: Instant,
-    /// The conditions that were not met as it was told last, each with its status and why in one word.
+    /// The unmet conditions of the last announcement, each with its status and reason.
     told: Vec<(Arc<str>, ConditionStatus, String)>,
 }
 
-/// What has been told of the critical components that a node waits for.
+/// What was announced about the critical components that a node waits for.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     since: Instant,
-    /// What was missing as it was told last.
+    /// The component that the last announcement named.
     told: Option<Component>,
 }
 
 impl Announced {
-    /// Tells what follows from an evaluation rather than from a write: a taint that the API server has put on for a rule, one
-    /// that a rule manages from now on that did not add it, why a node is held, and critical components that are missing; each
-    /// once. `is_news` says whether no earlier process can have told of a rule's adoption.
+    /// Announces once each what follows from an evaluation rather than from a write: a taint that the node was created with, an
+    /// adopted taint, why a rule holds the node, and missing critical components. `is_news` tells whether no earlier process
+    /// can have announced a rule's adoption.
     pub fn announce(
         &mut self,
         node: &Node,
@@ -91,7 +91,7 @@ impl Announced {
                 continue;
             };
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
-            // Gardener's controller tells the story of such a taint in words of its own.
+            // Such a taint has events with Gardener's names instead.
             if spec.waits_for_components() && is_foreign(&spec.taint.key) {
                 continue;
             }
@@ -100,7 +100,7 @@ impl Announced {
         }
     }
 
-    /// Tells why rules keep the node closed, of which no critical component tells.
+    /// Announces why rules keep the node closed, except rules that wait for critical components.
     fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         let is_held = |outcome: &&Outcome<'_>| {
             let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
@@ -162,7 +162,7 @@ impl Announced {
     }
 }
 
-/// The conditions that are not met, each with its status and why in one word.
+/// The unmet conditions, each with its status and reason.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     let unmet = outcome.evaluation.unmet().map(|finding| {
         let condition = finding.condition.as_ref();
@@ -176,7 +176,7 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     unmet.collect()
 }
 
-/// Tells of taints that the node was created with in the name of rules.
+/// Announces the rule taints that the node was created with.
 fn announce_births(
     node: &Node,
     plan: &NodePlan<'_>,
@@ -195,7 +195,6 @@ fn announce_births(
     }
 }
 
-/// Tells of somebody who keeps undoing a change, once.
 pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
     if let Undone::TooOften {
         times,
@@ -209,7 +208,6 @@ pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut
     }
 }
 
-/// Tells of a taint change that has been made.
 pub fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
     let TaintChange {
         rule_name,

@@ -1,4 +1,4 @@
-//! An object that cannot be understood, and what tells it from others.
+//! Unreadable objects, and how they are identified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use kube::api::ObjectMeta;
 use super::kind::Watch;
 use crate::object::{ObjectKey, Unreadable};
 
-/// What tells an object from others, as far as it says.
+/// Identifies an object, as far as its metadata allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Where it was seen.
+    /// The watch that showed it.
     pub watch: Watch,
-    /// Its name and its namespace; empty where it says nothing, or has no namespace.
+    /// Its name and namespace; each is empty if it has none.
     pub key: ObjectKey,
     /// Its UID.
     pub uid: Option<Arc<str>>,
 }
 
 impl Identity {
-    /// The identity that the metadata of an object give it.
+    /// The identity given by an object's metadata.
     #[must_use]
     pub fn of(watch: Watch, meta: &ObjectMeta) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl fmt::Display for Identity {
     }
 }
 
-/// An object that cannot be understood.
+/// An unreadable object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
     /// The object.
     pub object: Identity,
     /// The node that is left as it is because of it.
     pub node: Option<Arc<str>>,
-    /// What is wrong with it.
+    /// What is unreadable.
     pub why: Unreadable,
 }
 

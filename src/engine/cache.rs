@@ -1,18 +1,5 @@
-//! What the watches have shown so far, kept so that everything about one node is at hand, and which nodes have to
-//! be evaluated again because of it. Events that cannot change a decision are dropped here.
-//!
-//! | file | what it does |
-//! |---|---|
-//! | `see` | takes in what the watches show: each object, and complete lists |
-//! | `shown` | up to which version everything has been shown |
-//! | `relists` | what the lists under way have shown |
-//! | `nodes`, `components`, `rules`, `claims` | keep objects of their kinds |
-//! | `named`, `groups` | which `DaemonSet`s are waited for by name, and what is watched and known of each |
-//! | `cached_rule`, `karpenter` | how a rule and Karpenter's objects are kept |
-//! | `looked` | takes in what a last look has read |
-//! | `certain` | whether what is known is certain, and what begins anew where it was not |
-//! | `understood`, `unreadable` | whether what was seen can be understood, and what cannot |
-//! | `dirty` | which nodes have to be evaluated |
+//! A cache of what the watches have shown: it keeps together all that is known of a node, and queues the nodes that a change
+//! may affect. Events that cannot change a decision are dropped here.
 
 mod cached_rule;
 mod certain;
@@ -57,35 +44,35 @@ use relists::Relists;
 use shown::Shown;
 use unreadable::Unreadables;
 
-/// Everything that is known about one node name.
+/// What is known under one node name.
 #[derive(Debug, Default)]
 struct Entry {
     node: Option<Node>,
-    /// When the node came, where this process saw it come; what a relist shows came when the view was last certain, or
-    /// since.
+    /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
+    /// current.
     joined: Option<Timestamp>,
     observations: Observations,
     csi_node: Option<CsiNode>,
-    /// Pods bound to the node, for each group.
+    /// Pods bound to the node, by group.
     pods: ByGroup<Vec<Pod>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     selecting: Vec<usize>,
-    /// The cache's rule generation for which `selecting` was worked out; 0 for never.
+    /// The rule generation at which `selecting` was computed; 0 for never.
     selected_at: u64,
 }
 
-/// What is known was worth so much when it was last asked.
+/// Freshness of the cache at the last [`Cache::weigh`].
 #[derive(Debug)]
 struct Weighed {
     /// When that was.
     at: Timestamp,
-    /// What was in doubt.
+    /// The stale kinds.
     doubts: StaleKinds,
-    /// Whether nothing at all was.
+    /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
-    /// Until when overdue nodes are left alone.
+    /// Until when repair is postponed.
     settles_at: Option<Timestamp>,
-    /// How the nodes were doing, once somebody has asked.
+    /// The health of all nodes, computed on first use.
     census: OnceLock<Census>,
 }
 
@@ -101,12 +88,12 @@ impl Default for Weighed {
     }
 }
 
-/// What is still to be done about rules that have changed.
+/// What has to follow a change of the rules.
 #[derive(Debug)]
 struct RuleNews {
-    /// Whether the set of rules has to be made anew of them.
+    /// Whether the rule set must be rebuilt.
     are_unsorted: bool,
-    /// Whether somebody else has to be told.
+    /// Whether the engine has not been told yet.
     are_untold: bool,
 }
 
@@ -119,7 +106,7 @@ impl Default for RuleNews {
     }
 }
 
-/// The state of the cluster, as far as the watches have shown it.
+/// What the watches have shown of the cluster.
 #[derive(Debug)]
 pub struct Cache {
     classes: Vec<CriticalComponentClass>,
@@ -127,38 +114,37 @@ pub struct Cache {
     publish_conditions: bool,
     entries: Map<Arc<str>, Entry>,
     named: Named,
-    /// Where each pod is bound to, for each group.
+    /// The node that each pod is bound to, by group.
     pod_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
-    /// The `DaemonSet`s of each group.
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     suspends_all: bool,
-    /// Rules that have been there and are gone, the last ones of them.
+    /// The last rules that were deleted.
     former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
     unsynced: Set<Watch>,
-    /// Whether the clock was set since all nodes were known last: nobody can tell for how long they could not be seen.
+    /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
     clock_was_set: bool,
     relists: Relists,
     shown: Shown,
     dirty: Dirty,
     rule_news: RuleNews,
-    /// The rules whose status a watch has shown to be another than was known.
+    /// The rules whose status a watch has shown to differ from the known one.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
-    /// What all this was worth when it was last asked.
+    /// Freshness at the last evaluation.
     weighed: Weighed,
-    /// The nodes for which something was not done because of a doubt.
+    /// The nodes on which the controller did not act because something was stale.
     withheld: Set<Arc<str>>,
     settling: Settling,
     unreadables: Unreadables,
 }
 
 impl Cache {
-    /// An empty cache, which has not synced. Karpenter's objects are only waited for where they are watched.
+    /// An empty cache that has not synced. Unless `karpenter_is_watched`, it does not wait for Karpenter's objects.
     pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
@@ -207,12 +193,12 @@ impl Cache {
         }
     }
 
-    /// Whether every watch has shown all there is. Nothing may be decided before.
+    /// Whether every watch has synced. Nothing may be decided before.
     pub fn has_synced(&self) -> bool {
         self.unsynced.is_empty()
     }
 
-    /// What is the same for every node.
+    /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
@@ -229,8 +215,8 @@ impl Cache {
         }
     }
 
-    /// Works out which rules select the node of this name, if its labels or the rules have changed, and follows the
-    /// heartbeats that the rules want to know of from now on.
+    /// Works out which rules select this node, if its labels or the rules have changed, and tracks the heartbeats that rules
+    /// ask for.
     pub fn select_rules(&mut self, name: &str, now: Timestamp) {
         if let Some(entry) = self.entries.get_mut(name)
             && entry.selected_at != self.rule_generation
@@ -245,7 +231,7 @@ impl Cache {
         }
     }
 
-    /// What has been seen of the node of this name, if there is one. [`Cache::select_rules`] comes first.
+    /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.entries.get(name)?;
         let node = entry.node.as_ref()?;
@@ -260,26 +246,23 @@ impl Cache {
         })
     }
 
-    /// Names of all nodes.
     pub fn node_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.entries
             .iter()
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
     }
 
-    /// All nodes.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.entries
             .values()
             .filter_map(|entry| entry.node.as_ref())
     }
 
-    /// What is known of Karpenter's objects.
     pub fn karpenter(&self) -> &KarpenterCache {
         &self.karpenter
     }
 
-    /// How many objects of each kind there are.
+    /// How many objects of each kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let with_csi_node = self
             .entries
@@ -299,38 +282,34 @@ impl Cache {
         .chain(self.karpenter.sizes())
     }
 
-    /// How many nodes wait to be evaluated.
     pub fn dirty_count(&self) -> usize {
         self.dirty.len()
     }
 
-    /// All rules by name.
     pub fn rules(&self) -> &Map<Arc<str>, CachedRule> {
         &self.rules
     }
 
-    /// The next node that has to be evaluated.
     pub fn next_dirty(&mut self) -> Option<Arc<str>> {
         self.dirty.next()
     }
 
-    /// Whether any node has to be evaluated.
     pub fn has_dirty(&self) -> bool {
         self.dirty.len() > 0
     }
 
-    /// Notes from now on which nodes have to be evaluated: to begin with, all.
+    /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
         self.dirty.begin();
         self.mark_all();
     }
 
-    /// Has this node evaluated.
+    /// Queues a node for evaluation.
     pub fn mark(&mut self, name: &Arc<str>) {
         self.dirty.mark(name);
     }
 
-    /// Has every node evaluated.
+    /// Queues every node for evaluation.
     pub fn mark_all(&mut self) {
         let names: Vec<_> = self.node_names().cloned().collect();
         for name in names {
@@ -338,12 +317,12 @@ impl Cache {
         }
     }
 
-    /// Whether the rules, or what `DaemonSet`s they shut out, may have changed since this was asked last.
+    /// Whether the rules, or the `DaemonSet`s that they shut out, may have changed since the last call.
     pub fn take_rules_changed(&mut self) -> bool {
         std::mem::take(&mut self.rule_news.are_untold)
     }
 
-    /// The rules whose status a watch has shown to be another than was known, since this was asked last.
+    /// Takes the rules whose status a watch has shown to differ from the known one.
     pub fn take_shown_statuses(&mut self) -> Set<Arc<str>> {
         std::mem::take(&mut self.shown_statuses)
     }
@@ -364,7 +343,7 @@ impl Cache {
     }
 }
 
-/// What is known under this node name, from now on if nothing was.
+/// The entry of this node name, created if missing.
 fn entry<'a>(entries: &'a mut Map<Arc<str>, Entry>, name: &Arc<str>) -> &'a mut Entry {
     entries.entry(name.clone()).or_default()
 }

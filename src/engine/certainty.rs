@@ -1,35 +1,34 @@
-//! Since when what the watches have shown of each kind of object is certain. While a kind is in doubt nothing is done that
-//! can hurt, unless a last look at the objects themselves says so too.
+//! How current the view of each kind is. While a kind is stale, nothing harmful is done, unless a live read of the objects
+//! themselves confirms it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// How old the evidence may be by which a taint is added or lifted. While a watch works, its view is current as of at most some
-/// 17 seconds ago.
+/// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
 pub const MAX_AGE: Duration = Duration::from_secs(20);
 
-/// How certain the view of each kind `K` is.
+/// Tracks how current the view of each kind `K` is.
 #[derive(Debug)]
 pub struct Certainty<K> {
     views: HashMap<K, View>,
-    /// When everything came into doubt last: what was current before does not count.
+    /// When all views last became stale: evidence from before does not count.
     doubted: Option<Instant>,
 }
 
 /// The view of one kind.
 #[derive(Debug, Clone, Copy)]
 struct View {
-    /// All has been shown that had happened by this time.
+    /// Everything has been shown that had happened by this time.
     as_of: Instant,
-    /// When something was shown last while the view was certain.
+    /// When the last event came while the view was current.
     seen: Instant,
-    /// Nothing has shown since then that nothing was missed.
+    /// Whether the view is stale until the watch proves that it missed nothing.
     in_doubt: bool,
 }
 
 impl<K: Hash + Eq + Copy> Certainty<K> {
-    /// No view of these kinds yet.
+    /// Stale views of these kinds.
     #[must_use]
     pub fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
         let view = View {
@@ -43,7 +42,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         }
     }
 
-    /// A view of one more kind, which is current as of this time.
+    /// Adds a view that is current as of this time.
     pub fn begin(&mut self, kind: K, as_of: Instant, now: Instant) {
         let view = View {
             as_of,
@@ -53,12 +52,12 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         self.views.insert(kind, view);
     }
 
-    /// There is no view of this kind any more.
+    /// Removes a view.
     pub fn end(&mut self, kind: K) {
         self.views.remove(&kind);
     }
 
-    /// An event has come. It does not tell that nothing was missed before it.
+    /// Notes an event. It does not prove that none was missed before it.
     pub fn saw(&mut self, kind: K, now: Instant) {
         if let Some(view) = self.views.get_mut(&kind)
             && !view.is_in_doubt(now)
@@ -67,14 +66,14 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         }
     }
 
-    /// Whether a view that is current as of this time tells something about the present.
+    /// Whether a view that is current as of this time is recent enough.
     #[must_use]
     pub fn counts(&self, as_of: Instant, now: Instant) -> bool {
         now.saturating_duration_since(as_of) <= MAX_AGE
             && self.doubted.is_none_or(|doubted| doubted <= as_of)
     }
 
-    /// All has been shown that had happened by this time. Answers how long nothing was certain, where the kind was in doubt.
+    /// Notes that a view is current as of this time. If it was stale, returns for how long.
     pub fn current(&mut self, kind: K, as_of: Instant, now: Instant) -> Option<Duration> {
         if !self.counts(as_of, now) {
             return None;
@@ -90,7 +89,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         was_in_doubt.then_some(blind)
     }
 
-    /// How long ago something was shown of this kind while its view was certain.
+    /// How long ago the last event of this kind came while its view was current.
     #[must_use]
     pub fn age(&self, kind: K, now: Instant) -> Duration {
         self.views.get(&kind).map_or(Duration::ZERO, |view| {
@@ -98,14 +97,14 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         })
     }
 
-    /// The watch has broken off.
+    /// Notes that a watch has broken off.
     pub fn interrupted(&mut self, kind: K) {
         if let Some(view) = self.views.get_mut(&kind) {
             view.in_doubt = true;
         }
     }
 
-    /// Nothing is certain any more: the process stood still, or only begins to act on what it has seen.
+    /// Makes all views stale: the process stood still, or starts to act on what it has seen.
     pub fn doubt_all(&mut self, now: Instant) {
         self.doubted = Some(now);
         for view in self.views.values_mut() {
@@ -113,7 +112,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         }
     }
 
-    /// Whether what was seen of this kind may not be so any more.
+    /// Whether the view of this kind is stale.
     #[must_use]
     pub fn doubts(&self, kind: K, now: Instant) -> bool {
         self.views
@@ -121,7 +120,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
             .is_some_and(|view| view.is_in_doubt(now))
     }
 
-    /// The kinds that are in doubt.
+    /// The stale kinds.
     pub fn in_doubt(&self, now: Instant) -> impl Iterator<Item = K> {
         self.views
             .iter()
@@ -143,7 +142,7 @@ mod tests {
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Saw,
-        /// Current as of so many seconds after the start.
+        /// Current as of this many seconds after the start.
         Current(u64),
         Interrupted,
         DoubtAll,
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_doubt_says_once_how_long_nothing_was_certain() {
+    fn a_view_that_becomes_current_says_once_how_long_it_was_stale() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut certainty = Certainty::new(["pods"], start);

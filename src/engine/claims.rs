@@ -1,5 +1,5 @@
-//! The deletion of `NodeClaim`s. What is deleted is deleted for good: the node is read anew before, past all caches, and the
-//! claim has to be just what was judged.
+//! Deletes `NodeClaim`s. A deletion cannot be undone, so the node is read again first, past all caches, and the claim must be
+//! exactly the one that was evaluated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,50 +17,47 @@ use super::patch;
 use crate::api::RepairAction;
 use crate::object::{Node, NodeClaim, Version};
 
-/// How long a deletion waits for its turn before it asks again.
+/// How long a deletion that found no free slot waits before it tries again.
 const TURN: Duration = Duration::from_millis(250);
 
-/// A node's repair by deletion of its `NodeClaim`.
+/// The repair of a node by deleting its `NodeClaim`.
 #[derive(Debug)]
 pub struct Deletion {
-    /// The claim.
     pub claim: NodeClaim,
-    /// The node as it was judged.
+    /// The node as it was evaluated.
     pub node: Node,
-    /// The rule's name.
     pub rule: Arc<str>,
-    /// Why, in words that stand alone.
+    /// Why, as a complete sentence.
     pub why: String,
 }
 
-/// What is under way for one `NodeClaim`.
+/// The state of one `NodeClaim`'s deletion.
 #[derive(Debug, Default)]
 struct ClaimWork {
-    /// The claim that this is about; another UID means another claim.
+    /// The claim's UID. Another UID means another claim.
     uid: Arc<str>,
-    /// The deletion that is under way, and how far it has come.
     slot: WriteSlot<(Deletion, Step)>,
-    /// The deletion has been answered with success: there is nothing more to do.
+    /// The deletion succeeded: nothing more to do.
     is_done: bool,
 }
 
-/// What a deletion waits for.
+/// The request that a deletion waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The last look at the node.
+    /// The live read of the node.
     Look,
-    /// Karpenter is told not to wait for the node's pods.
+    /// The patch that tells Karpenter not to wait for the node's pods.
     Hurry,
-    /// The deletion itself.
+    /// The delete request.
     Delete,
 }
 
-/// The `NodeClaim`s that are deleted.
+/// The deletions of `NodeClaim`s.
 #[derive(Debug, Default)]
 pub struct Claims(Map<Arc<str>, ClaimWork>);
 
 impl Claims {
-    /// Starts the deletion of a node's claim. Where it has to wait for its turn, the node is evaluated again then.
+    /// Starts the deletion of a node's claim. If it has to wait, the node is evaluated again then.
     pub fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Effects) {
         self.0
             .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
@@ -98,15 +95,15 @@ impl Claims {
         out.ask(purpose, Request::ReadNode { name });
     }
 
-    /// Has no deletion go on: what is under way may end, and no further step is begun.
+    /// Stops all deletions: a delete request under way may end, and no further step begins.
     pub fn stop(&mut self) {
         for work in self.0.values_mut() {
             work.slot.take_if(|(_, step)| *step != Step::Delete);
         }
     }
 
-    /// Takes in the answer to a step of a claim's deletion. Where it has come to its end without success, answers the node
-    /// that is to be evaluated again.
+    /// Handles the answer to a step of a claim's deletion. If the deletion failed or was given up, returns the node, which is
+    /// then evaluated again.
     pub fn answered(
         &mut self,
         name: &Arc<str>,
@@ -117,7 +114,7 @@ impl Claims {
         let work = self.0.get_mut(name)?;
         let (deletion, step) = work.slot.take()?;
         let claim = &deletion.claim;
-        // What has been read since may have shown that the rule is suspended, or gone.
+        // A newer read may have shown that the rule is suspended or gone.
         let goes_on = step == Step::Delete
             || cache
                 .rules()
@@ -140,7 +137,7 @@ impl Claims {
                 }
             }
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
-                // Should the deletion fail, it is tried again before the watch may have shown this.
+                // If the delete request fails, the retry may come before the watch shows this.
                 cache.update_claim((*shown).clone());
                 match shown.read() {
                     Ok(shown) => Ok(Some((Step::Delete, delete(claim, shown.version)))),

@@ -1,51 +1,50 @@
-//! Two clocks made into one time: the wall clock, by which objects are dated, and the monotonic one, by which it shows
-//! whether the wall clock was set and whether this process stood still.
+//! Derives one time from two clocks: the wall clock dates objects, and the monotonic clock shows whether the wall clock was set
+//! and whether the process stood still.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The wall clock was set if it parts from the monotonic clock by more than this between two readings.
+/// If the two clocks diverge by more than this between two readings, the wall clock was set.
 const STEP: SignedDuration = SignedDuration::from_secs(2);
-/// The process stood still if two readings are further apart than this. The loop reads its clock every second.
+/// If two readings are further apart than this, the process stood still. The loop reads the clock every second.
 const STALL: Duration = Duration::from_secs(3);
 
-/// The time, from both clocks.
+/// Combines both clocks.
 #[derive(Debug)]
 pub struct Clock {
     wall: Timestamp,
     monotonic: Instant,
 }
 
-/// What a reading of the clocks says.
+/// What a reading of the clocks shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// The time by the wall clock. It goes back only where the wall clock was set back.
+    /// The wall time. It goes back only if the wall clock was set back.
     pub now: Timestamp,
-    /// Whether the wall clock was set since the last reading, or the machine was suspended: whatever was measured so far
-    /// has to begin anew.
+    /// Whether the wall clock was set, or the machine was suspended, since the last reading: measurements must restart.
     pub was_set: bool,
-    /// How far the wall clock has parted from the monotonic one since the last reading, forward or back.
+    /// How far the wall clock has diverged from the monotonic clock since the last reading, forward or back.
     pub step: SignedDuration,
-    /// Whether the process stood still since the last reading: what it knows is as old as that.
+    /// Whether the process stood still since the last reading: its caches are stale.
     pub stood_still: bool,
 }
 
 impl Clock {
-    /// A clock that is first read now.
+    /// A clock with this first reading.
     #[must_use]
     pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
         Self { wall, monotonic }
     }
 
-    /// Reads the clocks: these are their times.
+    /// Reads the clocks, given their times.
     pub fn read(&mut self, wall: Timestamp, monotonic: Instant) -> Reading {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let exact = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
         let expected = self.wall.checked_add(exact).unwrap_or(Timestamp::MAX);
         let step = wall.duration_since(expected);
         let was_set = step.abs() > STEP;
-        // What small corrections take back is passed over.
+        // Small corrections backwards are ignored.
         let now = if was_set { wall } else { wall.max(self.wall) };
         self.wall = now;
         self.monotonic = self.monotonic.max(monotonic);

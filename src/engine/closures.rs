@@ -1,5 +1,4 @@
-//! Which open nodes a rule may close now: its disruption guard, which is shown how every node of the rule counts, and what
-//! has been told of it.
+//! A rule's disruption guard, which decides which open nodes the rule may close now, and what was announced about it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use crate::object::Node;
 use crate::plan::{Decision, Outcome, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 
-/// One rule's disruption guard, and what has been told of it.
+/// One rule's disruption guard, and what was announced about it.
 #[derive(Debug)]
 pub struct Closures {
     guard: Guard,
@@ -22,7 +21,7 @@ pub struct Closures {
 }
 
 impl Closures {
-    /// The guard for a rule with this spec, carrying on from the one it had; `None` where it asks for none.
+    /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
     pub fn for_spec(
         spec: Option<&CompiledSpec>,
         known: Option<Self>,
@@ -38,51 +37,50 @@ impl Closures {
         Some(closures)
     }
 
-    /// Whether the node of this name may be closed now.
+    /// Whether this node may be closed now.
     pub fn may_close(&self, node: &str) -> bool {
         self.guard.may_close(node)
     }
 
-    /// Takes in that the rule's taint has been put on a node.
+    /// Notes that the rule's taint was added to a node.
     pub fn closed(&mut self, node: &str) {
         self.guard.closed(node);
     }
 
-    /// Takes in what the rule makes of a node; answers whether that is news.
+    /// Takes in an evaluation; returns whether the guard's view of the node changed.
     pub fn observe(&mut self, node: &Node, outcome: &Outcome<'_>) -> bool {
-        // It may have met its conditions again since it was closed, and the answer to that write may have been lost.
+        // The node may have met its conditions again since it was closed, and the answer to that write may have been lost.
         if outcome.tainted {
             self.closed(&node.name);
         }
         let zone = Zone::of(&node.labels);
-        // Who is taken out of service on purpose is no sign of an outage, and is not closed meanwhile.
+        // A node in maintenance is no sign of an outage, and is not closed meanwhile.
         let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
         let member = member(outcome).filter(counts);
         self.guard.observe(&node.name, zone, member)
     }
 
-    /// Takes in that the rule has nothing to do with a node any more; answers whether that is news.
+    /// Notes that the rule no longer matches a node; returns whether the guard knew it.
     pub fn forget(&mut self, node: &str) -> bool {
         self.guard.forget(node)
     }
 
-    /// The nodes that may be closed from now on.
+    /// Lets nodes be closed as far as the limits allow; returns these.
     pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         self.guard.grant(now)
     }
 
-    /// When another one may be.
+    /// When another node may be closed.
     pub fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.guard.next_grant(now)
     }
 
-    /// How every zone does.
     pub fn report(&self) -> Report {
         self.guard.report()
     }
 
-    /// Tells when the guard begins and ceases to hold nodes back, and when a zone gets into another state meanwhile;
-    /// answers how every zone does.
+    /// Announces when the guard starts or stops to hold nodes back, and when a zone changes its state meanwhile; returns the
+    /// report.
     pub fn tell(&mut self, rule: &Rule, out: &mut Effects) -> Report {
         let report = self.report();
         let states: Vec<_> = report
@@ -102,20 +100,20 @@ impl Closures {
     }
 }
 
-/// How a node counts for the guard of a rule; `None` where it does not.
+/// How a node counts for the guard; `None` if it does not count.
 fn member(outcome: &Outcome<'_>) -> Option<Member> {
     let decision = match outcome.standing {
         Standing::Governs(decision) | Standing::DryRun(decision) => decision,
         Standing::Conflicted { .. } => return None,
     };
-    // A node that is still joining holds no workload: it is neither limited nor does it count.
+    // A node that is still joining runs no workload: it is neither limited nor counted.
     match decision {
         _ if outcome.joining => None,
         Decision::Release { .. } => Some(Member::Met),
         // Only a bootstrap-only rule gives up, and such a rule has no guard.
         Decision::GiveUp => None,
         Decision::Open { .. } => outcome.evaluation.met.then_some(Member::Met),
-        // Within its grace period it is unmet like any other, but does not ask yet.
+        // During its grace period a node is unmet like any other, but may not be closed yet.
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Closed),
         Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Doubt) => {
             Some(Member::Waiting {

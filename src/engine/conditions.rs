@@ -1,4 +1,4 @@
-//! Nodes' published conditions: when they are due, and their writes.
+//! Publishes conditions on nodes: when they are due, and their writes.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,26 +16,26 @@ use super::patch;
 use crate::object::Node;
 use crate::plan::{ConditionChanges, NewCondition, Urgency};
 
-/// A published condition of which only reason and message change is written at most this often on one node.
+/// If only reason or message of a published condition change, a node is written at most this often.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is refused of all nodes alike.
+/// The name under which refusals on all nodes are counted.
 const CONDITIONS: &str = "conditions";
 
-/// What is under way for one node's published conditions.
+/// The state of one node's published conditions.
 #[derive(Debug, Default)]
 pub struct ConditionWork {
     queued: bool,
-    /// What the write that is under way makes of conditions, by their types.
+    /// The conditions that the write under way changes, by type.
     slot: WriteSlot<Vec<(Box<str>, Made)>>,
     written_at: Option<Instant>,
-    /// Since when the node lacks something that it may have in a moment.
+    /// Since when the node has lacked something that may arrive within a moment.
     wanted_since: Option<Instant>,
-    /// What somebody else keeps undoing.
+    /// What someone else keeps undoing.
     contention: Contention<Box<str>, Made>,
 }
 
-/// What a write makes of a condition: what it says then, as a number; `None` where it is withdrawn.
+/// A hash of the condition that a write sets; `None` if it removes the condition.
 type Made = Option<u64>;
 
 /// The nodes whose conditions wait to be published.
@@ -43,24 +43,22 @@ type Made = Option<u64>;
 pub struct ConditionQueue(VecDeque<Arc<str>>);
 
 impl ConditionQueue {
-    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the next one.
     pub fn next(&mut self) -> Option<Arc<str>> {
         self.0.pop_front()
     }
 
-    /// Has this node go first: it is its turn to try again what has been refused.
+    /// Puts a node in front: it may retry a refused write now.
     pub fn first(&mut self, name: Arc<str>) {
         self.0.push_front(name);
     }
 }
 
 impl ConditionWork {
-    /// What there is of it for another node of the same name: what is under way ends in its own time.
+    /// The state for another node of the same name. A write under way stays in the slot until it ends.
     pub fn for_another_node(&mut self) -> Self {
         let mut other = Self {
             queued: self.queued,
@@ -72,17 +70,16 @@ impl ConditionWork {
         other
     }
 
-    /// Whether a write is under way.
     pub fn is_writing(&self) -> bool {
         self.slot.is_under_way()
     }
 
-    /// Takes in that the node has left the queue.
+    /// Notes that the node has left the queue.
     pub fn unqueued(&mut self) {
         self.queued = false;
     }
 
-    /// Publishes these changes if it is time and the node's turn; else has that done later.
+    /// Publishes these changes if they are due and the limits allow it now; otherwise schedules that.
     pub fn publish(
         &mut self,
         node: &Node,
@@ -109,7 +106,7 @@ impl ConditionWork {
         }
         let retries = &mut out.pacer.conditions;
         if !retries.turn(&node.name, CONDITIONS, self.slot.refusals(), now) {
-            // It waits there until it has.
+            // The retry queue wakes the node.
             self.queued = true;
             return;
         }
@@ -121,7 +118,7 @@ impl ConditionWork {
         out.ask(Purpose::Conditions(node.name.clone()), request);
     }
 
-    /// Takes those of the changes away that somebody else keeps undoing; answers when the first of them is made again.
+    /// Removes the changes that someone else keeps undoing; returns when the first of them may be made again.
     fn hold_back(&mut self, changes: &mut ConditionChanges<'_>, now: Instant) -> Option<Instant> {
         if self.contention.is_empty() {
             return None;
@@ -137,7 +134,7 @@ impl ConditionWork {
         later
     }
 
-    /// When these changes may be published; `None` where there are none, or they wait already.
+    /// When to publish these changes; `None` if there are none, or if the node is already queued.
     fn due(&mut self, changes: &ConditionChanges<'_>, now: Instant) -> Option<Instant> {
         if changes.is_empty() {
             self.wanted_since = None;
@@ -155,7 +152,7 @@ impl ConditionWork {
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
     }
 
-    /// Takes in how a write has ended.
+    /// Handles the answer to a write.
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Effects) {
         let now = out.now.monotonic;
         let refusals = self.slot.refusals();
@@ -185,14 +182,14 @@ impl ConditionWork {
     }
 }
 
-/// What these changes make of each condition.
+/// What these changes do to each condition.
 fn made(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Box<str>, Made)> {
     let set = changes.set.iter().map(|it| (it.kind, Some(words(it))));
     let withdrawn = changes.withdraw.iter().map(|kind| (*kind, None));
     set.chain(withdrawn).map(|(kind, made)| (kind.into(), made))
 }
 
-/// What a condition says, as a number.
+/// A hash of a condition.
 fn words(condition: &NewCondition<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (

@@ -1,4 +1,4 @@
-//! What leaves the engine as it turns up, with the time at which that is: requests, counts, notices and timers.
+//! Collects the engine's outputs, with the time at which it runs: requests, counts, Events and timers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,31 +11,30 @@ use super::notices::Notices;
 use super::pacer::{Class, Pacer};
 use super::timers::Timers;
 
-/// What a request was made for. What is known of it besides is kept by whoever made it.
+/// What a request is for. Its owner keeps the details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// To write a node's taints and annotations.
+    /// Write a node's taints and annotations.
     Node(Arc<str>),
-    /// To see the node that has changed under such a write.
+    /// Read the node after such a write met a conflict.
     NodeAgain(Arc<str>),
-    /// To publish a node's conditions.
+    /// Publish a node's conditions.
     Conditions(Arc<str>),
-    /// To see a rule's finalizers written.
+    /// Write a rule's finalizers.
     Finalizers(Arc<str>),
-    /// To write the status of the rule with this UID.
+    /// Write the status of the rule with this UID.
     Status(Arc<str>),
-    /// To delete the claim of this name, in one of the steps that this takes.
+    /// Delete the claim of this name, in one of several steps.
     Claim(Arc<str>),
-    /// To look at a node before something is decided.
+    /// Read a node live before a decision.
     Look(Arc<str>),
-    /// To look at what is the same for all nodes.
+    /// Read live what all nodes share.
     ClusterLook,
-    /// To post an Event.
+    /// Post an Event.
     Event,
 }
 
 impl Purpose {
-    /// How urgent that is.
     const fn class(&self) -> Class {
         match self {
             Self::Node(_) | Self::NodeAgain(_) => Class::Node,
@@ -48,16 +47,12 @@ impl Purpose {
     }
 }
 
-/// What leaves the engine.
+/// The engine's outputs.
 #[derive(Debug)]
 pub struct Effects {
-    /// The time.
     pub now: Now,
-    /// When what happens.
     pub timers: Timers,
-    /// When which request may be made.
     pub pacer: Pacer,
-    /// What is to be told.
     pub notices: Notices,
     waiting: Vec<Effect>,
     next: RequestId,
@@ -65,7 +60,6 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// An empty one.
     pub fn new(pacer: Pacer, now: Now) -> Self {
         Self {
             now,
@@ -78,7 +72,7 @@ impl Effects {
         }
     }
 
-    /// Has a request made. Whoever asks has seen to it that it is its turn.
+    /// Makes a request. The caller has checked that the pacer permits it.
     pub fn ask(&mut self, purpose: Purpose, request: Request) {
         let id = self.next;
         self.next += 1;
@@ -88,7 +82,7 @@ impl Effects {
         self.waiting.push(Effect::Request(id, request));
     }
 
-    /// Takes in that the request of this number has been answered, perhaps by an error; answers what it was made for.
+    /// Ends the request of this number; returns what it was for.
     pub fn answered(&mut self, id: RequestId, error: Option<&RequestError>) -> Option<Purpose> {
         let (made, purpose) = self.under_way.remove(&id)?;
         let class = purpose.class();
@@ -97,34 +91,33 @@ impl Effects {
         Some(purpose)
     }
 
-    /// How many requests are under way.
+    /// The number of requests under way.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Counts something.
     pub fn count(&mut self, count: Count) {
         self.waiting.push(Effect::Count(count));
     }
 
-    /// Has every watch confirm what it has shown.
+    /// Asks every watch to become current.
     pub fn confirm(&mut self) {
         self.waiting.push(Effect::Confirm);
     }
 
-    /// Has watches begun and ended.
+    /// Starts and stops watches.
     pub fn order(&mut self, orders: Vec<Effect>) {
         self.waiting.extend(orders);
     }
 
-    /// Has something told, behind what is more urgent.
+    /// Queues an Event, behind more urgent requests.
     pub fn tell(&mut self, notice: Notice) {
         if !self.notices.take(notice, self.now) {
             self.count(Count::EventDropped);
         }
     }
 
-    /// Has those Events posted whose turn it is. They wait while nodes are written, though not for ever.
+    /// Posts the Events that are due. They yield to writes to nodes, but only for a limited time.
     pub fn post(&mut self, is_busy: bool) {
         let now = self.now.monotonic;
         while self.notices.is_due(is_busy, now)
@@ -140,7 +133,7 @@ impl Effects {
         }
     }
 
-    /// When there is something to do, as far as that is known here.
+    /// When the engine must run again for what is kept here.
     pub fn next_wake(&self) -> Option<Instant> {
         [
             self.timers.next(),
@@ -152,7 +145,6 @@ impl Effects {
         .min()
     }
 
-    /// Takes all effects.
     pub fn take(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.waiting)
     }

@@ -1,46 +1,46 @@
-//! Who leads: when a lease may be taken, how long its holder may write, and when it gives the lease up.
+//! Leader election: when a lease may be taken, how long its holder may write, and when it gives the lease up.
 //!
-//! The rules are those of `k8s.io/client-go/tools/leaderelection`: a holder's lease runs out when the object has not
-//! changed for its whole duration, by the clock of the one who watches it, and a holder that cannot renew it stops
-//! well before. Clocks of different machines are never compared. What is added: an instance that sees nothing neither
-//! takes the lease nor keeps it, and ends after minutes.
+//! The rules are those of `k8s.io/client-go/tools/leaderelection`. A lease expires once the object has not changed for its
+//! whole duration, by the observer's clock, and a holder that cannot renew it stops well before. Clocks of different machines
+//! are never compared. In addition, an instance whose watches show nothing neither takes nor keeps the lease, and exits after
+//! minutes.
 
 use std::time::{Duration, Instant};
 
 use super::certainty::MAX_AGE;
 
-/// How long a lease is good for after it was renewed.
+/// The lease's duration, counted from its renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// How long after its last renewal a holder goes on writing.
+/// How long after its last renewal a holder may write.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How long an instance that sees nothing goes on. An API server that is away for longer ends a leader anyway: then the lease
-/// cannot be renewed either.
+/// How long an instance keeps running without watch events. An outage of the API server ends a leader sooner: it cannot renew
+/// the lease either.
 const BLIND: Duration = Duration::from_secs(120);
 
-/// A Lease as it was read.
+/// A Lease as read.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseReading<'a> {
-    /// Whose it is; empty for nobody's.
+    /// The holder; empty for none.
     pub holder: &'a str,
-    /// How long it is good for, if it says so.
+    /// Its duration, if it has one.
     pub duration: Option<Duration>,
-    /// For how long it has been as it is.
+    /// How long it has been unchanged.
     pub unchanged: Duration,
 }
 
-/// What is to be done about a Lease that somebody may hold.
+/// What to do about a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseClaim {
     /// It is ours.
     Renew,
-    /// Nobody holds it, or whoever did has not renewed it in time.
+    /// No one holds it, or its holder has not renewed it in time.
     Take,
-    /// It is another's.
+    /// Someone else holds it.
     Wait,
 }
 
 impl LeaseReading<'_> {
-    /// Decides what is to be done about it.
+    /// Decides what to do about it.
     #[must_use]
     pub fn claim(self, identity: &str) -> LeaseClaim {
         if self.holder == identity {
@@ -55,69 +55,69 @@ impl LeaseReading<'_> {
     }
 }
 
-/// Whether an instance may stand for election: it has seen everything once, and something since bookmarks were last due.
+/// Whether an instance may stand for election: it has synced, and its watches have shown something since bookmarks were last
+/// due.
 #[must_use]
 pub fn may_stand(has_synced: bool, seen: Instant, now: Instant) -> bool {
     has_synced && now.saturating_duration_since(seen) <= MAX_AGE
 }
 
-/// Whether an instance that last saw something at `seen` sees nothing any more. What it reaches the API server by may be stale:
-/// a CA, a token, an address.
+/// Whether an instance that last saw a watch event at `seen` must exit. Its connection may rely on something outdated: a CA, a
+/// token, an address.
 #[must_use]
 pub fn is_blind(seen: Instant, now: Instant) -> bool {
     now.saturating_duration_since(seen) > BLIND
 }
 
-/// What came of an attempt to renew the lease.
+/// The outcome of an attempt to renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is ours, as of when it was asked for.
+    /// The lease is ours, as of when the renewal was requested.
     Held {
-        /// When that was.
+        /// When it was requested.
         asked: Instant,
     },
-    /// It is another's.
+    /// Someone else has the lease.
     Taken,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Failed,
 }
 
 /// Why a leader stops leading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// Another instance has the lease. Nothing may be written any more.
+    /// Another instance has the lease. No more writes.
     Taken,
-    /// The lease could not be renewed in time. Nothing may be written any more.
+    /// The lease could not be renewed in time. No more writes.
     RanOut,
-    /// The lease is ours, but no watch has shown anything for minutes. What is under way may end; then another instance may
-    /// see more.
+    /// The lease is ours, but no watch has shown anything for minutes. Requests under way may end; another instance may see
+    /// more.
     Blind,
 }
 
-/// The time for which an instance leads.
+/// The term of a leader.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     renewed: Instant,
 }
 
 impl Term {
-    /// One that begins with a lease that was asked for then.
+    /// A term whose lease was requested at this time.
     #[must_use]
     pub fn new(asked: Instant) -> Self {
         Self { renewed: asked }
     }
 
-    /// Until when may be written without another renewal.
+    /// Until when the leader may write without another renewal.
     #[must_use]
     pub fn ends(&self) -> Instant {
         self.renewed + RENEW_DEADLINE
     }
 
-    /// Takes in an attempt to renew the lease, where a watch last showed something at `seen`; answers whether the term is
-    /// over.
+    /// Takes in an attempt to renew the lease. `seen` is the time of the last watch event.
     ///
     /// # Errors
-    /// When it is: why.
+    /// The term is over, for this reason.
     pub fn after(&mut self, attempt: Attempt, seen: Instant, now: Instant) -> Result<(), Loss> {
         match attempt {
             Attempt::Taken => return Err(Loss::Taken),
@@ -141,7 +141,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_lease_is_taken_only_when_nobody_keeps_it() {
+    fn a_lease_is_taken_only_when_no_holder_renews_it() {
         for (name, holder, duration, unchanged, expected) in [
             ("ours", "me", Some(15), 0, LeaseClaim::Renew),
             (
@@ -215,7 +215,7 @@ mod tests {
                 Err(Loss::RanOut),
                 10,
             ),
-            // It counts from when it was asked for.
+            // The term counts from the request.
             (
                 "renewed, and heard of too late",
                 held(2),

@@ -1,43 +1,43 @@
-//! Why a request was not carried out, or may not have been.
+//! Why a request failed, or may have failed.
 
 use std::time::Duration;
 
 use crate::object::Unreadable;
 
-/// The reason of anything that could not be carried out on a node: counted beside the one that says what it was, as the
-/// upstream project does, and the reason in a rule's `failedNodes`.
+/// The reason of every failure on a node, in `failedNodes` and in a metric. As in the upstream project, a failure is counted
+/// under this reason and under its specific one.
 pub const EVALUATION_ERROR: &str = "EvaluationError";
-/// The reason of a taint that could not be put on.
+/// The reason of a taint that could not be added.
 pub const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// The reason of a taint that could not be lifted.
+/// The reason of a taint that could not be removed.
 pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
-/// Why a request was not carried out, or may not have been.
+/// Why a request failed, or may have failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The object is not any more what the patch was computed from.
+    /// The object changed after the patch was computed.
     #[error("the object has changed in the meantime")]
     Conflict,
     /// The object is gone.
     #[error("the object is gone")]
     Gone,
-    /// Nothing listens where the API server should be, or the connection broke.
+    /// Nothing listens at the API server's address, or the connection broke.
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),
     /// The API server asks for fewer requests.
     #[error("the API server has too much to do: {message}")]
     Throttled {
-        /// What it says.
+        /// Its message.
         message: String,
-        /// When to come again, where it says so.
+        /// When to retry, if it says so.
         come_again: Option<Duration>,
     },
-    /// The API server, or what it asks, has failed.
+    /// The API server, or a webhook or backend that it calls, failed.
     #[error("{message}")]
     Broken {
-        /// What it says.
+        /// Its message.
         message: String,
-        /// When to come again, where it says so.
+        /// When to retry, if it says so.
         come_again: Option<Duration>,
     },
     /// There was no answer in time.
@@ -49,8 +49,8 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Whether this is about what was to be written, or the API server's own trouble with it, and not about the state of
-    /// the object or of the connection.
+    /// Whether the content of the write was refused, or the API server could not process it; false for errors of the connection
+    /// or of the object's state.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -60,7 +60,7 @@ impl RequestError {
     }
 }
 
-/// What was written is there; but what has become of the object is anybody's guess until a watch shows it.
+/// The write succeeded, but its response is unreadable: the new state is unknown until a watch shows it.
 impl From<Unreadable> for RequestError {
     fn from(why: Unreadable) -> Self {
         Self::Failed(format!(

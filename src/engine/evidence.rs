@@ -1,34 +1,34 @@
-//! What a last look has read, past all watches.
+//! What a live read returns: objects read from the API server itself, past all watches.
 
 use super::error::RequestError;
 use crate::condition::ComponentGroup;
 use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
 use crate::plan::StaleKinds;
 
-/// What there is of one node.
+/// A live read of one node.
 #[derive(Debug, Default)]
 pub struct NodeEvidence {
-    /// The node, where it was read.
+    /// The node, if it was read.
     pub node: Option<NodeObject>,
-    /// Its `CSINode`, where it was read: one or none.
+    /// Its `CSINode`, if it was read: one or none.
     pub csi_node: Option<List<CsiNodeObject>>,
-    /// Its pods, for each group whose pods were read.
+    /// Its pods, for each component group that was read.
     pub pods: Vec<(ComponentGroup, List<PodObject>)>,
     /// What could not be read.
     pub unread: Unread,
 }
 
-/// What a look was to read and did not.
+/// What a live read failed to read.
 #[derive(Debug, Clone, Default)]
 pub struct Unread {
-    /// These kinds.
+    /// The kinds.
     pub kinds: StaleKinds,
-    /// Why; `None` where it has only to be read once more.
+    /// Why; `None` if they only have to be read again.
     pub error: Option<RequestError>,
 }
 
 impl Unread {
-    /// Answers what was read, if anything was to be; where that failed, these kinds were not.
+    /// Returns the result if it was wanted and succeeded; a failure adds these kinds to what was not read.
     pub fn or_read<T>(
         &mut self,
         read: Option<Result<T, RequestError>>,
@@ -45,12 +45,12 @@ impl Unread {
     }
 }
 
-/// What is the same for all nodes.
+/// A live read of what all nodes share.
 #[derive(Debug)]
 pub struct ClusterEvidence {
     /// All rules.
     pub rules: List<RuleObject>,
-    /// The `DaemonSet`s of each group: the labelled ones of a class, or the one that is waited for by name.
+    /// The `DaemonSet`s of each group: the labelled ones of a class, or one that a rule names.
     pub daemon_sets: Vec<(ComponentGroup, List<DaemonSetObject>)>,
     /// What could not be read of these.
     pub unread: Unread,
@@ -61,6 +61,6 @@ pub struct ClusterEvidence {
 pub struct List<K> {
     /// The objects.
     pub items: Vec<K>,
-    /// The version of the cluster that it shows.
+    /// The cluster's version that it shows.
     pub version: Version,
 }

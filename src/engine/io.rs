@@ -1,4 +1,4 @@
-//! What goes into the engine and what comes out of it: values, all of them.
+//! The engine's inputs and outputs, as plain values.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,67 +20,65 @@ use crate::object::{
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 
-/// The time, by both clocks.
+/// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
-    /// What objects are dated by. It may be set at any time.
+    /// Dates objects. It may be set at any time.
     pub wall: Timestamp,
-    /// What every duration is measured by. It goes at an even pace, but not while the machine is suspended.
+    /// Measures durations. It is steady, but may stop while the machine is suspended.
     pub monotonic: Instant,
 }
 
-/// How long it is to a time from another one by the same clock; nothing where it is past.
+/// The time from `now` to `at`; zero if `at` is past.
 #[must_use]
 pub fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 
-/// Something that the engine is told.
+/// An input of the engine.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "what a watch shows is the most frequent, and boxing it would cost an allocation for each event"
 )]
 pub enum Input {
-    /// What a watch has shown.
+    /// A watch event.
     Seen(Seen),
-    /// The answer to the request of this number, or what kept it from being given.
+    /// The answer to a request, or the error that prevented one.
     Answered(RequestId, Result<Answer, RequestError>),
-    /// This instance leads, or goes on to lead: the lease has been taken or renewed just now. Where there is no election,
-    /// it is told once.
+    /// This instance has just acquired or renewed the lease. Without leader election, sent once.
     Leads,
-    /// All rules are suspended, or go on.
+    /// All rules are suspended or resumed.
     SuspendAll(bool),
-    /// Nothing is to be begun any more. What is under way may end, and what has been done is told.
+    /// Shut down: begin nothing new. Requests under way may end, and what was done is still reported.
     Stop,
 }
 
-/// What a watch shows of its kind: the events of `kube::runtime::watcher`, and what that keeps to itself.
+/// An event of a watch.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
 )]
 pub enum Seen {
-    /// A list of all objects begins: what is not applied before it is done is gone.
+    /// A list begins. Objects that it has not shown when it is complete are gone.
     Init(Watch),
-    /// An object is there, new or changed. Between `Init` and `InitDone` it is one of the list.
+    /// An object was added or changed, or is one of a list that is under way.
     Apply(Object),
-    /// An object was deleted; this is the last that was known of it.
+    /// An object was deleted; this is its last known state.
     Delete(Object),
-    /// The list is complete. It shows the cluster as of this version.
+    /// The list is complete, and shows the cluster at this version.
     InitDone(Watch, Version),
-    /// The cluster has no resource of this kind.
+    /// The cluster does not have this resource.
     NotInstalled(Watch),
-    /// The watch of this kind has failed, ended before its time, or brought no sign of life when one was due: from some
-    /// moment before this on, things may have happened that have not been shown.
+    /// The watch failed, ended early, or sent no bookmark in time. Changes since some earlier moment may have been missed.
     Interrupted(Watch),
-    /// Everything of this kind has been shown that had happened by this time, as a consistent read says that was asked for then;
-    /// and everything up to this version.
+    /// The watch has shown everything that had happened by this time and up to this version, as a consistent read that was
+    /// started at this time proves.
     Current(Watch, Instant, Version),
 }
 
-/// An object as it is on the wire.
+/// An object as decoded from the wire.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -104,7 +102,7 @@ pub enum Object {
 }
 
 impl Seen {
-    /// The watch that shows it.
+    /// The watch that it belongs to.
     #[must_use]
     pub fn watch(&self) -> Watch {
         match self {
@@ -117,7 +115,7 @@ impl Seen {
         }
     }
 
-    /// The watch of which this shows something that it was told by the API server just now.
+    /// The watch, if this is fresh data from the API server.
     #[must_use]
     pub fn shows(&self) -> Option<Watch> {
         match self {
@@ -127,7 +125,7 @@ impl Seen {
         }
     }
 
-    /// Whether this shows that the API server can be reached.
+    /// Whether this proves that the API server is reachable.
     #[must_use]
     pub fn is_sign_of_life(&self) -> bool {
         !matches!(self, Self::Interrupted(_))
@@ -135,7 +133,7 @@ impl Seen {
 }
 
 impl Object {
-    /// The watch that shows it.
+    /// The watch that it belongs to.
     #[must_use]
     pub fn watch(&self) -> Watch {
         match self {
@@ -149,7 +147,7 @@ impl Object {
         }
     }
 
-    /// Its metadata, as far as they could be read.
+    /// Its metadata, as far as they are readable.
     #[must_use]
     pub fn meta(&self) -> &ObjectMeta {
         match self {
@@ -164,39 +162,39 @@ impl Object {
     }
 }
 
-/// What tells a request from all others of this process.
+/// Identifies a request among all of this process.
 pub type RequestId = u64;
 
-/// Something that is to be done.
+/// An output of the engine.
 #[derive(Debug)]
 pub enum Effect {
-    /// A request to the API server, to be made at once and answered by [`Input::Answered`], in time or by an error.
+    /// A request to make at once. It is answered by [`Input::Answered`], with an error if it times out.
     Request(RequestId, Request),
-    /// Every watch is to be current as of now as soon as can be, and to tell when it is.
+    /// Every watch is to become current as of now as soon as possible, and to report it.
     Confirm,
-    /// This is watched from now on, too.
+    /// Start this watch.
     Watch(Watch, Scope),
-    /// This is watched no longer. What it has shown and has not been told yet says nothing any more.
+    /// Stop this watch. Its events that are not taken in yet are ignored.
     Unwatch(Watch),
-    /// Something to be counted.
+    /// Something to count in a metric.
     Count(Count),
 }
 
-/// A request to the API server. None may be made twice on its own: the engine sees to that.
+/// A request to the API server. The caller must not retry it: the engine does.
 #[derive(Debug)]
 pub enum Request {
     /// Patches a node's metadata and spec; answered by [`Answer::NodeMetadata`].
     PatchNode {
         /// The node.
         name: Arc<str>,
-        /// What is tested and changed.
+        /// The tests and changes.
         patch: JsonPatch,
     },
     /// Patches a node's conditions by a strategic merge patch of its status; answered by [`Answer::Node`].
     PatchNodeStatus {
         /// The node.
         name: Arc<str>,
-        /// What is changed.
+        /// The changes.
         patch: Value,
     },
     /// Reads a node; answered by [`Answer::Node`].
@@ -208,60 +206,60 @@ pub enum Request {
     PatchRule {
         /// The rule.
         name: Arc<str>,
-        /// What is tested and changed.
+        /// The tests and changes.
         patch: JsonPatch,
     },
     /// Patches a rule's status; answered by [`Answer::Version`].
     PatchRuleStatus {
         /// The rule.
         name: Arc<str>,
-        /// What is tested and changed.
+        /// The tests and changes.
         patch: JsonPatch,
     },
     /// Patches a `NodeClaim`'s metadata by a merge patch; answered by [`Answer::NodeClaim`].
     PatchNodeClaim {
         /// The claim.
         name: Arc<str>,
-        /// What is changed, with the UID and the version that the claim has to have.
+        /// The changes, with the UID and version that the claim must have.
         patch: Value,
     },
-    /// Deletes a `NodeClaim`, if it is just this one; answered by [`Answer::Done`].
+    /// Deletes a `NodeClaim`, on condition of UID and version; answered by [`Answer::Done`].
     DeleteNodeClaim {
         /// The claim.
         name: Arc<str>,
-        /// The UID that it has to have.
+        /// The UID that it must have.
         uid: Arc<str>,
-        /// The version that it has to have.
+        /// The version that it must have.
         version: Version,
     },
-    /// Reads what there is of one node, of the kinds that are in doubt; answered by [`Answer::NodeEvidence`].
+    /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     LookAtNode {
         /// The node.
         name: Arc<str>,
-        /// What is read.
+        /// The kinds to read.
         kinds: StaleKinds,
-        /// Which pods are read besides those of the classes.
+        /// The pods to read besides those of the classes.
         pods: Vec<(ComponentGroup, Scope)>,
     },
-    /// Reads what is the same for all nodes: the rules, and the `DaemonSet`s of each class; answered by
+    /// A live read of what all nodes share: the rules, and the `DaemonSet`s of each group; answered by
     /// [`Answer::ClusterEvidence`].
     LookAtCluster {
-        /// Which `DaemonSet`s are read besides those of the classes.
+        /// The `DaemonSet`s to read besides those of the classes.
         daemon_sets: Vec<(ComponentGroup, ObjectKey)>,
     },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
         /// What it says.
         notice: Box<Notice>,
-        /// When that happened.
+        /// When it happened.
         at: Timestamp,
-        /// Its number among all of this process.
+        /// Its sequence number in this process.
         number: u64,
     },
 }
 
 impl Request {
-    /// Whether it changes something.
+    /// Whether it changes an object.
     #[must_use]
     pub const fn is_write(&self) -> bool {
         !matches!(
@@ -271,28 +269,28 @@ impl Request {
     }
 }
 
-/// What the API server has answered.
+/// The API server's answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// A node's metadata as they are now, and nothing else of it.
+    /// A node's metadata as they are now, without spec and status.
     NodeMetadata(NodeMetadata),
     /// A node as it is now.
     Node(Box<NodeObject>),
     /// A rule as it is now.
     Rule(Box<RuleObject>),
-    /// The version that the object has now.
+    /// The object's version now.
     Version(Version),
     /// A claim as it is now.
     NodeClaim(Box<NodeClaimObject>),
-    /// What was read of a node.
+    /// What a live read of a node returned.
     NodeEvidence(Box<NodeEvidence>),
-    /// What was read of the cluster.
+    /// What a live read of the cluster returned.
     ClusterEvidence(ClusterEvidence),
-    /// It has been done.
+    /// Success without data.
     Done,
 }
 
-/// Each of these takes what its request is answered by.
+/// Defines, for each kind of answer, a method that returns its data or an error for any other kind.
 macro_rules! expect {
     ($($name:ident: $variant:ident($given:ident) -> $type:ty = $taken:expr;)*) => {
         impl Answer {
@@ -321,37 +319,37 @@ impl Answer {
     }
 }
 
-/// How a node was closed whose bootstrap is completed.
+/// How a node was closed before its bootstrap was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// Since when, where that is known.
+    /// When the taint was added, if that is known.
     pub since: Option<Timestamp>,
-    /// Whether the node came with the taint, or somebody else put it on: the rule did not.
+    /// Whether the node was created with the taint, or someone else added it.
     pub is_adopted: bool,
 }
 
-/// A condition that a node met while it started.
+/// A condition that a node met during startup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
     /// The condition's type.
     pub condition: Arc<str>,
-    /// How long after node and rule were both there.
+    /// How long after both the node and the rule existed.
     pub took: SignedDuration,
 }
 
-/// Something that has happened once.
+/// Something that happened, for metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
-    /// A rule is there from now on.
+    /// A rule was created or first seen.
     RuleCame {
         /// Its name.
         rule: Arc<str>,
     },
-    /// A rule is gone, with all that was counted of it.
+    /// A rule is gone, and its series end.
     RuleWent {
         /// Its name.
         rule: Arc<str>,
-        /// The types of the conditions that it named.
+        /// The types of the conditions that it required.
         conditions: Vec<Arc<str>>,
     },
     /// A rule was evaluated on a node.
@@ -365,78 +363,78 @@ pub enum Count {
         rule: Arc<str>,
         /// The condition's type.
         condition: Arc<str>,
-        /// Whether it was not found so before.
+        /// Whether the previous evaluation did not find it unmet.
         is_new: bool,
     },
-    /// A taint has been put on or lifted.
+    /// A taint was added or removed.
     Changed(Box<TaintChange>),
-    /// A node has been opened for the first time.
+    /// A node was opened for the first time.
     StartedUp {
         /// The rule's name.
         rule: Arc<str>,
-        /// The rule's conditions, save those of which nobody knows when they were met.
+        /// The rule's conditions, except those for which the time is unknown.
         stages: Vec<Stage>,
     },
-    /// A taint could not be put on or lifted, for this reason.
+    /// A taint could not be added or removed.
     Failed {
         /// The rule's name.
         rule: Arc<str>,
-        /// One word.
+        /// A reason in CamelCase.
         reason: &'static str,
     },
-    /// A taint could not be put on or lifted because the node had changed in the meantime.
+    /// A taint change met a conflict: the node had changed in the meantime.
     Conflicted {
         /// The rule's name.
         rule: Arc<str>,
-        /// What was to be done.
+        /// The attempted change.
         kind: ChangeKind,
     },
-    /// A taint change has been undone by somebody else.
+    /// Someone else undid a taint change.
     Undone {
         /// The rule's name.
         rule: Arc<str>,
     },
-    /// A node's bootstrap has been completed.
+    /// A node's bootstrap was completed.
     BootstrapCompleted {
         /// The rule's name.
         rule: Arc<str>,
-        /// Since when it was under way, where that is known.
+        /// When it began, if that is known.
         since: Option<Timestamp>,
-        /// For how long the taint kept pods off, where it did.
+        /// How the taint kept pods off, if it did.
         hold: Option<Hold>,
     },
-    /// Something was done about a node that was not ready in time.
+    /// The controller acted on a node that was not ready in time.
     Repaired {
         /// The rule's name.
         rule: Arc<str>,
-        /// What was done.
+        /// The action.
         action: &'static str,
     },
-    /// Too many unhealthy nodes have held a repair back.
+    /// Too many unhealthy nodes blocked a repair.
     RepairBlocked {
         /// The rule's name.
         rule: Arc<str>,
     },
-    /// The API server has refused a repair.
+    /// The API server refused a repair.
     RepairFailed {
         /// The rule's name.
         rule: Arc<str>,
     },
-    /// A look was answered, or was not.
+    /// A live read ended.
     Looked {
-        /// Whether it was answered.
+        /// Whether it succeeded.
         answered: bool,
     },
-    /// A rule's status was not written, because nothing had changed.
+    /// A rule's status write was skipped because nothing had changed.
     StatusSpared,
-    /// A change of a rule's status went out together with others.
+    /// A change of a rule's status was written together with others.
     StatusCoalesced,
-    /// An Event was dropped, or refused.
+    /// An Event was dropped by the queue, or refused by the API server.
     EventDropped,
 }
 
 impl Count {
-    /// The rule in whose name it is counted, unless it is about the rule's coming and going, or about none.
+    /// The rule whose series this belongs to; `None` for the creation and deletion of rules, and for counts that have no rule.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match self {

@@ -1,4 +1,4 @@
-//! The kinds of objects that are watched.
+//! The kinds of watched objects.
 
 use std::sync::Arc;
 
@@ -6,28 +6,27 @@ use crate::condition::ComponentGroup;
 use crate::object::ObjectKey;
 use crate::selector::Selector;
 
-/// The kinds of watches there are; pods and `DaemonSet`s have one for each class, and one for each `DaemonSet` that rules wait
-/// for by name.
+/// Identifies a watch. Pods and `DaemonSet`s have one for each class, and one for each `DaemonSet` that a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
     /// Nodes.
     Nodes,
     /// `CSINode`s.
     CsiNodes,
-    /// Pods of a group.
+    /// Pods of a component group.
     Pods(ComponentGroup),
-    /// `DaemonSet`s of a group.
+    /// `DaemonSet`s of a component group.
     DaemonSets(ComponentGroup),
     /// Rules.
     Rules,
-    /// Karpenter's `NodeClaim`s. Nothing but repair waits for them.
+    /// Karpenter's `NodeClaim`s. Only repair waits for them.
     NodeClaims,
-    /// Karpenter's `NodePool`s. Nothing but repair waits for them.
+    /// Karpenter's `NodePool`s. Only repair waits for them.
     NodePools,
 }
 
 impl Watch {
-    /// One for each kind of object.
+    /// One watch of each kind.
     pub const KINDS: [Self; 7] = [
         Self::Nodes,
         Self::CsiNodes,
@@ -38,7 +37,7 @@ impl Watch {
         Self::NodePools,
     ];
 
-    /// The kind of the objects that are watched.
+    /// The kind of the watched objects.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -52,7 +51,7 @@ impl Watch {
         }
     }
 
-    /// What is watched, as the API calls it.
+    /// The resource, as in the API's URLs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,18 +65,18 @@ impl Watch {
         }
     }
 
-    /// Whether a cluster may have no such resource.
+    /// Whether a cluster may lack this resource.
     #[must_use]
     pub fn is_optional(self) -> bool {
         matches!(self, Self::NodeClaims | Self::NodePools)
     }
 }
 
-/// What is watched of its kind by a watch that is begun while the engine runs.
+/// The objects that a watch selects, for watches that start while the engine runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The `DaemonSet` of this name.
     DaemonSet(ObjectKey),
-    /// Those pods of a namespace with labels that this selects.
+    /// The pods of a namespace that match a label selector.
     Pods(Arc<str>, Selector),
 }

@@ -1,8 +1,8 @@
-//! Last looks: what a decision depends on, read from the API server itself, past all watches.
+//! Live reads: what a decision depends on is read from the API server itself, past all watches.
 //!
-//! A look at a node costs a request for each kind in doubt that belongs to a node (the Node, its `CSINode`, its pods of each
-//! group). What is the same for all nodes (the rules, the `DaemonSet`s of each group) is read once a second at most, however
-//! many nodes are looked at.
+//! A live read of a node costs one request for each stale kind of the node's objects (the Node, its `CSINode`, its pods of each
+//! group). What all nodes share (the rules, the `DaemonSet`s of each group) is read once a second at most, however many nodes
+//! are read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,57 +19,55 @@ use super::map::Map;
 use super::pacer::{Backoff, Class, Pauses};
 use crate::plan::StaleKinds;
 
-/// How long after it was asked for a look counts. It is a part of the age that evidence may have.
+/// How long a live read counts, from when it was requested. This is part of the age that evidence may have.
 const FRESH: Duration = Duration::from_secs(10);
-/// How long what is the same for all nodes is not read again.
+/// What all nodes share is read at most once in this time.
 const SHARED: Duration = Duration::from_secs(1);
 
-/// What has been looked at of one node.
+/// The live reads of one node.
 #[derive(Debug, Default)]
 pub struct NodeLiveReads {
-    /// What was read last, and when that was asked for.
+    /// The kinds that were read last, and when they were requested.
     had: Option<(Instant, StaleKinds)>,
     retry: Backoff,
 }
 
-/// A look that is under way.
+/// A live read under way.
 #[derive(Debug)]
-struct Look {
+struct LiveRead {
     asked: Instant,
     kinds: StaleKinds,
-    /// What is still waited for: the node's own, and the cluster's.
+    /// Whether the node's objects, or what all nodes share, are still awaited.
     awaits_node: bool,
     awaits_cluster: bool,
     error: Option<RequestError>,
 }
 
-/// A look at a node that has come to its end.
+/// A live read that has ended.
 #[derive(Debug)]
 pub struct Looked {
-    /// The node.
     pub name: Arc<str>,
     asked: Instant,
     kinds: StaleKinds,
     error: Option<RequestError>,
 }
 
-/// All looks.
 #[derive(Debug, Default)]
 pub struct LiveReads {
-    under_way: Map<Arc<str>, Look>,
-    /// The nodes that wait to be looked at.
+    under_way: Map<Arc<str>, LiveRead>,
+    /// The nodes that wait for a live read.
     queue: BTreeSet<Arc<str>>,
-    /// When what is the same for all nodes was asked for that is read now, and that was read last.
+    /// When the read of what all nodes share was requested: the one under way, and the last one that ended.
     asked: Option<Instant>,
     read: Option<Instant>,
-    /// What was not read of it then.
+    /// What the last one failed to read.
     unread: Unread,
-    /// When everything came into doubt last: what was asked for before does not count.
+    /// When all caches last became stale: reads requested before do not count.
     doubted: Option<Instant>,
 }
 
 impl NodeLiveReads {
-    /// What was read so recently that there is no doubt about it, unless everything has come into doubt since.
+    /// The kinds that were read so recently that they are current, unless all caches have become stale since.
     pub fn fresh(&self, doubted: Option<Instant>, now: Instant) -> StaleKinds {
         let counts = |asked: Instant| {
             now.saturating_duration_since(asked) <= FRESH
@@ -79,7 +77,7 @@ impl NodeLiveReads {
         had.map(|(_, looked)| looked.clone()).unwrap_or_default()
     }
 
-    /// Notes what was read, beside what was read before and still counts: as old as the older of the two.
+    /// Notes what was read. Earlier reads that still count are kept, and the whole is as old as the oldest of them.
     fn had(&mut self, asked: Instant, looked: StaleKinds, doubted: Option<Instant>, now: Instant) {
         let before = self.fresh(doubted, now);
         let since = self.had.as_ref().filter(|_| !before.is_empty());
@@ -87,7 +85,7 @@ impl NodeLiveReads {
         self.had = Some((asked, looked.and(before)));
     }
 
-    /// Takes in how a look has ended. What it has read counts, whatever else it has not.
+    /// Handles the end of a live read. What it did read counts.
     pub fn ended(&mut self, looked: Looked, doubted: Option<Instant>, out: &mut Effects) {
         let now = out.now.monotonic;
         self.had(looked.asked, looked.kinds, doubted, now);
@@ -103,14 +101,14 @@ impl NodeLiveReads {
     }
 }
 
-impl Look {
-    /// Nothing of it counts.
+impl LiveRead {
+    /// Fails the whole read.
     fn fails(&mut self, error: RequestError) {
         self.kinds = StaleKinds::default();
         self.error.get_or_insert(error);
     }
 
-    /// This of it does not count.
+    /// Removes the kinds that were not read.
     fn has_not_read(&mut self, unread: &Unread) {
         let kinds = self.kinds.without(&unread.kinds);
         if kinds != self.kinds && self.error.is_none() {
@@ -121,8 +119,8 @@ impl Look {
 }
 
 impl LiveReads {
-    /// Looks at these kinds of a node, unless it is looked at already. Where too many others are, it waits for its turn.
-    /// Answers the look if it ends at once.
+    /// Starts a live read of these kinds of a node, unless one is under way. If too many are, the node is queued. Returns the
+    /// read if it ends at once.
     pub fn look(
         &mut self,
         name: &Arc<str>,
@@ -144,7 +142,7 @@ impl LiveReads {
             return None;
         }
         debug!(node = %name, ?kinds, "looking again before it is decided");
-        let look = Look {
+        let look = LiveRead {
             asked: now,
             awaits_node: kinds.is_of_the_node(),
             awaits_cluster: kinds.is_of_the_cluster() && !self.has_read_cluster_for(now),
@@ -167,18 +165,17 @@ impl LiveReads {
         self.end(name, out)
     }
 
-    /// Takes in that what was read before does not count any more: everything has come into doubt, or something else is
-    /// watched.
+    /// Invalidates earlier reads: all caches have become stale, or the watches have changed.
     pub fn doubt(&mut self, now: Instant) {
         self.doubted = Some(now);
     }
 
-    /// When that was last.
+    /// When [`Self::doubt`] was last called.
     pub fn doubted(&self) -> Option<Instant> {
         self.doubted
     }
 
-    /// Takes in that a node has been read, save this, or what kept it from that.
+    /// Handles the answer to the read of a node's objects.
     pub fn node_answered(
         &mut self,
         name: &Arc<str>,
@@ -194,7 +191,7 @@ impl LiveReads {
         self.end(name, out)
     }
 
-    /// Takes in that what is the same for all nodes has been read, save this, or what kept it from that.
+    /// Handles the answer to the read of what all nodes share.
     pub fn cluster_answered(
         &mut self,
         read: Result<Unread, RequestError>,
@@ -220,7 +217,7 @@ impl LiveReads {
         let mut ended = Vec::new();
         for (name, look_asked) in waiting {
             if error.is_none() && !self.has_read_cluster_for(look_asked) {
-                // It was asked for too late for that.
+                // That read was requested too early for this node.
                 self.read_cluster(cache, out);
                 continue;
             }
@@ -235,7 +232,7 @@ impl LiveReads {
         ended
     }
 
-    /// The nodes that may be looked at now, where so many looks may be under way.
+    /// Takes the queued nodes that may be read now, if this many reads may be under way.
     pub fn take_turns(&mut self, permits: usize) -> Vec<Arc<str>> {
         let free = permits.saturating_sub(self.under_way.len());
         std::iter::from_fn(|| self.queue.pop_first())
@@ -243,7 +240,7 @@ impl LiveReads {
             .collect()
     }
 
-    /// Ends a look for which nothing is waited any more.
+    /// Ends a live read that waits for nothing any more.
     fn end(&mut self, name: &Arc<str>, out: &mut Effects) -> Option<Looked> {
         let look = self.under_way.get(name)?;
         if look.awaits_node || look.awaits_cluster {
@@ -262,7 +259,7 @@ impl LiveReads {
         })
     }
 
-    /// Whether what is the same for all nodes was read late enough for a look that was asked for at this time.
+    /// Whether what all nodes share was read recently enough for a live read that was requested at this time.
     fn has_read_cluster_for(&self, asked: Instant) -> bool {
         self.read.is_some_and(|read| {
             read + SHARED >= asked && self.doubted.is_none_or(|doubted| doubted <= read)

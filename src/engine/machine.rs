@@ -1,10 +1,8 @@
-//! The engine: takes in what was seen, answered and decided elsewhere, and says what is to be done.
+//! The engine: takes in events and answers, and returns requests. `answers` handles the answers.
 //!
 //! ```text
 //! take: read the clock -> inputs -> timers -> rules -> nodes (plan, tell, write) -> what may wait -> effects
 //! ```
-//!
-//! What follows from answers is in `answers`.
 
 mod answers;
 
@@ -33,14 +31,14 @@ use crate::guard;
 use crate::plan::{self, NodeHistory};
 use crate::repair::Postponed;
 
-/// How often the clock is read at least: by that it shows whether the process stood still.
+/// The engine reads its clock at least this often, to notice when the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How often rules are evaluated on nodes in one go: some milliseconds' work, so that answers, the clock and the lease are
-/// seen to in between.
+/// How many rule evaluations are made in one go: a few milliseconds' work, so that answers, the clock and the lease are handled
+/// in between.
 const EVALUATIONS: usize = 5_000;
 
-/// What is configured.
+/// The engine's configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The critical component classes.
@@ -51,13 +49,13 @@ pub struct Settings {
     pub publish_conditions: bool,
     /// Whether Karpenter's objects are watched.
     pub enable_karpenter: bool,
-    /// How many nodes are written at a time.
+    /// How many nodes may be written at a time.
     pub concurrency: u16,
-    /// How many writes there may be a second, if that is limited.
+    /// The rate limit of all writes, if any.
     pub rate: Option<Rate>,
     /// How many nodes each list of a rule's status may name.
     pub status_node_limit: usize,
-    /// The limits of disruption guards, where a rule does not say.
+    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
     pub disruption_limits: guard::Limits,
 }
 
@@ -65,7 +63,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
-    /// Whether it was told last that all rules are suspended.
+    /// Whether the last announcement was that all rules are suspended.
     told_suspension: bool,
     rules: Rules,
     nodes: Nodes,
@@ -75,18 +73,18 @@ pub struct Engine {
     claims: Claims,
     clock: Clock,
     out: Effects,
-    /// Since when this instance leads.
+    /// Since when this instance has been the leader.
     leading_since: Option<jiff::Timestamp>,
-    /// Nothing is begun any more.
+    /// Whether shutdown has begun.
     is_stopping: bool,
-    /// When a disruption guard may let another node go.
+    /// When a disruption guard may let the controller close another node.
     next_closure: Option<Instant>,
-    /// How many evaluations of rules may still be made before other work has its turn.
+    /// How many rule evaluations may still be made before other work is done.
     allowance: usize,
 }
 
 impl Engine {
-    /// An engine that has seen nothing yet.
+    /// A new engine with empty caches.
     #[must_use]
     pub fn new(settings: Settings, now: Now) -> Self {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
@@ -113,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Takes inputs in, in their order, and answers what is to be done. Without inputs, what is due by now.
+    /// Takes in inputs in order and returns what to do. Without inputs, it does what is due.
     pub fn take(&mut self, inputs: impl IntoIterator<Item = Input>, now: Now) -> Vec<Effect> {
         self.read_clock(now);
         for input in inputs {
@@ -121,11 +119,11 @@ impl Engine {
         }
         self.fire_timers();
         self.work();
-        self.order_watches();
+        self.update_watches();
         self.out.take()
     }
 
-    /// When to come back at the latest, inputs or not.
+    /// When to call [`Self::take`] again at the latest, inputs or not.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let now = self.out.now.monotonic;
@@ -139,19 +137,19 @@ impl Engine {
         next.into_iter().flatten().min()
     }
 
-    /// Whether every watch has shown all there is.
+    /// Whether every watch has synced.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.cache.has_synced()
     }
 
-    /// Whether nothing is under way, and nothing is left to be told.
+    /// Whether no request is under way and no Event is queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.out.under_way() == 0 && self.out.notices.len() == 0
     }
 
-    /// How the cluster and the rules are doing.
+    /// The state of the cluster and the rules, for gauges.
     #[must_use]
     pub fn survey(&self, now: Now) -> Survey {
         let mut survey = Survey {
@@ -168,8 +166,7 @@ impl Engine {
         survey
     }
 
-    /// Reads the clocks. After the process stood still nothing it knows is certain, and what was measured by a clock that
-    /// was set is measured anew.
+    /// Reads the clocks. If the process stood still, all caches are stale; if the clock was set, measurements restart.
     fn read_clock(&mut self, now: Now) {
         let reading = self.clock.read(now.wall, now.monotonic);
         self.out.now = Now {
@@ -180,7 +177,7 @@ impl Engine {
             warn!(
                 "this process stood still, or its clock was set: what it has seen is confirmed first"
             );
-            self.doubt_everything();
+            self.mark_everything_stale();
         }
         if reading.was_set {
             self.cache.measure_anew(reading.now, reading.step);
@@ -190,16 +187,15 @@ impl Engine {
         }
     }
 
-    /// Nothing is certain until the watches have confirmed it, which they are asked to do at once.
-    fn doubt_everything(&mut self) {
+    /// Treats all caches as stale, and asks the watches to become current.
+    fn mark_everything_stale(&mut self) {
         self.out.confirm();
         self.cache.doubt_all(self.out.now.monotonic);
         self.live_reads.doubt(self.out.now.monotonic);
     }
 
-    /// Has watched what is to be watched from now on, and nothing else. What has been looked at before then says nothing of
-    /// that.
-    fn order_watches(&mut self) {
+    /// Starts and stops watches to match the rules. Earlier live reads no longer count: they did not cover the new watches.
+    fn update_watches(&mut self) {
         let orders = self.cache.take_orders();
         if !orders.is_empty() {
             self.live_reads.doubt(self.out.now.monotonic);
@@ -219,9 +215,9 @@ impl Engine {
             Input::Leads if self.leading_since.is_none() => {
                 self.leading_since = Some(self.out.now.wall);
                 self.cache.begin_evaluations();
-                // Nothing has depended yet on what a follower has seen.
+                // A follower makes no decisions, so its caches are proved current only now.
                 if self.cache.has_synced() {
-                    self.doubt_everything();
+                    self.mark_everything_stale();
                 }
             }
             Input::Leads => self.out.pacer.heard(),
@@ -234,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// Tells for each rule when all of them are suspended, and when they go on.
+    /// Announces on each rule that all rules are suspended, or resumed.
     fn tell_suspension(&mut self) {
         let suspends_all = self.cache.suspends_all();
         if std::mem::replace(&mut self.told_suspension, suspends_all) != suspends_all {
@@ -272,7 +268,7 @@ impl Engine {
             self.rules.tend(&self.cache, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
-            self.take_turns();
+            self.retry_refused();
             self.evaluate(leading_since);
             self.rules.finish_deletions(&self.cache, &mut self.out);
             self.publish(leading_since);
@@ -281,8 +277,8 @@ impl Engine {
         self.out.post(is_busy);
     }
 
-    /// Has those seen to whose turn it is to try again what has been refused.
-    fn take_turns(&mut self) {
+    /// Retries refused writes that are due.
+    fn retry_refused(&mut self) {
         let now = self.out.now.monotonic;
         if self.out.pacer.may_begin(Class::Node, now) {
             for name in self.out.pacer.nodes.next(now) {
@@ -296,7 +292,7 @@ impl Engine {
         }
     }
 
-    /// Evaluates the nodes that have to be, as long as what follows may be written.
+    /// Evaluates the queued nodes, as long as the pacer permits writes.
     fn evaluate(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
         loop {
@@ -307,12 +303,11 @@ impl Engine {
             {
                 self.reconcile_node(&name, leading_since);
             }
-            // In an outage, a node that is closed is the write that finds out whether it is over; where others are to be
-            // written, they do that.
+            // In an outage, writes serve as probes. Closing another node is the probe only if nothing else is to be written.
             if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
-            // One that is gone by now, or needs no look any more, leaves its turn to the next.
+            // A node that is gone, or needs no live read any more, makes room for the next.
             let next = self
                 .live_reads
                 .take_turns(self.out.pacer.permits(Class::Look, now));
@@ -333,7 +328,7 @@ impl Engine {
         self.next_closure = self.rules.next_closure(&self.cache, now);
     }
 
-    /// Publishes conditions that have waited for that.
+    /// Publishes the conditions that are queued.
     fn publish(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
         while !self.conditions.is_empty()
@@ -349,11 +344,11 @@ impl Engine {
 
     /// Reconciles one node, in this order:
     ///
-    /// 1. One that cannot be understood is left alone, one that is gone is forgotten, and one that is being written waits.
+    /// 1. An unreadable node is left as it is, a deleted one is forgotten, and one with a write under way waits.
     /// 2. Its plan is made.
-    /// 3. What the plan says is noted and told.
-    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. What could hurt
-    ///    and is in doubt waits until the doubt ends.
+    /// 3. The plan is noted and announced.
+    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. A change that
+    ///    could hurt waits while what it depends on is stale.
     fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
             return;
@@ -364,7 +359,7 @@ impl Engine {
             self.forget(name);
             return;
         };
-        // Rules on one node are held against each other.
+        // Rules on one node are compared with each other.
         let rules = state.selecting.len();
         let cost = 1 + rules + rules * rules / 64;
         self.allowance = self.allowance.saturating_sub(cost);
@@ -372,7 +367,7 @@ impl Engine {
         let may_close = self.rules.may_close(name, state.selecting, &self.cache);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
-            // It is reconciled again when the write has ended.
+            // The node is evaluated again when the write ends.
             return;
         }
         work.is_about(node);
@@ -427,8 +422,8 @@ impl Engine {
         }
     }
 
-    /// Leaves a node as it is, if something about it cannot be understood, and has the rules say so that know it; answers
-    /// whether that is so.
+    /// If one of the node's objects is unreadable, leaves the node as it is, notes that for the rules that know it, and returns
+    /// true.
     fn is_left_alone(&mut self, name: &Arc<str>) -> bool {
         let Some(message) = self.cache.left_alone(name).map(ToString::to_string) else {
             return false;
@@ -440,11 +435,11 @@ impl Engine {
         true
     }
 
-    /// Forgets a node that is not there any more.
+    /// Forgets a deleted node.
     fn forget(&mut self, name: &Arc<str>) {
         if let Some(work) = self.nodes.get(name) {
             if work.is_writing() {
-                // Asked again when the write has ended.
+                // Called again when the write ends.
                 return;
             }
             self.rules
@@ -457,7 +452,7 @@ impl Engine {
         self.rules.cleaned_up(name);
     }
 
-    /// Whether nodes are being written, or are about to be. What can wait then does.
+    /// Whether nodes are being written or about to be. Less urgent writes wait meanwhile.
     fn is_busy(&self) -> bool {
         self.out.pacer.under_way(Class::Node) > 0 || self.cache.has_dirty()
     }

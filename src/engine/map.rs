@@ -1,6 +1,5 @@
-//! Maps and sets that go through their entries in the same order in every process that does the same things with them, so
-//! that a run of the laboratory can be repeated. Keys come from the API server, and a flood of them that collide would
-//! have to get past it first.
+//! Maps and sets with a fixed hasher: they iterate in the same order in every process, so laboratory runs can be repeated. Keys
+//! come from the API server, which makes collision attacks impractical.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};

@@ -1,10 +1,6 @@
-//! The engine: a machine that takes what was seen and says what to do. Values in, values out: nothing here has a client, a
-//! task, a clock or a registry of metrics of its own; every time is a parameter. What the laboratory drives is what runs in
-//! production, and the driver in [`crate::controller`] only carries.
-//!
-//! `machine` is the way in and out: it takes [`io::Input`]s, keeps what they show in the `cache`, reconciles one node after another
-//! (`node_writes`, `conditions`, `live_reads`, `claims`, `rules`), and answers [`io::Effect`]s. When which request may be made, and
-//! made again, the `pacer` says. What people are told is worded in [`notice`].
+//! The engine: it takes in watch events and answers, and returns requests. It has no client, task, clock or metrics registry of
+//! its own, and every time is a parameter, so the laboratory drives the code that runs in production; [`crate::controller`]
+//! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
 
 mod announce;
 pub mod broken;

@@ -1,4 +1,4 @@
-//! The writes of a node's taints and annotations: what of a plan is written, and what follows from how that ends.
+//! Writes a node's taints and annotations: picks what to write of a plan, and handles the answer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,48 +21,44 @@ use crate::plan::{
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
-/// How often a node may change under a write before a pause is made.
+/// How many conflicts in a row are retried without a pause.
 const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 
-/// What is under way for one node's taints and annotations.
+/// The state of one node's taint and annotation writes.
 #[derive(Debug, Default)]
 pub struct WriteWork {
     slot: WriteSlot<NodeWrite>,
-    /// How often in a row the node has changed under a write.
+    /// Conflicts in a row.
     conflicts: u32,
-    /// What the API server has refused.
+    /// What the API server refused.
     refusals: Refusals<Option<TaintId>>,
-    /// What somebody else keeps undoing of taints...
+    /// Taint changes that someone else keeps undoing...
     contention: Contention<TaintId, ChangeKind>,
-    /// ...and of annotations that are written without any.
+    /// ...and changes of annotations that change no taint.
     restored: Contention<String, ChangeKind>,
 }
 
-/// A write of a node's taints and annotations.
 #[derive(Debug)]
 pub struct NodeWrite {
     subject: WriteSubject,
-    /// The taints that the node has if this succeeds, where they change.
+    /// The node's taints if this succeeds; `None` if they do not change.
     pub taints: Option<Vec<Taint>>,
-    /// What it changes.
     pub changes: Vec<TaintChange>,
-    /// The annotations that it sets or removes, where it changes nothing else.
+    /// The annotations that it sets or removes, if it changes nothing else.
     annotations: Vec<(String, ChangeKind)>,
-    /// The bootstraps that it completes.
     pub completed: Vec<Completed>,
 }
 
-/// What a write is about.
+/// What a write covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteSubject {
-    /// All that there is to write, which may be more than one thing.
+    /// The whole plan, which may cover several taints.
     Several,
-    /// One taint, with what goes with it; or annotations that go with none.
+    /// One taint with its annotations; `None` for annotations that belong to no taint.
     One(Option<TaintId>),
 }
 
 impl WriteSubject {
-    /// What all of this is about.
     fn of(plans: &[TaintPlan]) -> Self {
         match plans {
             [plan] => Self::One(plan.taint.clone()),
@@ -71,54 +67,51 @@ impl WriteSubject {
     }
 }
 
-/// What of a node's plan is written now.
+/// How much of a node's plan is written now.
 enum Choice {
-    /// This much of it.
     Write(TaintPlan, WriteSubject),
-    /// Nothing before this time.
     Later(Instant),
-    /// Nothing: there is nothing to write, or it is not the node's turn to try again.
+    /// Nothing: there is nothing to write, or the node has to wait for its retry.
     Nothing,
 }
 
 /// A bootstrap that a write completes.
 #[derive(Debug)]
 pub struct Completed {
-    /// The rule's name.
     pub rule: Arc<str>,
-    /// Since when both the node and the rule have been there; since the reboot, where the node is closed again for that.
+    /// When both the node and the rule existed; after a reboot that gated the node again, when it rebooted.
     pub since: Option<Timestamp>,
     /// How the node was closed until then, if it was.
     pub hold: Option<Hold>,
-    /// Whether it is told: not where nothing kept pods off, nor where another project's words tell of it.
+    /// Whether an Event reports it. None does if the taint kept no pods off, or if another project's wording reports it.
     pub is_told: bool,
 }
 
-/// What follows from how a write has ended.
+/// How a write ended.
 #[derive(Debug)]
 pub enum WriteEnd {
-    /// It has been carried out: the node's metadata are these now.
+    /// It succeeded, and this is the node's metadata now.
     CarriedOut(Box<NodeWrite>, NodeMetadata),
-    /// The node has changed in the meantime and is read again, which is waited for.
+    /// The node had changed; the engine waits for a new read of it.
     ReadAgain,
-    /// It has been refused for the sake of these changes, in these words.
+    /// The API server refused these changes, with this message.
     Refused(Vec<TaintChange>, String),
-    /// It is made again in its own time.
+    /// It failed, and is retried later.
     Failed,
 }
 
 impl WriteWork {
-    /// Whether a write is under way, or the read after one.
+    /// Whether a write, or the read after a conflict, is under way.
     pub fn is_under_way(&self) -> bool {
         self.slot.is_under_way()
     }
 
-    /// Names of the rules whose changes somebody keeps undoing.
+    /// Names of the rules whose changes someone keeps undoing.
     pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
         self.contention.contended(now)
     }
 
-    /// Writes what of a plan can be written now.
+    /// Writes as much of a plan as may be written now.
     pub fn write(
         &mut self,
         node: &Node,
@@ -147,8 +140,8 @@ impl WriteWork {
         }
     }
 
-    /// All of the plan, as long as the API server has refused none of it and nobody undoes it; else the first taint of it
-    /// that nothing stands against.
+    /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first taint that may
+    /// be written now.
     fn choose(&mut self, node: &Node, plan: &mut NodePlan<'_>, out: &mut Effects) -> Choice {
         let (now, retries) = (out.now.monotonic, &mut out.pacer.nodes);
         if !self.contention.is_empty() {
@@ -204,7 +197,7 @@ impl WriteWork {
         later.map_or(Choice::Nothing, Choice::Later)
     }
 
-    /// Takes in how the write that is under way has ended.
+    /// Handles the answer to the write under way.
     pub fn answered(
         &mut self,
         name: &Arc<str>,
@@ -219,7 +212,7 @@ impl WriteWork {
                 WriteEnd::CarriedOut(Box::new(write), metadata)
             }
             Err(error) if error.is_refusal() => match write.subject {
-                // Who knows for the sake of what.
+                // Which part was refused is unknown.
                 WriteSubject::Several => {
                     self.refusals.split();
                     WriteEnd::Failed
@@ -239,8 +232,7 @@ impl WriteWork {
                 let is_conflict = error == RequestError::Conflict;
                 self.conflicts += u32::from(is_conflict);
                 if !is_conflict || self.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    // Where the node is gone, the watch will tell. Should it lag, the pause keeps this from being asked over
-                    // and over.
+                    // If the node is gone, its watch will say so. The pause limits retries while the watch lags.
                     self.slot.judge(Some(&error), now);
                 }
                 if !is_conflict {
@@ -261,7 +253,7 @@ impl WriteWork {
         })
     }
 
-    /// Takes in that the node has been read again after a conflict.
+    /// Handles the end of the read after a conflict.
     pub fn read_again(&mut self) {
         self.slot.take();
     }
@@ -301,7 +293,7 @@ impl WriteWork {
     }
 }
 
-/// Whether a change of a taint has been undone, and no rule wants it made again.
+/// Whether a taint change was undone and no rule wants it back.
 fn is_rightly_undone(
     node: &Node,
     plan: &NodePlan<'_>,
@@ -321,7 +313,7 @@ fn is_rightly_undone(
         && !plan.outcomes.iter().any(waits)
 }
 
-/// The annotations that a plan sets or removes, where it changes nothing else.
+/// The annotations that a plan sets or removes, if it changes no taint.
 fn annotations(plan: &TaintPlan) -> impl Iterator<Item = (String, ChangeKind)> {
     let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
     alone.map(|(key, value)| match value {
@@ -330,12 +322,11 @@ fn annotations(plan: &TaintPlan) -> impl Iterator<Item = (String, ChangeKind)> {
     })
 }
 
-/// What is refused on node after node is known by the taint's key.
+/// Refusals on many nodes are counted by taint key.
 fn key_of(taint: Option<&TaintId>) -> &str {
     taint.map_or("", |taint| &taint.key)
 }
 
-/// The bootstraps that this write completes.
 fn completed(node: &Node, plan: &NodePlan<'_>, write: &TaintPlan) -> Vec<Completed> {
     let completes = |outcome: &&Outcome<'_>| write.completes.contains(&outcome.rule.uid);
     plan.outcomes
@@ -356,7 +347,7 @@ fn completed(node: &Node, plan: &NodePlan<'_>, write: &TaintPlan) -> Vec<Complet
         .collect()
 }
 
-/// How a rule's taint keeps a node closed, if it does.
+/// How a rule's taint keeps a node closed; `None` if the node lacks the taint.
 fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
     node.taint(&spec.taint.key, spec.effect)?;
     let owner = Ownership::all(node).find(|owner| *owner.rule_uid == *rule.uid);

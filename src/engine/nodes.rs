@@ -1,4 +1,4 @@
-//! What is under way for each node.
+//! The engine's state for each node.
 
 use std::sync::Arc;
 
@@ -17,36 +17,34 @@ use crate::object::Node;
 use crate::plan::{Memory, NodePlan, NodeState};
 use crate::rule::Rule;
 
-/// All nodes that have been evaluated, by name.
 pub type Nodes = Map<Arc<str>, NodeWork>;
 
-/// What is under way for one node, and what is remembered of it.
+/// The engine's state for one node.
 #[derive(Debug, Default)]
 pub struct NodeWork {
-    /// The node that all of this is about; another UID means another node.
+    /// The node's UID. Another UID means another node of the same name.
     uid: Arc<str>,
-    /// The node has been evaluated by this process.
+    /// Whether this process has evaluated the node.
     pub is_known: bool,
-    /// The writes of its taints and annotations.
     pub write: WriteWork,
     /// UIDs of the rules that have a record of this node.
     pub recorded_by: Vec<Arc<str>>,
-    /// What is remembered of continuous rules on the node.
+    /// What continuous rules remember about the node.
     pub memories: Arc<[Memory]>,
-    /// What has been told of it.
+    /// What was announced about it.
     pub announced: Announced,
-    /// What has been told about its repair.
+    /// What was announced about its repair.
     pub repair: RepairTold,
-    /// Its published conditions.
+    /// The writes of its published conditions.
     pub conditions: ConditionWork,
-    /// How its start goes.
+    /// How its startup went under each rule.
     pub startups: Startups,
-    /// The last looks at it.
+    /// Its latest live reads.
     pub look: NodeLiveReads,
 }
 
 impl NodeWork {
-    /// Starts anew if this is another node than before. No write is under way.
+    /// Resets the state if this is another node of the same name. No write may be under way.
     pub fn is_about(&mut self, node: &Node) {
         if self.uid == node.uid {
             return;
@@ -54,14 +52,14 @@ impl NodeWork {
         *self = Self {
             uid: node.uid.clone(),
             recorded_by: std::mem::take(&mut self.recorded_by),
-            // What is under way for the earlier node ends in its own time.
+            // A write for the earlier node may still be under way.
             conditions: self.conditions.for_another_node(),
             ..Self::default()
         };
     }
 
-    /// Notes and tells what a plan says of the node, and when it is to be reconciled again. `is_news` says whether no earlier
-    /// process can have told of a rule's adoption.
+    /// Takes in a plan: announces what is new, and schedules the next evaluation. `is_news` tells whether no earlier process
+    /// can have announced a rule's adoption.
     pub fn observe(
         &mut self,
         state: NodeState<'_>,
@@ -83,12 +81,11 @@ impl NodeWork {
         }
     }
 
-    /// Whether a write is under way.
     pub fn is_writing(&self) -> bool {
         self.write.is_under_way() || self.conditions.is_writing()
     }
 
-    /// Has what is remembered of times begin anew: the clock by which they were measured was set.
+    /// Restarts all measurements of time, because the clock was set.
     pub fn measure_anew(&mut self, now: Timestamp) {
         let anew = self.memories.iter().cloned().map(|memory| Memory {
             unmet_since: memory.unmet_since.map(|_| now),

@@ -1,4 +1,4 @@
-//! Every notice: what people are told by Kubernetes Events, with reason, action, tone and wording.
+//! The Kubernetes Events that the controller posts: reason, action, type and wording of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 use crate::wording::cut;
 
-/// The longest note that the API server takes, in bytes.
+/// The longest note that the API server accepts, in bytes.
 const MAX_NOTE: usize = 1024;
 
-/// Whether a notice is good or bad news.
+/// The type of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Things are as they should be.
+    /// All is well.
     Normal,
-    /// Somebody may want to look.
+    /// Someone may have to act.
     Warning,
 }
 
 impl Tone {
-    /// The type of such an Event.
+    /// The type as the Events API writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,22 +34,21 @@ impl Tone {
     }
 }
 
-/// What notices of one kind have in common.
+/// The fixed fields of all notices of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Why, in one word.
+    /// The Event's `reason`.
     pub reason: &'static str,
-    /// What is done, in one word.
+    /// The Event's `action`.
     pub action: &'static str,
-    /// Good or bad news.
+    /// The Event's `type`.
     pub tone: Tone,
-    /// The kind of the object that it is about.
+    /// The kind of the object that the Event is posted on.
     pub on: &'static str,
-    /// When it is posted, for the reference.
+    /// When it is posted, for the reference pages.
     pub when: &'static str,
 }
 
-/// A table of topics.
 macro_rules! topics {
     ($($name:ident: $tone:ident $reason:tt $action:literal on $on:literal, $when:literal;)*) => {
         $(const $name: Topic = Topic {
@@ -60,7 +59,7 @@ macro_rules! topics {
             when: $when,
         };)*
 
-        /// Every topic there is.
+        /// All topics.
         pub const TOPICS: &[&Topic] = &[$(&$name),*];
     };
 }
@@ -125,7 +124,7 @@ topics! {
         "Labelled `DaemonSet`s are in namespaces that their class does not cover.";
 }
 
-/// What a notice is about.
+/// The object that a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// The object's API version.
@@ -166,16 +165,16 @@ impl About {
     }
 }
 
-/// Something that people are told.
+/// An Event to post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The object that it is about.
     pub about: About,
-    /// Another object that has to do with it.
+    /// Another object that is involved.
     pub related: Option<About>,
-    /// What it has in common with others of its kind.
+    /// The fields that it shares with all notices of its kind.
     pub topic: &'static Topic,
-    /// What there is to say, within the length that the API server takes.
+    /// The text, no longer than the API server accepts.
     pub note: String,
 }
 
@@ -189,7 +188,7 @@ impl Notice {
         }
     }
 
-    /// A taint change that has been made. A second notice tells that the node was not ready for it.
+    /// A taint change that was made. A second notice follows if the rule opened a node that was not ready.
     #[must_use]
     pub fn of_change(node: &About, change: &TaintChange) -> Vec<Self> {
         let TaintChange {
@@ -219,7 +218,7 @@ impl Notice {
         notices
     }
 
-    /// A taint change that the API server has refused.
+    /// A taint change that the API server refused.
     #[must_use]
     pub fn of_failure(node: About, change: &TaintChange, why: &str) -> Self {
         let topic = match change.kind {
@@ -233,19 +232,19 @@ impl Notice {
         }
     }
 
-    /// A rule's finalizers, which the API server does not take.
+    /// The API server refused to change a rule's finalizers.
     #[must_use]
     pub fn of_unwritten_finalizers(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &FINALIZERS_UNWRITTEN, why.into())
     }
 
-    /// A rule's status, which the API server does not take.
+    /// The API server refused to write a rule's status.
     #[must_use]
     pub fn of_unwritten_status(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &STATUS_UNWRITTEN, why.into())
     }
 
-    /// All rules are suspended, or go on.
+    /// All rules are suspended, or resumed.
     #[must_use]
     pub fn of_suspension(rule: &Rule, suspended: bool) -> Self {
         let (topic, note) = if suspended {
@@ -262,7 +261,7 @@ impl Notice {
         Self::new(About::rule(rule), topic, note.into())
     }
 
-    /// A taint that the API server has put on in a rule's name.
+    /// A taint of this rule that the node was created with.
     #[must_use]
     pub fn of_birth(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
         let note = format!(
@@ -272,7 +271,7 @@ impl Notice {
         Self::new(node, &TAINT_ADDED, note)
     }
 
-    /// A taint that a rule did not add and manages from now on.
+    /// A taint that the rule did not add but manages from now on.
     #[must_use]
     pub fn of_adoption(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
         let note = format!(
@@ -282,14 +281,14 @@ impl Notice {
         Self::new(node, &TAINT_ADOPTED, note)
     }
 
-    /// A bootstrap that has been completed.
+    /// A bootstrap that was completed.
     #[must_use]
     pub fn of_completion(node: About, rule: &str) -> Self {
         let note = format!("Bootstrap of this node completed under rule '{rule}'");
         Self::new(node, &BOOTSTRAP_COMPLETED, note)
     }
 
-    /// A node that a rule has kept closed for a while, and what it lacks.
+    /// A rule has kept the node closed for a while, for this reason.
     #[must_use]
     pub fn of_hold(node: About, rule: &Rule, why: &str) -> Self {
         let note = format!("Rule '{}' keeps this node closed: {why}", rule.name);
@@ -299,7 +298,7 @@ impl Notice {
         }
     }
 
-    /// Critical components that have been missing for a while.
+    /// Critical components have been missing for a while.
     #[must_use]
     pub fn of_waiting(node: About, waiting: &Waiting<'_>) -> Self {
         let topic = match waiting.for_what {
@@ -310,7 +309,7 @@ impl Notice {
         Self::new(node, topic, waiting.detail.to_string())
     }
 
-    /// Somebody who has undone a change so often that it is left undone for a while.
+    /// Someone has undone a change so often that the controller pauses before it makes the change again.
     #[must_use]
     pub fn of_contention(
         node: About,
@@ -335,48 +334,48 @@ impl Notice {
         Self::new(node, &TAINT_CONTENDED, note)
     }
 
-    /// A node whose time is up, and for which nothing else is to be done.
+    /// The node was not ready in time, and the rule asks for no repair.
     #[must_use]
     pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
         Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
     }
 
-    /// A node that cannot be repaired.
+    /// The node cannot be repaired.
     #[must_use]
     pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' cannot repair this node: {why}");
         Self::new(node, &REPAIR_IMPOSSIBLE, note)
     }
 
-    /// A node that is not repaired, because too many others are unhealthy.
+    /// The node is not repaired because too many others are unhealthy.
     #[must_use]
     pub fn of_blocked_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' does not repair this node: {why}");
         Self::new(node, &REPAIR_BLOCKED, note)
     }
 
-    /// A claim that has been deleted.
+    /// A claim that was deleted.
     #[must_use]
     pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
         let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         Self::new(node, &CLAIM_DELETED, note)
     }
 
-    /// A node that is left as it is because something about it cannot be understood.
+    /// The controller leaves a node as it is because one of its objects is unreadable.
     #[must_use]
     pub fn of_unreadable_node(node: About, broken: &Broken) -> Self {
         let note = format!("This node is left as it is: {broken}");
         Self::new(node, &NODE_UNREADABLE, note)
     }
 
-    /// A `DaemonSet` that cannot be understood, told on a rule that waits for its class.
+    /// An unreadable `DaemonSet`, reported on a rule that waits for its class.
     #[must_use]
     pub fn of_unreadable_daemon_set(rule: &Rule, broken: &Broken) -> Self {
         let note = format!("{broken}; it is taken as it was last, if ever");
         Self::new(About::rule(rule), &RULE_UNREADABLE, note)
     }
 
-    /// Another object that cannot be understood, told on itself.
+    /// Any other unreadable object, reported on the object itself.
     #[must_use]
     pub fn of_unreadable(object: About, broken: &Broken) -> Self {
         let topic = if object.kind == KIND {
@@ -393,7 +392,7 @@ impl Notice {
         Self::new(About::rule(rule), &RULE_REJECTED, why.into())
     }
 
-    /// A guard that keeps nodes open.
+    /// A disruption guard that keeps nodes open.
     #[must_use]
     pub fn of_guard(rule: &Rule, report: &Report) -> Self {
         Self::new(About::rule(rule), &DISRUPTION_LIMITED, report.to_string())

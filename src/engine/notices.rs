@@ -1,5 +1,4 @@
-//! Notices that wait to be posted. What is written to nodes comes first; under overload notices are dropped and counted
-//! rather than waited for.
+//! The queue of Events. Writes to nodes come first; under overload, Events are dropped and counted rather than kept back.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,21 +8,21 @@ use jiff::Timestamp;
 use super::io::Now;
 use super::notice::Notice;
 
-/// How many may wait.
+/// How many Events the queue holds.
 const CAPACITY: usize = 32_768;
-/// How long they are put off in favour of writes to nodes.
+/// How long an Event yields to writes to nodes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Notices, in the order in which they came.
+/// The queue, oldest first.
 #[derive(Debug, Default)]
 pub struct Notices {
     queue: VecDeque<(Notice, Now)>,
-    /// When the first one is posted even if nodes are still being written.
+    /// When the oldest is posted even if nodes are still being written.
     put_off: Option<Instant>,
 }
 
 impl Notices {
-    /// Takes one in; answers whether there was room for it.
+    /// Adds a notice; returns false if the queue is full.
     pub fn take(&mut self, notice: Notice, now: Now) -> bool {
         let has_room = self.queue.len() < CAPACITY;
         if has_room {
@@ -32,7 +31,7 @@ impl Notices {
         has_room
     }
 
-    /// Whether it is time to post the next one.
+    /// Whether the oldest may be posted now.
     pub fn is_due(&mut self, is_busy: bool, now: Instant) -> bool {
         let Some((_, came)) = self.queue.front() else {
             return false;
@@ -42,18 +41,17 @@ impl Notices {
         self.put_off.is_none()
     }
 
-    /// The next one, with when it came.
+    /// The oldest, with the time at which it was added.
     pub fn next(&mut self) -> Option<(Notice, Timestamp)> {
         let (notice, came) = self.queue.pop_front()?;
         Some((notice, came.wall))
     }
 
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// When one that is put off is posted all the same.
+    /// When the oldest is posted even if nodes are still being written.
     pub fn next_turn(&self) -> Option<Instant> {
         self.put_off.filter(|_| !self.queue.is_empty())
     }

@@ -1,5 +1,5 @@
-//! The patches that carry plans out. Each one tests what it was computed from, so that it can neither clobber
-//! another writer's change nor hit an object created again under the same name.
+//! Builds the patches that carry out plans. Each tests the values that it was computed from, so it can neither overwrite
+//! another writer's change nor change a new object of the same name.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::object::karpenter::TERMINATION_TIMESTAMP;
 use crate::object::{Node, NodeClaim};
 use crate::plan::{ConditionChanges, TaintPlan, Urgency};
 
-/// A JSON patch in the making.
+/// A JSON patch under construction.
 struct Operations(Vec<PatchOperation>);
 
 impl Operations {
-    /// Starts with a test that the object is the one that was looked at.
+    /// Starts with a test of the UID.
     fn on(uid: &str) -> Self {
         Self(Vec::new()).test(&["metadata", "uid"], json!(uid))
     }
@@ -43,7 +43,7 @@ impl Operations {
         self
     }
 
-    /// Replaces a list that is absent when it is empty, testing that it is what it was.
+    /// Replaces a list after testing its old value. An empty list is an absent field.
     fn replace_list<T: serde::Serialize>(self, path: &[&str], old: &[T], new: &[T]) -> Self {
         let tested = self.test(
             path,
@@ -61,7 +61,7 @@ impl Operations {
     }
 }
 
-/// Carries out a plan for a Node's taints and annotations.
+/// A plan's patch for a Node's taints and annotations.
 pub fn node(node: &Node, plan: &TaintPlan) -> Patch {
     const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
     let mut operations = Operations::on(&node.uid);
@@ -93,8 +93,8 @@ pub fn node(node: &Node, plan: &TaintPlan) -> Patch {
     Patch(operations.0)
 }
 
-/// Changes a node's published conditions: a strategic merge patch of the status, in which the kubelet's and other
-/// reporters' conditions do not appear.
+/// Changes a node's published conditions: a strategic merge patch of the status, which leaves other reporters' conditions
+/// alone.
 pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
     let now = now.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
@@ -123,8 +123,9 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
     })
 }
 
-/// Has Karpenter not wait for the pods of a claim's node beyond `now`; nothing where it is not to wait that long anyway,
-/// so that a termination is never put off. A merge patch that names UID and version is refused for any other state.
+/// Makes Karpenter wait for the pods of a claim's node no longer than until `now`. `None` if it waits no longer than that
+/// anyway: a termination is never postponed. The merge patch names UID and version, so the API server refuses it for any other
+/// state.
 pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
     let known: Option<Timestamp> = claim
         .termination
@@ -142,7 +143,6 @@ pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
     }))
 }
 
-/// Replaces the finalizers of a rule.
 pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     Patch(
         Operations::on(rule_uid)
@@ -151,7 +151,6 @@ pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     )
 }
 
-/// Replaces the whole status of a rule.
 pub fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
     Patch(Operations::on(rule_uid).add(&["status"], json!(status)).0)
 }

@@ -1,5 +1,4 @@
-//! Nodes that are not ready in time: what is told of them. What is to be done is decided in [`crate::repair`] as part of the
-//! node's plan.
+//! Reports on nodes that are not ready in time. [`crate::repair`] decides what to do with them, as part of the node's plan.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,11 +18,11 @@ use crate::plan::{NodePlan, Outcome};
 use crate::repair::{BLOCKED_INTERVAL, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
 use crate::rule::Rule;
 
-/// What has been told about a node's repair, by rule.
+/// What was announced about a node's repair, by rule.
 #[derive(Debug, Default)]
 pub struct RepairTold(Vec<Told>);
 
-/// What has been told about it under one rule.
+/// What was announced about it under one rule.
 #[derive(Debug)]
 struct Told {
     rule: Arc<str>,
@@ -31,18 +30,18 @@ struct Told {
     at: Instant,
 }
 
-/// What there is to tell about a node that is not repaired.
+/// What to announce about a node that is not repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Message {
-    /// That its time is up, and the rule asks for nothing else.
+    /// The node is late, and the rule asks for nothing else.
     Late(String),
-    /// Why nothing can be done.
+    /// Why repair is impossible.
     Impossible(String),
-    /// How many nodes are unhealthy.
+    /// How many nodes are unhealthy, so that repair is blocked.
     Blocked(String),
 }
 
-/// The deletion of the node's claim, if its plan asks for that.
+/// The deletion of the node's claim, if its plan asks for it.
 pub fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
     let (claim, outcome) = plan.deletion()?;
     Some(Deletion {
@@ -54,7 +53,7 @@ pub fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
 }
 
 impl RepairTold {
-    /// Tells people what is not done about a node whose time is up, and why.
+    /// Announces why a late node is not repaired.
     pub fn tell_of(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         if plan.postponed.is_some() {
             return;
@@ -82,7 +81,7 @@ impl RepairTold {
         self.tell(node, &messages, out);
     }
 
-    /// Tells what has not been told yet. That a repair is held back is told again after a while.
+    /// Announces what is new. A blocked repair is announced again after a while.
     fn tell(&mut self, node: &Node, messages: &[(&Rule, Message)], out: &mut Effects) {
         let now = out.now.monotonic;
         self.0
@@ -125,7 +124,7 @@ impl RepairTold {
     }
 }
 
-/// That the node's time is up, and what it lacks.
+/// The message that the node is late, and what it lacks.
 fn late(outcome: &Outcome<'_>) -> String {
     let lacks: Vec<_> = outcome
         .evaluation
@@ -139,7 +138,7 @@ fn late(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// What keeps a rule from repairing any node at all, if anything does.
+/// What keeps a rule from repairing any node, if anything does.
 pub fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     let repair = rule.active()?.repair?;
     if repair.action != RepairAction::DeleteNodeClaim {
@@ -151,7 +150,6 @@ pub fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     }
 }
 
-/// What a dry run would do about nodes that are not ready in time.
 pub fn prospects(cache: &Cache, stats: &RuleStats, rule: &Rule, now: Timestamp) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);

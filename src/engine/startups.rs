@@ -1,4 +1,4 @@
-//! What took how long until a node was opened for the first time: when each condition of a rule that held it was met.
+//! Measures node startups: how long each condition took until the rule opened the node for the first time.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::plan::{
 use crate::repair::has_been_open;
 use crate::rule::StartupRecord;
 
-/// The rules that hold a node which has never been open.
+/// The rules that hold a node that has never been open.
 #[derive(Debug, Default)]
 pub struct Startups(Vec<Startup>);
 
-/// A rule that holds a node which has never been open.
+/// One rule that holds a node that has never been open.
 #[derive(Debug)]
 struct Startup {
     rule_uid: Arc<str>,
     rule: Arc<str>,
-    /// When the node was created, or the rule, if that was later.
+    /// When the node or the rule was created, whichever was later.
     since: Timestamp,
     stages: Vec<(Arc<str>, Met)>,
 }
 
-/// When a condition was met first.
+/// When a condition was first met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Met {
     NotYet,
     At(Timestamp),
-    /// Before this process saw the node, and nothing tells when.
+    /// Before this process saw the node, at an unknown time.
     Earlier,
 }
 
 impl Startups {
-    /// Takes in what the rules make of the node. `joined` is when the node came, where this process saw it come.
+    /// Takes in an evaluation. `joined` is when the node joined, if this process saw that.
     pub fn observe(
         &mut self,
         node: &Node,
@@ -63,7 +63,7 @@ impl Startups {
         }
     }
 
-    /// Has the plan put on record how the node has started under each rule that opens it for the first time.
+    /// Adds to the plan a record of the startup under each rule that opens the node for the first time.
     pub fn put_on_record(&self, node: &Node, plan: &mut TaintPlan, now: Timestamp) {
         let opens = |change: &&TaintChange| change.kind == ChangeKind::Removed && !change.gave_up;
         for change in plan.changes.iter().filter(opens) {
@@ -78,7 +78,7 @@ impl Startups {
         }
     }
 
-    /// The rule has opened the node: what took how long, where that is known.
+    /// The rule has opened the node: returns the known times.
     pub fn opened(&mut self, rule_uid: &str) -> Option<Count> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
         let Startup {
@@ -100,14 +100,14 @@ impl Startups {
         Some(Count::StartedUp { rule, stages })
     }
 
-    /// Forgets all: the clock by which it was measured was set.
+    /// Forgets everything, because the clock was set.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
 impl Startup {
-    /// A rule that has begun to hold this node; `None` where the node has been open before.
+    /// A rule that has begun to hold this node; `None` if the node was open before.
     fn new(
         node: &Node,
         outcome: &Outcome<'_>,
@@ -145,7 +145,7 @@ impl Startup {
         })
     }
 
-    /// How the node has started, where this change opens it now.
+    /// The record of the startup, if this change opens the node now.
     fn record(&self, node: &Node, change: &TaintChange, now: Timestamp) -> Option<StartupRecord> {
         let created = node.created?;
         let met = |(condition, met): &(Arc<str>, Met)| match met {

@@ -1,6 +1,6 @@
-//! A rule's status: exact counts, lists with a bound, and nothing rewritten that has not changed.
+//! Builds a rule's status: exact counts, bounded lists, and no change without a reason.
 //!
-//! Pure: what the controller found is put in, the status to be written comes out.
+//! Pure: the controller's findings go in, the status comes out.
 
 mod basis;
 mod conditions;
@@ -30,12 +30,11 @@ use rule_stats::Role;
 pub use rule_stats::{Record, RuleFailure, RuleStats};
 pub use written::WrittenStatus;
 
-/// What the lists of a status may take, in bytes as JSON, with the API server's record of who manages each item.
+/// The size of a status's lists as JSON, in bytes, including the API server's record of field managers.
 const LIST_BUDGET: usize = 40_000;
-/// The longest failure message that is kept, in bytes.
+/// The longest failure message, in bytes.
 const MAX_MESSAGE: usize = 256;
 
-/// The status that follows.
 pub fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
     if rule.is_suspended() && rule.spec.is_ok() {
@@ -73,11 +72,11 @@ pub fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     status
 }
 
-/// How many bytes the lists of a status may still take.
+/// The bytes that the lists of a status may still take.
 struct Budget(usize);
 
 impl Budget {
-    /// Takes so many bytes, or, where there are not so many, all that are left; answers whether there were.
+    /// Takes this many bytes and returns true. If fewer are left, takes them all and returns false.
     fn spend(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.0;
         self.0 = if fits { self.0 - bytes } else { 0 };
@@ -85,7 +84,7 @@ impl Budget {
     }
 }
 
-/// Lists the nodes on which the rule could not be carried out, until a bound is met.
+/// Lists the nodes on which the rule failed, up to the limits.
 fn list_failures(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
@@ -117,7 +116,7 @@ fn list_failures(
     }
 }
 
-/// Lists the nodes that the rule selects, those that are held first, until a bound is met.
+/// Lists the nodes that the rule selects, held ones first, up to the limits.
 fn list_nodes(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
@@ -255,7 +254,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     }
 }
 
-/// Which open nodes would be closed as soon as the rule were no dry run.
+/// Which open nodes the rule would close at once if it were no dry run.
 fn closings<'a>(stats: &RuleStats, basis: Basis<'a>) -> Closings<'a> {
     let mut closings = Closings::of(stats.nodes.len());
     let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);

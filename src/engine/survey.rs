@@ -1,5 +1,4 @@
-//! How the cluster and the rules are doing, as gauges show it: worked out when they are asked for, so that keeping it costs
-//! nothing in between.
+//! The state of the cluster and the rules for gauges. It is computed when they are scraped, so it costs nothing in between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,60 +15,60 @@ use crate::guard::Report;
 use crate::plan::WhyPassedOver;
 use crate::rule::{CompiledSpec, Rule};
 
-/// How the cluster and the rules are doing.
+/// The state of the cluster and the rules.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Whether this instance leads.
+    /// Whether this instance is the leader.
     pub leads: bool,
     /// Whether all rules are suspended.
     pub suspended: bool,
-    /// Nodes that wait to be evaluated.
+    /// Nodes waiting for evaluation.
     pub queue_depth: usize,
     /// Requests under way.
     pub under_way: usize,
-    /// How many nodes may be written at a time now.
+    /// How many nodes may be written at a time at present.
     pub write_limit: usize,
     /// Objects in the cache by kind.
     pub objects: Vec<(&'static str, usize)>,
-    /// Objects that cannot be understood by kind.
+    /// Unreadable objects by kind.
     pub unreadable: BTreeMap<&'static str, usize>,
     /// All rules.
     pub rules: Vec<RuleSurvey>,
-    /// Nodes by class (empty for what belongs to none), type and status of synthesized conditions.
+    /// Nodes by class (empty for conditions of no class), type and status of synthesized conditions.
     pub synthesized: BTreeMap<(Arc<str>, Arc<str>, &'static str), usize>,
 }
 
-/// How one rule is doing.
+/// The state of one rule.
 #[derive(Debug, Default)]
 pub struct RuleSurvey {
     /// Its name.
     pub rule: Arc<str>,
-    /// Nodes that it holds and that it has released; not for a dry run.
+    /// Nodes that the rule holds; `None` for a dry run.
     pub held: Option<usize>,
-    /// The same of those that it has released.
+    /// Nodes that it has released; `None` for a dry run.
     pub released: Option<usize>,
-    /// Its mode, and whether it is a dry run, unless it cannot be used.
+    /// Its mode, and whether it is a dry run; `None` if the rule is rejected.
     pub kind: Option<(EnforcementMode, bool)>,
-    /// Nodes that it selects, unless it cannot be used.
+    /// Nodes that it selects; `None` if the rule is rejected.
     pub matched: Option<usize>,
-    /// Nodes that it holds for the sake of each of its conditions; not for a dry run.
+    /// Nodes that it holds because of each condition; empty for a dry run.
     pub blocked: Vec<(Arc<str>, usize)>,
-    /// Nodes by state, unless the rule cannot be used.
+    /// Nodes by state; `None` if the rule is rejected.
     pub states: Option<[(&'static str, usize); 3]>,
     /// Labelled `DaemonSet`s that do not tolerate the rule's taint.
     pub shut_out: usize,
-    /// Those in namespaces that their class does not cover.
+    /// Labelled `DaemonSet`s in namespaces that their class does not cover.
     pub outside_namespaces: usize,
-    /// How the zones of its disruption guard do.
+    /// The zones of its disruption guard.
     pub zones: Option<Report>,
-    /// For how long the node that it has held longest has been held.
+    /// The longest time for which it has held any of its held nodes.
     pub longest_held: Duration,
-    /// Taints that somebody else keeps changing back.
+    /// Taint changes that someone else keeps undoing.
     pub contended: usize,
 }
 
 impl Survey {
-    /// Takes in how the rules do.
+    /// Adds all rules.
     pub fn of_rules(&mut self, rules: &Rules, nodes: &Nodes, cache: &Cache, now: Now) {
         let mut contended: Map<&str, usize> = Map::default();
         for rule in nodes
@@ -78,7 +77,7 @@ impl Survey {
         {
             *contended.entry(rule).or_default() += 1;
         }
-        // A node counts once for each condition, however many rules name it.
+        // A node counts once for each condition, even if several rules name it.
         let mut synthesized = BTreeMap::new();
         for work in rules.works() {
             let Some(cached) = cache.rules().get(&work.name) else {
@@ -133,8 +132,8 @@ impl Survey {
 }
 
 impl RuleSurvey {
-    /// The same with the nodes held and released that have the taint and have not, of a rule that decides about no node: it is
-    /// being deleted, or cannot be used. None where nobody can read which nodes these are.
+    /// Counts nodes as held or released by their taints, for a rule that is being deleted or rejected and so decides about no
+    /// node. `None` if its node selector is unreadable.
     fn by_taints(self, rule: &Rule, cache: &Cache) -> Self {
         let reach = rule.reach.as_ref();
         let Some((reach, selector)) = reach.and_then(|it| Some((it, it.selector.as_ref()?))) else {
@@ -159,7 +158,7 @@ impl RuleSurvey {
         let blocked = kinds.zip(work.stats.blocked(spec));
         Self {
             rule: work.name.clone(),
-            // A dry run neither holds a node nor has it released one.
+            // A dry run neither holds nor releases nodes.
             held: is_live.then_some(states.not_ready + states.bootstrapping),
             released: is_live.then_some(states.ready),
             kind: Some((spec.mode, spec.dry_run)),

@@ -1,4 +1,4 @@
-//! What is to happen when.
+//! The engine's timers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,16 +6,15 @@ use std::time::Instant;
 
 use super::map::Map;
 
-/// What happens when its time comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// The node of this name is evaluated.
+    /// Evaluate the node of this name.
     Node(Arc<str>),
-    /// It is seen what there is to be done for the rule with this UID.
+    /// Process the rule with this UID.
     Rule(Arc<str>),
 }
 
-/// Timers, soonest first. A node has one at most.
+/// Timers, soonest first. A node has at most one.
 #[derive(Debug, Default)]
 pub struct Timers {
     queue: BTreeSet<(Instant, Timer)>,
@@ -23,7 +22,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Has the node evaluated at this time, or earlier if something else wants that.
+    /// Evaluates the node at this time, or earlier if a timer is already set.
     pub fn wake_node(&mut self, name: &Arc<str>, at: Instant) {
         if self.nodes.get(name).is_some_and(|wake| *wake <= at) {
             return;
@@ -33,19 +32,19 @@ impl Timers {
         self.queue.insert((at, Timer::Node(name.clone())));
     }
 
-    /// Takes the node's timer away.
+    /// Removes the node's timer.
     pub fn forget_node(&mut self, name: &Arc<str>) {
         if let Some(at) = self.nodes.remove(name) {
             self.queue.remove(&(at, Timer::Node(name.clone())));
         }
     }
 
-    /// Has the rule seen to at this time, whatever else wants that.
+    /// Processes the rule at this time, besides its other timers.
     pub fn wake_rule(&mut self, uid: &Arc<str>, at: Instant) {
         self.queue.insert((at, Timer::Rule(uid.clone())));
     }
 
-    /// Takes the next timer whose time has come.
+    /// Takes the next timer that is due.
     pub fn fire(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;
@@ -57,7 +56,6 @@ impl Timers {
         Some(timer)
     }
 
-    /// When the next one fires.
     pub fn next(&self) -> Option<Instant> {
         self.queue.first().map(|(at, _)| *at)
     }

@@ -1,4 +1,4 @@
-//! What is told of objects that cannot be understood.
+//! Reports unreadable objects.
 
 use tracing::warn;
 
@@ -11,7 +11,7 @@ use crate::api::names::{GROUP, VERSION};
 use crate::condition::ComponentGroup;
 use crate::rule::CompiledSpec;
 
-/// Tells of the objects that cannot be understood, of each once.
+/// Reports each unreadable object once.
 pub fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
     for broken in cache.tell_unreadable() {
         let node = broken.node.as_deref();
@@ -25,7 +25,7 @@ pub fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
     }
 }
 
-/// Tells of an object without a namespace.
+/// Reports a cluster-scoped object on itself.
 fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
     let object = &broken.object;
     if object.key.name.is_empty() {
@@ -49,14 +49,14 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
         Watch::Nodes => broken.object.uid.clone().or(known),
         _ => known,
     };
-    // An event needs the UID to be found with its node.
+    // Without the UID, kubectl does not show an event with its node.
     if let Some(uid) = uid {
         let about = About::node(name, &uid);
         out.tell(Notice::of_unreadable_node(about, broken));
     }
 }
 
-/// Tells of a `DaemonSet` on the rules that wait for its class, or for it by name.
+/// Reports a `DaemonSet` on the rules that wait for its class, or for it by name.
 fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mut Effects) {
     let waits = |spec: &CompiledSpec| {
         group

@@ -1,6 +1,5 @@
-//! The engine's own view of a cluster and what it would do there, for whoever lists the cluster once, or watches it and
-//! changes nothing: the same cache, filled by the same inputs, and the same plans. Nothing is written by it, and nothing remembered: it is as
-//! a controller that has started just now and doubts nothing of what it has read.
+//! A read-only engine: the same cache, inputs and plans, for tools that list a cluster once or watch it without changing it. It
+//! plans as a controller would that has just started and has complete, current lists.
 
 use std::sync::Arc;
 
@@ -16,11 +15,11 @@ use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, PassedOv
 use crate::repair::Situation;
 use crate::rule::{Rule, RuleSet};
 
-/// What is in doubt of lists that were made just now, and what of a node is as good as read once more.
+/// Lists that were made just now are not stale, and count as a live read of each node.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
 static LOOKED: StaleKinds = StaleKinds::NODE;
 
-/// A cluster as it was listed.
+/// A view of a listed cluster.
 #[derive(Debug)]
 pub struct View {
     cache: Cache,
@@ -29,7 +28,7 @@ pub struct View {
 }
 
 impl View {
-    /// Of nothing yet. Every kind has to be listed, though with nothing in it, before there is anything to ask.
+    /// An empty view. Every kind must be listed, even if empty, before plans are made.
     #[must_use]
     pub fn new(
         classes: Vec<CriticalComponentClass>,
@@ -44,56 +43,56 @@ impl View {
         }
     }
 
-    /// The controller's limits, for what a rule's `disruption` leaves out, are these instead of the default ones.
+    /// Sets the limits that apply where a rule's `disruption` names none.
     pub fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// The time for which it answers.
+    /// The time at which plans are evaluated.
     #[must_use]
     pub fn now(&self) -> jiff::Timestamp {
         self.now.wall
     }
 
-    /// Takes in that a list begins.
+    /// Starts a list.
     pub fn listing(&mut self, watch: Watch) {
         self.cache.see(Seen::Init(watch), self.now);
     }
 
-    /// Takes in an object of a list.
+    /// Adds an object of a list.
     pub fn put(&mut self, object: Object) {
         self.cache.see(Seen::Apply(object), self.now);
     }
 
-    /// Takes in that a list is complete.
+    /// Completes a list.
     pub fn listed(&mut self, watch: Watch) {
-        // What is newer has been shown by nobody else.
+        // No other source has shown anything newer.
         self.cache.see(Seen::InitDone(watch, 0), self.now);
         let current = Seen::Current(watch, self.now.monotonic, 0);
         self.cache.see(current, self.now);
     }
 
-    /// Takes in that the cluster has no resource of this kind.
+    /// Notes that the cluster does not have this resource.
     pub fn not_installed(&mut self, watch: Watch) {
         self.cache.see(Seen::NotInstalled(watch), self.now);
     }
 
-    /// Takes in what a watch shows that goes on where a list has ended.
+    /// Takes in an event of a watch that continues a list.
     pub fn see(&mut self, seen: Seen) {
         self.cache.see(seen, self.now);
     }
 
-    /// Answers for this time from now on, once it is made ready again.
+    /// Sets the time for plans. Call [`Self::settle`] again afterwards.
     pub fn go_on(&mut self, now: Now) {
         self.now = now;
     }
 
-    /// All rules are suspended, whatever they say, or go on.
+    /// Suspends or resumes all rules.
     pub fn suspend_all(&mut self, suspends_all: bool) {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
-    /// What has to be listed besides, by what has been listed so far: the `DaemonSet`s that rules name, and their pods.
+    /// What must be listed in addition, given what is listed so far: the `DaemonSet`s that rules name, and their pods.
     pub fn wanted(&mut self) -> Vec<(Watch, Scope)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
@@ -103,13 +102,13 @@ impl View {
         wanted.collect()
     }
 
-    /// The same for whoever watches: what is to be watched from now on, and what no longer.
+    /// The watches to start and stop, for callers that watch.
     pub fn orders(&mut self) -> Vec<Effect> {
         self.cache.take_orders()
     }
 
-    /// Makes it ready to be asked, once everything is listed. Who sees a reporter for the first time takes its word for when it
-    /// last wrote.
+    /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
+    /// heartbeat.
     pub fn settle(&mut self) {
         self.cache.weigh(self.now);
         let names: Vec<_> = self.cache.node_names().cloned().collect();
@@ -119,7 +118,7 @@ impl View {
         self.cache.take_reporters_word(self.now.wall);
     }
 
-    /// What is the same for every node.
+    /// The state that all nodes share.
     #[must_use]
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
@@ -133,7 +132,7 @@ impl View {
         }
     }
 
-    /// What there is of the node of this name, if there is one.
+    /// The state of the node of this name, if it exists.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         self.cache.node(name)
@@ -144,12 +143,12 @@ impl View {
         self.cache.nodes()
     }
 
-    /// What the controller makes of a node, if there is one of this name.
+    /// The plan for the node of this name, if it exists.
     #[must_use]
     pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let history = NodeHistory {
             is_known: false,
-            // Whoever has listed everything just now needs no second look, not even at a node whose reporter is silent.
+            // The lists are new, so no live read is needed, even of a node whose reporter is silent.
             looked: &LOOKED,
             memories: &[],
             may_close: &[],
@@ -159,32 +158,32 @@ impl View {
         Some(plan::plan(self.cluster(), state, history, self.now.wall))
     }
 
-    /// Why the controller leaves the node of this name as it is, if it does: something about it cannot be understood.
+    /// Why the controller leaves this node as it is, if one of its objects is unreadable.
     #[must_use]
     pub fn left_alone(&self, name: &str) -> Option<String> {
         self.cache.left_alone(name).map(ToString::to_string)
     }
 
-    /// Everything that cannot be understood, in words.
+    /// One message for each unreadable object.
     #[must_use]
     pub fn unreadable(&mut self) -> Vec<String> {
         let broken = self.cache.tell_unreadable();
         broken.iter().map(ToString::to_string).collect()
     }
 
-    /// All rules, in the order in which they govern.
+    /// All rules, in order of precedence.
     #[must_use]
     pub fn rules(&self) -> &RuleSet {
         self.cache.cluster().rules
     }
 
-    /// All rules by name, with what their objects say beyond their compiled form.
+    /// All rules by name, with their objects' finalizers, status and version.
     #[must_use]
     pub fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
         self.cache.rules()
     }
 
-    /// The `DaemonSet`s that a rule passes over though it waits for their class, or for them by name.
+    /// The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name.
     #[must_use]
     pub fn passed_over(&self, rule: &Rule) -> Vec<PassedOver> {
         let spec = rule.spec.as_ref().ok();
@@ -193,7 +192,7 @@ impl View {
         })
     }
 
-    /// What the disruption guard of a rule says of its nodes as they are, if it has one: as one that has seen nothing before.
+    /// The report of the rule's disruption guard, if it has one, with no history.
     #[must_use]
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut closures = Closures::for_spec(rule.live(), None, self.limits)?;

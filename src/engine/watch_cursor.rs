@@ -1,99 +1,100 @@
-//! What a watch asks for next, and as of when its view is current: it lists, then watches from where the list or the last
-//! watch has ended, and lists anew only where the API server cannot go on from there.
+//! Decides what a watch requests next, and as of when its view is current. It lists, then watches from where the list or the
+//! last watch ended, and lists again only if the API server cannot continue from there.
 //!
-//! A view is current as of the time at which a *consistent read* was asked for, once the watch has shown a version at least as
-//! high as that read had (KEP-2340; versions compare as numbers, KEP-5504). Neither a bookmark nor a good end of a watch proves
-//! that by itself: an API server that lags behind its etcd sends bookmarks of its old version and ends watches in good order.
-//! A healthy API server's cache moves on by the read, so that the next bookmark comes at that version.
+//! A view is current as of the time at which a *consistent read* was started, once the watch has shown a version at least as
+//! high as that read returned (KEP-2340; versions compare as numbers, KEP-5504). Neither a bookmark nor a regular end of a
+//! watch proves that by itself: an API server that lags behind its etcd sends bookmarks of its old version and ends watches
+//! regularly. A consistent read makes a healthy API server's cache catch up, so the next bookmark comes at that version.
 //!
-//! Pure: what came is put in, with its time; the next request comes out.
+//! Pure: responses go in with their times; the next request comes out.
 
 use std::time::{Duration, Instant};
 
 use crate::object::{self, Version};
 
-/// How long the API server is to keep a watch open.
+/// The usual timeout of a watch request.
 pub const LENGTH: Duration = Duration::from_secs(15);
-/// How long where the view is to be current soon. It is the shortest one that brings a bookmark.
+/// The timeout of a watch whose view is to be current soon: the shortest one that brings a bookmark.
 pub const SHORT_LENGTH: Duration = Duration::from_secs(3);
-/// How long before its end a watch is sent a bookmark: `nextBookmarkTime` in apiserver's `cache_watcher.go`.
+/// How long before its end a watch sends a bookmark: `nextBookmarkTime` in apiserver's `cache_watcher.go`.
 pub const BOOKMARK: Duration = Duration::from_secs(2);
-/// How long before a bookmark the consistent read is asked for that the bookmark is to reach.
+/// A consistent read starts this long before the bookmark that is to confirm it.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// From when on a consistent read that has not been reached is not waited for any longer: another one is asked for.
+/// If the watch has not reached a consistent read after this time, another one is made.
 const OUTDATED: Duration = Duration::from_secs(5);
 
-/// What to ask the API server for.
+/// A request to make next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// A page of a list; the first one without a token.
+    /// One page of a list; the first if there is no token.
     List {
-        /// What the page before said that it is gone on with.
+        /// The continue token of the previous page.
         token: Option<String>,
     },
     /// A watch.
     Watch {
-        /// The version that it is to begin after.
+        /// The resource version to start after.
         version: String,
-        /// How long the API server is to keep it open.
+        /// The timeout that the API server is asked to apply.
         length: Duration,
     },
 }
 
-/// What has come to its end.
+/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The API server has ended the watch, in good order, after so long.
+    /// The API server ended the watch regularly, after this time.
     Closed(Duration),
-    /// What was asked for was not given, broke off, or fell silent.
+    /// The request failed, broke off or fell silent.
     Failed,
-    /// The API server cannot go on from there.
+    /// The API server cannot continue from there (410 Gone).
     Expired,
 }
 
-/// What is known of the view.
+/// How current the view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// All has been shown that had happened by this time.
+    /// Everything has been shown that had happened by this time.
     Current(Instant),
-    /// It is as good as it was.
+    /// As current as before.
     Unchanged,
-    /// Things may happen that are not seen.
+    /// Changes may go unseen.
     Interrupted,
-    /// The cluster is of an older version than has been shown: it was restored from a backup. Everything has to be listed anew.
+    /// The cluster is at a lower version than has been shown: it was restored from a backup, and everything must be listed
+    /// again.
     Restored,
 }
 
-/// A list or an object without a version that could be compared.
+/// A list or an object has no comparable version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoVersion;
 
-/// Where a watch has got to.
+/// How far a watch has got.
 #[derive(Debug)]
 pub struct WatchCursor {
     progress: Progress,
     /// The highest version that has been shown.
     shown: Version,
-    /// The consistent read that is under way: since when, and what had been shown by then.
+    /// The consistent read under way: its start, and the highest version shown at that time.
     reading: Option<(Instant, Version)>,
-    /// The consistent read that the watch has not reached yet: since when, and its version.
+    /// The consistent read that the watch has not reached yet: its start and its version.
     ahead: Option<(Instant, Version)>,
     /// As of when the view is current, since the last interruption.
     current: Option<Instant>,
-    /// As of when the view is to be current at least.
+    /// As of when the view must be current at least.
     wanted: Option<Instant>,
-    /// How long the API server was to keep the watch under way open.
+    /// The timeout of the watch under way.
     length: Duration,
 }
 
 #[derive(Debug)]
 enum Progress {
-    /// Not all objects have been listed. The first page was asked for then.
+    /// Not all objects have been listed. `since` is when the first page was requested.
     Listing {
         token: Option<String>,
         since: Option<Instant>,
     },
-    /// All up to this version have been seen.
+    /// Everything up to this version has been shown.
     Watching { version: String },
 }
 
@@ -121,14 +122,14 @@ impl Progress {
 }
 
 impl WatchCursor {
-    /// Has the view be current as of this time at least. A watch under way is to be begun anew where it answers true: it would
-    /// take too long.
+    /// Asks for a view that is current as of this time at least. If it returns true, start the watch anew: the one under way
+    /// would take too long.
     pub fn want(&mut self, as_of: Instant) -> bool {
         self.wanted = Some(as_of);
         !self.is_current()
     }
 
-    /// Has everything listed anew.
+    /// Lists everything again.
     pub fn relist(&mut self) -> View {
         *self = Self {
             wanted: self.wanted,
@@ -137,11 +138,11 @@ impl WatchCursor {
         View::Interrupted
     }
 
-    /// What to ask for next, at this time.
+    /// The request to make now.
     pub fn next(&mut self, now: Instant) -> Question {
         match &mut self.progress {
             Progress::Listing { token, since } => {
-                // All pages show what there was when the first one was made.
+                // All pages show the state at the time of the first.
                 if token.is_none() {
                     *since = Some(now);
                 }
@@ -164,7 +165,7 @@ impl WatchCursor {
         }
     }
 
-    /// How long after the watch under way has begun a consistent read is due.
+    /// How long after the start of the watch a consistent read is due.
     #[must_use]
     pub fn read_after(&self) -> Duration {
         self.length
@@ -172,7 +173,7 @@ impl WatchCursor {
             .saturating_sub(HEAD_START)
     }
 
-    /// Whether a consistent read is to be made at this time, when one is due. It is under way then.
+    /// Call when a consistent read is due. If it returns true, make one now.
     pub fn begin_read(&mut self, now: Instant) -> bool {
         let counts = |since: Instant| {
             self.wanted.is_none_or(|wanted| wanted <= since)
@@ -185,7 +186,7 @@ impl WatchCursor {
         is_wanted
     }
 
-    /// Takes in the version that the consistent read under way had.
+    /// Takes in the version that the consistent read returned.
     pub fn read(&mut self, version: Version) -> View {
         let Some((since, shown)) = self.reading.take() else {
             return View::Unchanged;
@@ -197,15 +198,15 @@ impl WatchCursor {
         self.reached()
     }
 
-    /// Takes in that the consistent read under way was not answered.
+    /// The consistent read failed.
     pub fn read_failed(&mut self) {
         self.reading = None;
     }
 
-    /// Takes in a page of a list, by its version and the token of the next one.
+    /// Takes in a page of a list: its version, and the token of the next page.
     ///
     /// # Errors
-    /// When there is nothing to go on with.
+    /// The page has neither a comparable version nor a token.
     pub fn page(
         &mut self,
         version: Option<String>,
@@ -236,10 +237,10 @@ impl WatchCursor {
         }
     }
 
-    /// Takes in that a watch has shown everything up to this version, by an object or by a bookmark.
+    /// Notes that the watch has shown everything up to this version, by an object or a bookmark.
     ///
     /// # Errors
-    /// When that is no version.
+    /// The version cannot be compared.
     pub fn saw(&mut self, version: Option<String>) -> Result<View, NoVersion> {
         let version = version.filter(|text| !text.is_empty()).ok_or(NoVersion)?;
         let number = object::version(Some(&version));
@@ -250,7 +251,7 @@ impl WatchCursor {
         Ok(self.reached())
     }
 
-    /// Takes in how what was asked for has ended.
+    /// Handles the end of a request.
     pub fn ended(&mut self, end: End) -> View {
         match end {
             End::Closed(ran) if ran >= self.length => return View::Unchanged,
@@ -261,19 +262,19 @@ impl WatchCursor {
         View::Interrupted
     }
 
-    /// The highest version that has been shown.
+    /// The highest version shown.
     #[must_use]
     pub fn shown(&self) -> Version {
         self.shown
     }
 
-    /// Whether the view is as current as it is wanted to be.
+    /// Whether the view is as current as asked for.
     fn is_current(&self) -> bool {
         self.current
             .is_some_and(|current| self.wanted.is_none_or(|wanted| wanted <= current))
     }
 
-    /// What the view is worth if the watch has reached the consistent read.
+    /// The freshness of the view once the watch may have reached the consistent read.
     fn reached(&mut self) -> View {
         match self.ahead {
             Some((since, version)) if version <= self.shown => {
@@ -310,7 +311,7 @@ mod tests {
         move |seconds| start + Duration::from_secs(seconds)
     }
 
-    /// One that has listed up to version 5, which was asked for at this time, and that watches on from there.
+    /// A cursor whose list up to version 5 was requested at this time, and which watches from there.
     fn listed(at: Instant) -> WatchCursor {
         let mut cursor = WatchCursor::default();
         assert_eq!(cursor.next(at), list(""));
@@ -327,7 +328,7 @@ mod tests {
         let page = cursor.page(version(5), Some("next".into()));
         assert_eq!(page, Ok(View::Unchanged));
         assert_eq!(cursor.next(at(1)), list("next"));
-        // What one page failed for says nothing against the others.
+        // A failed page does not invalidate the others.
         assert_eq!(cursor.ended(End::Failed), View::Interrupted);
         assert_eq!(cursor.next(at(2)), list("next"));
         let page = cursor.page(version(5), Some(String::new()));
@@ -392,7 +393,7 @@ mod tests {
                 last = cursor.saw(version(then)).unwrap();
             }
             assert_eq!(last, view, "{name}");
-            // A good end proves nothing.
+            // A regular end proves nothing.
             assert_eq!(cursor.ended(End::Closed(LENGTH)), View::Unchanged);
             let length = if view == View::Unchanged {
                 SHORT_LENGTH

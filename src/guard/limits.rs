@@ -1,5 +1,5 @@
-//! How fast nodes may be closed, and when a zone is disrupted. The numbers, their names and their defaults are those of
-//! the Kubernetes node lifecycle controller.
+//! How fast nodes may be closed, and when a zone is disrupted. The numbers, names and defaults are those of the Kubernetes node
+//! lifecycle controller.
 
 use clap::{Args as _, FromArgMatches};
 
@@ -33,13 +33,13 @@ pub struct Args {
 /// How fast nodes may be closed, and when a zone is disrupted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Nodes a second in a zone that is not partially disrupted.
+    /// Nodes a second that are closed in a zone that is not partially disrupted.
     pub eviction_rate: f64,
-    /// Nodes a second in a large zone that is partially disrupted.
+    /// Nodes a second that are closed in a large zone that is partially disrupted.
     pub secondary_eviction_rate: f64,
-    /// From which share of unmet nodes a zone is partially disrupted; 0 to 1.
+    /// The share of unmet nodes, 0 to 1, from which a zone is partially disrupted.
     pub unhealthy_zone_threshold: f64,
-    /// Up to how many nodes a zone is small.
+    /// The number of nodes up to which a zone is small.
     pub large_cluster_size_threshold: usize,
 }
 
@@ -52,7 +52,7 @@ impl Limits {
         large_cluster_size_threshold: 50,
     };
 
-    /// By a controller's arguments; `None` where they cannot be understood. Those about other things are passed over.
+    /// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
     #[must_use]
     pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let command = clap::Command::new("limits").no_binary_name(true);
@@ -82,7 +82,7 @@ impl Limits {
         Some(Self::from(&Args::from_arg_matches(&matches).ok()?))
     }
 
-    /// The limits of a rule; `defaults` are the controller's, for what the rule leaves out.
+    /// The limits of a rule; `defaults` apply to what the rule leaves out.
     #[must_use]
     pub fn of(spec: &Disruption, defaults: Self) -> Self {
         Self {
@@ -101,9 +101,9 @@ impl Limits {
         }
     }
 
-    /// Nodes a second that may be closed in a zone of this state and with this many nodes, as long as not every zone is
-    /// fully disrupted (`setLimiterInZone`, `ReducedQPSFunc` and `HealthyQPSFunc` of
-    /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`). Never below 0.
+    /// Nodes a second, 0 or more, that may be closed in a zone of this state and size, unless every zone is fully disrupted
+    /// (`setLimiterInZone`, `ReducedQPSFunc` and `HealthyQPSFunc` of
+    /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`).
     #[must_use]
     pub fn rate(&self, state: ZoneState, nodes: usize) -> f64 {
         let rate = match state {
@@ -113,7 +113,7 @@ impl Limits {
             }
             ZoneState::PartialDisruption => 0.0,
         };
-        // In this order a number that is none becomes 0.
+        // In this order, NaN becomes 0.
         rate.max(0.0)
     }
 }

@@ -1,4 +1,4 @@
-//! The nodes of one zone: how many there are, who waits, and whose turn it is.
+//! The nodes of one zone, and the queue of those to be closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use super::member::Member;
 use super::zone::{ZoneState, zone_state};
 use crate::bucket::TokenBucket;
 
-/// How long a node whose turn it is keeps the others waiting, should its taint not get written.
+/// How long a granted node delays the others if its taint is not written.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The nodes of one zone.
 ///
-/// At most one node at a time is granted. So the last token taken is always the granted node's, and while nothing can
-/// be written, grants do not pile up to be used all at once.
+/// At most one node is granted at a time. So the last token taken always belongs to the granted node, and grants do not
+/// accumulate while nothing can be written.
 #[derive(Debug, Clone)]
 pub(super) struct ZoneNodes {
-    /// How many nodes meet their conditions.
+    /// How many nodes have met conditions.
     pub met: usize,
-    /// How many do not: those that are closed, those that wait and the one that is granted.
+    /// How many have unmet conditions: closed, waiting and granted ones.
     pub unmet: usize,
-    /// Those that wait, without the one that is granted.
+    /// The waiting nodes, without the granted one.
     waiting: BTreeSet<Place>,
     granted: Option<Grant>,
-    /// When nodes among those that wait had their turn without being closed.
+    /// When waiting nodes were granted without being closed.
     missed: BTreeMap<Arc<str>, Instant>,
-    /// A node for each token. The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As
-    /// there (`SwapLimiter`), rate 0 empties the bucket: when things begin to recover, the rest has a while to follow. Unlike
-    /// there, any other change of rate keeps what is in the bucket.
+    /// One token per node. The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As there
+    /// (`SwapLimiter`), rate 0 empties the bucket, which gives the other nodes time to recover too. Unlike there, any other
+    /// change of rate keeps the tokens.
     bucket: TokenBucket,
 }
 
-/// A place in the queue: those who had their turn already come last, else whoever has waited longest comes first.
+/// A place in the queue: nodes with a missed grant come last; otherwise the longest-waiting comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     missed: Option<Instant>,
@@ -62,12 +62,11 @@ impl ZoneNodes {
         }
     }
 
-    /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.met + self.unmet
     }
 
-    /// Whether there is nothing to remember: no nodes, and a bucket as good as new.
+    /// Whether the zone can be dropped: it has no nodes, and its bucket is full.
     pub fn is_forgettable(&self) -> bool {
         self.len() == 0 && self.bucket.has_token()
     }
@@ -76,7 +75,7 @@ impl ZoneNodes {
         zone_state(self.met, self.unmet, limits.unhealthy_zone_threshold)
     }
 
-    /// Nodes a second that may be closed here; `halted` when every zone is fully disrupted.
+    /// Nodes a second that may be closed here; `halted` if every zone is fully disrupted.
     pub fn rate(&self, limits: &Limits, halted: bool) -> f64 {
         if halted {
             0.0
@@ -85,7 +84,6 @@ impl ZoneNodes {
         }
     }
 
-    /// Whether this node may be closed at this rate.
     pub fn may_close(&self, node: &str, rate: f64) -> bool {
         rate > 0.0 && self.is_granted(node)
     }
@@ -106,7 +104,7 @@ impl ZoneNodes {
         }
     }
 
-    /// Takes out a node that was added as this. One that is granted has not been closed, and gives its token back.
+    /// Removes a node that was added as `member`. A granted node has not been closed, so it returns its token.
     pub fn remove(&mut self, node: &Arc<str>, member: Member) {
         match member {
             Member::Met => self.met -= 1,
@@ -124,7 +122,7 @@ impl ZoneNodes {
         }
     }
 
-    /// Notes that a node that waits has done so since another time than was thought.
+    /// Corrects the time since when a node has waited.
     pub fn correct(&mut self, node: &Arc<str>, was: Timestamp, since: Timestamp) {
         match &mut self.granted {
             Some(grant) if grant.node == *node => grant.since = since,
@@ -135,7 +133,7 @@ impl ZoneNodes {
         }
     }
 
-    /// Answers the node that may be closed from now on, where there is one more, with its place in the queue.
+    /// The next node that may be closed, with its place in the queue; `None` if there is none now.
     pub fn grant(&mut self, now: Instant, rate: f64) -> Option<(Timestamp, Arc<str>)> {
         self.bucket.settle(now, rate);
         if rate <= 0.0 {
@@ -162,7 +160,7 @@ impl ZoneNodes {
         Some((since, node))
     }
 
-    /// When [`Self::grant`] may have something to give although nothing changes.
+    /// When [`Self::grant`] may return a node although nothing changes.
     pub fn next_grant(&self, now: Instant, rate: f64) -> Option<Instant> {
         if self.waiting.is_empty() || rate <= 0.0 {
             return None;
@@ -188,21 +186,21 @@ impl ZoneNodes {
         }
     }
 
-    /// Notes that the granted node, if it is this one, has been closed: it has no token to give back any more.
+    /// Notes that this node, if it is the granted one, has been closed: its token is spent.
     pub fn spend(&mut self, node: &str) {
         if self.is_granted(node) {
             self.withdraw();
         }
     }
 
-    /// Has the granted node wait again, in its old place.
+    /// Returns the granted node to its old place in the queue.
     fn withdraw(&mut self) {
         if let Some(Grant { node, since, .. }) = self.granted.take() {
             self.waiting.insert(self.turn(&node, since));
         }
     }
 
-    /// Has the granted node wait again, behind the others.
+    /// Returns the granted node to the end of the queue.
     fn pass_over(&mut self, now: Instant) {
         if let Some(Grant { node, since, .. }) = self.granted.take() {
             self.missed.insert(node.clone(), now);

@@ -1,31 +1,31 @@
-//! What the guard does, for people: why a node is held back, and how every zone does. One wording for status, events,
-//! logs and the dry run.
+//! The guard's report: why nodes are held back, and the state of every zone, in one wording for status, events, logs and dry
+//! runs.
 
 use std::cmp::Reverse;
 use std::fmt;
 
 use super::zone::{Zone, ZoneState};
 
-/// How many zones a summary names: it has to fit into an event's note of 1024 bytes.
+/// How many zones a summary names, to fit into an event's note of 1024 bytes.
 const NAMED_ZONES: usize = 3;
 
-/// Why a node that ought to be closed is held back.
+/// Why a node that is to be closed is held back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Held<'a> {
-    /// Every zone is fully disrupted. That all nodes broke is less likely than that whoever reports on them did.
+    /// Every zone is fully disrupted. A broken reporter is more likely than the failure of all nodes.
     AllZones {
-        /// How many nodes there are, all unmet.
+        /// How many nodes there are. All have unmet conditions.
         unmet: usize,
     },
-    /// The node's zone may not lose any more nodes, or not yet.
+    /// The node's zone may lose no more nodes, or not yet.
     Zone {
         /// The zone.
         zone: &'a Zone,
-        /// The state it is in.
+        /// Its state.
         state: ZoneState,
-        /// How many of its nodes meet their conditions.
+        /// How many of its nodes have met conditions.
         met: usize,
-        /// How many do not.
+        /// How many have unmet conditions.
         unmet: usize,
         /// Nodes a second that may be closed there; 0 or more.
         rate: f64,
@@ -40,7 +40,7 @@ impl fmt::Display for Held<'_> {
     }
 }
 
-/// The part of a [`Held`] that differs.
+/// The variable part of a [`Held`].
 struct Why<'a>(Held<'a>);
 
 impl fmt::Display for Why<'_> {
@@ -77,14 +77,14 @@ impl fmt::Display for Why<'_> {
     }
 }
 
-/// How every zone does, at one moment.
+/// The state of every zone at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The zones that have nodes, in order.
     pub zones: Vec<ZoneReport>,
-    /// How many nodes meet their conditions.
+    /// How many nodes have met conditions.
     pub met: usize,
-    /// How many do not.
+    /// How many have unmet conditions.
     pub unmet: usize,
     /// How many of those are held back.
     pub waiting: usize,
@@ -92,16 +92,16 @@ pub struct Report {
     pub all_zones_disrupted: bool,
 }
 
-/// How one zone does.
+/// The state of one zone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZoneReport {
     /// The zone.
     pub zone: Zone,
-    /// The state it is in.
+    /// Its state.
     pub state: ZoneState,
-    /// How many of its nodes meet their conditions.
+    /// How many of its nodes have met conditions.
     pub met: usize,
-    /// How many do not.
+    /// How many have unmet conditions.
     pub unmet: usize,
     /// How many of those are held back.
     pub waiting: usize,
@@ -110,7 +110,7 @@ pub struct ZoneReport {
 }
 
 impl ZoneReport {
-    /// Why those that are held back are, unless it is because of all zones.
+    /// Why its nodes are held back, unless all zones are disrupted.
     fn why(&self) -> Why<'_> {
         Why(Held::Zone {
             zone: &self.zone,
@@ -122,8 +122,8 @@ impl ZoneReport {
     }
 }
 
-/// One line: how many nodes are held back, and why. Of the zones it names those where nothing may be closed first, then
-/// those where most nodes wait, and never more than three.
+/// One line: how many nodes are held back, and why. It names three zones at most: first those where no node may be closed, then
+/// those where most nodes wait.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.waiting == 0 {

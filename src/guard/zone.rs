@@ -1,4 +1,4 @@
-//! Failure zones of nodes: which zone a node is in, and what state a zone is in.
+//! Failure zones: the zone of a node, and the state of a zone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,8 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of a node with these labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): a deprecated
-    /// label that is there, be it empty, wins over the one that took its place.
+    /// The zone of a node with these labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): a deprecated label,
+    /// even an empty one, takes precedence over its replacement.
     #[must_use]
     pub fn of(labels: &BTreeMap<String, String>) -> Self {
         let part = |name| {
@@ -28,13 +28,13 @@ impl Zone {
         }
     }
 
-    /// Whether this is the zone of nodes without a zone.
+    /// Whether this is the zone of nodes without zone labels.
     pub(super) fn is_none(&self) -> bool {
         self.region.is_empty() && self.zone.is_empty()
     }
 }
 
-/// Different zones print differently: no label has a slash or a parenthesis in its value.
+/// Different zones print differently: label values contain no slashes or parentheses.
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&*self.region, &*self.zone) {
@@ -45,19 +45,19 @@ impl fmt::Display for Zone {
     }
 }
 
-/// How a zone does, in the words of the Kubernetes node lifecycle controller.
+/// The state of a zone, in the terms of the Kubernetes node lifecycle controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneState {
-    /// Few of its nodes are unmet.
+    /// Few of its nodes have unmet conditions.
     Normal,
-    /// Many of its nodes are unmet.
+    /// Many of its nodes have unmet conditions.
     PartialDisruption,
-    /// All of its nodes are unmet.
+    /// All of its nodes have unmet conditions.
     FullDisruption,
 }
 
 impl ZoneState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 3] = [Self::Normal, Self::PartialDisruption, Self::FullDisruption];
 
     /// The state's name.
@@ -78,8 +78,8 @@ impl fmt::Display for ZoneState {
 }
 
 /// The state of a zone with this many nodes whose conditions are met and unmet (`ComputeZoneState` of
-/// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`); `threshold` is the share of unmet nodes, 0 to 1, from
-/// which a zone with more than 2 of them is partially disrupted.
+/// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`). From a share of `threshold` (0 to 1) and more than 2 unmet
+/// nodes, a zone is partially disrupted.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,

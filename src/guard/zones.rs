@@ -1,4 +1,4 @@
-//! One rule's guard over the nodes of all zones.
+//! One rule's guard over all zones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,22 +12,21 @@ use super::nodes::ZoneNodes;
 use super::report::{Held, Report, ZoneReport};
 use super::zone::Zone;
 
-/// One rule's guard over all nodes that it counts.
+/// One rule's guard over all nodes that count for it.
 ///
-/// After every change of nodes or limits, and at the time that [`Self::next_grant`] tells, [`Self::grant`] wants to be
-/// called: it is there that time passes. Costs O(log n) in nodes for an observation; what concerns all nodes costs O(n)
-/// in zones.
+/// Call [`Self::grant`] after every change of nodes or limits, and at the time of [`Self::next_grant`]: time passes only there.
+/// An observation costs O(log n) in nodes; operations on all nodes cost O(n) in zones.
 #[derive(Debug, Clone)]
 pub struct Guard {
     limits: Limits,
     members: HashMap<Arc<str>, (Zone, Member)>,
     zones: BTreeMap<Zone, ZoneNodes>,
-    /// How many nodes there are that meet their conditions, over all zones.
+    /// How many nodes in all zones have met conditions.
     met: usize,
 }
 
 impl Guard {
-    /// A guard that has seen no node.
+    /// A guard without nodes.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -38,13 +37,13 @@ impl Guard {
         }
     }
 
-    /// Changes the limits, from the next [`Self::grant`] on.
+    /// Changes the limits, effective from the next [`Self::grant`].
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Notes where a node is and how it counts; `None` when it does not: it is still joining, or no longer selected.
-    /// Answers whether that is new.
+    /// Notes a node's zone and how it counts; `None` if it does not count, because it is joining or no longer selected. Returns
+    /// whether that is new.
     pub fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
         let Some(member) = member else {
             return self.forget(node);
@@ -71,7 +70,7 @@ impl Guard {
         true
     }
 
-    /// Notes that a node is gone, or does not count any more. Answers whether it did.
+    /// Notes that a node is gone or does not count any more. Returns whether it counted.
     pub fn forget(&mut self, node: &str) -> bool {
         let Some((node, (zone, member))) = self.members.remove_entry(node) else {
             return false;
@@ -80,8 +79,8 @@ impl Guard {
         true
     }
 
-    /// Notes that a node has been closed, which is what its token was for: whatever it is observed as next, the token is
-    /// spent, and to be closed again it takes another one.
+    /// Notes that a node was closed, which spends its token. To be closed again, it needs another token, whatever it is
+    /// observed as next.
     pub fn closed(&mut self, node: &str) {
         if let Some((zone, _)) = self.members.get(node)
             && let Some(nodes) = self.zones.get_mut(zone)
@@ -90,11 +89,11 @@ impl Guard {
         }
     }
 
-    /// The nodes that may be closed from now on and might not before, those that have waited longest first. Each has
-    /// taken a token of its zone. It is spent once the node is [`Self::closed`], or observed as [`Member::Closed`]; a node
-    /// that is observed as anything else, and has not been closed in between, gives it back.
+    /// The nodes that may be closed from now on and might not before, longest-waiting first. Each has taken a token of its
+    /// zone. The token is spent once the node is [`Self::closed`], or observed as [`Member::Closed`]; a node that is observed
+    /// as anything else, and was not closed in between, returns it.
     ///
-    /// A zone has one such node at a time. One that is not closed within half a minute makes way for the others.
+    /// A zone has one such node at a time. One that is not closed within half a minute goes behind the others.
     pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         let (limits, halted) = (self.limits, self.is_halted());
         let mut granted: Vec<(Timestamp, Arc<str>)> = self
@@ -107,15 +106,15 @@ impl Guard {
         granted.into_iter().map(|(_, node)| node).collect()
     }
 
-    /// Whether this node has been granted, and nothing has come about since that forbids closing it.
+    /// Whether this node has been granted, and may still be closed.
     #[must_use]
     pub fn may_close(&self, node: &str) -> bool {
         self.zone_of(node)
             .is_some_and(|(_, _, nodes)| nodes.may_close(node, self.rate(nodes)))
     }
 
-    /// When [`Self::grant`] is worth calling again although nothing has changed since; `None` while nothing waits, or
-    /// nothing that waits may be closed at all.
+    /// When [`Self::grant`] may return a node although nothing has changed; `None` if no node waits or none of them may be
+    /// closed.
     #[must_use]
     pub fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.zones
@@ -124,7 +123,7 @@ impl Guard {
             .min()
     }
 
-    /// Why a node that waits is held back; `None` for every other node.
+    /// Why a waiting node is held back; `None` for every other node.
     #[must_use]
     pub fn held(&self, node: &str) -> Option<Held<'_>> {
         let (zone, member, nodes) = self.zone_of(node)?;
@@ -147,7 +146,7 @@ impl Guard {
         })
     }
 
-    /// How every zone does.
+    /// The state of every zone.
     #[must_use]
     pub fn report(&self) -> Report {
         let zones: Vec<ZoneReport> = self
@@ -175,8 +174,7 @@ impl Guard {
         }
     }
 
-    /// Whether every zone is fully disrupted, which is to say that no node anywhere meets its conditions
-    /// (`handleDisruption`).
+    /// Whether every zone is fully disrupted: no node anywhere meets its conditions (`handleDisruption`).
     fn is_halted(&self) -> bool {
         self.met == 0 && !self.members.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Those of a Node's annotations that are Nodegate's own to read and write.
+//! Selects a Node's annotations that belong to Nodegate.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const PREFIXES: [&str; 4] = [
     STARTUP_PREFIX,
 ];
 
-/// Our own of these annotations. Of a record of the node's start it has to be known that it is there, and no more.
+/// Keeps our annotations. Of a startup record, only the key is kept.
 pub(super) fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     annotations.retain(|key, _| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
     for (key, value) in &mut annotations {

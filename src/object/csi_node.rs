@@ -1,4 +1,4 @@
-//! The `CSINode`: which CSI drivers are registered on a node.
+//! The `CSINode`: the CSI drivers that are registered on a node.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::meta::{self, Metadata, Version};
 /// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiNode {
-    /// The name, which is the node's.
+    /// The object's name, which is the node's.
     pub name: Arc<str>,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
-    /// The UID of the Node that owns the object, if one does.
+    /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
     /// The registered drivers.
     pub drivers: Vec<CsiDriver>,
@@ -25,7 +25,7 @@ pub struct CsiNode {
 pub struct CsiDriver {
     /// The driver's name.
     pub name: String,
-    /// Whether the driver says how many volumes the node can attach (`allocatable.count`).
+    /// Whether the driver reports how many volumes the node can attach (`allocatable.count`).
     pub has_allocatable_count: bool,
 }
 
@@ -36,7 +36,7 @@ impl CsiNode {
         self.drivers.iter().find(|driver| driver.name == name)
     }
 
-    /// Whether the object speaks of this node, and not of one that had the same name before.
+    /// Whether the object belongs to this node, and not to an earlier one of the same name.
     #[must_use]
     pub fn is_of(&self, node_uid: &str) -> bool {
         self.owner.as_deref().is_none_or(|owner| owner == node_uid)
@@ -75,10 +75,10 @@ items!(CsiNodeObject);
 objects!(Spec, DriverObject, Allocatable);
 
 impl CsiNodeObject {
-    /// What is registered on the node.
+    /// The node's registered drivers.
     ///
     /// # Errors
-    /// Why nothing can be said about it. A driver without a name counts as absent.
+    /// The object is unreadable. A driver without a name counts as absent.
     pub fn read(self) -> Result<CsiNode, Unreadable> {
         let meta = self.metadata.read()?;
         let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();

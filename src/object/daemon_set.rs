@@ -1,4 +1,4 @@
-//! `DaemonSet`s that nodes wait for: where their pods are meant to run, and which those are.
+//! `DaemonSet`s that nodes wait for: where they run, and which pods are theirs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleratio
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
 
-/// A `DaemonSet`, as far as decisions need it. Its status is not read: it moves with every pod of a rollout.
+/// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonSet {
     /// The namespace and name.
     pub key: ObjectKey,
-    /// The UID, by which its pods refer to it.
+    /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Which pods are its own, as far as it says so in a way that Kubernetes takes.
+    /// Matches its pods; `None` if the selector is invalid.
     pub selector: Option<Selector>,
     /// The labels of its pod template.
     pub template_labels: BTreeMap<String, String>,
@@ -31,28 +31,28 @@ pub struct DaemonSet {
     pub node_name: String,
     /// `spec.nodeSelector` of its pod template.
     pub node_selector: BTreeMap<String, String>,
-    /// The terms of the required node affinity, of which one must match; `None` where nothing is required.
+    /// The terms of the required node affinity, one of which must match; `None` if there is none.
     pub node_affinity: Option<Vec<NodeAffinityTerm>>,
-    /// The tolerations of its pods, with those that the `DaemonSet` controller adds.
+    /// The tolerations of its pods, including those that the `DaemonSet` controller adds.
     pub tolerations: Vec<Toleration>,
 }
 
 /// One term of a required node affinity, all of whose parts must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeAffinityTerm {
-    /// A term that Kubernetes cannot parse, or an empty one: it matches no node.
+    /// A term that is empty or invalid: it matches no node.
     Nothing,
-    /// A term with at least one part.
+    /// A term with at least one requirement.
     All {
         /// Requirements on the node's labels.
         labels: Vec<Requirement>,
-        /// Node names that must be (`true`) or must not be (`false`) this node's.
+        /// Node names that must (`true`) or must not (`false`) be this node's.
         names: Vec<(String, bool)>,
     },
 }
 
-/// A `DaemonSet` on the wire. Everything that is read of its spec says where its pods run, so that one that is odd anywhere
-/// is kept as the decoder's complaint.
+/// A `DaemonSet` on the wire. Every decoded field of its spec decides where its pods run, so a spec with any malformed field is
+/// kept as the decoder's error.
 #[derive(Debug, Clone, Deserialize, kube::Resource)]
 #[resource(inherit = "k8s_openapi::api::apps::v1::DaemonSet")]
 #[serde(remote = "Self", default)]
@@ -149,7 +149,7 @@ impl From<Term> for NodeAffinityTerm {
     }
 }
 
-/// A field requirement: only `metadata.name` exists, with `In` or `NotIn` and exactly one value.
+/// A field requirement. Only `metadata.name` is supported, with `In` or `NotIn` and exactly one value.
 fn name_field(field: &RequirementObject) -> Option<(String, bool)> {
     let must_be = match field.operator.as_str() {
         selector::IN => true,
@@ -166,7 +166,7 @@ impl DaemonSetObject {
     /// The `DaemonSet`.
     ///
     /// # Errors
-    /// Why nothing can be said about it.
+    /// The object is unreadable.
     pub fn read(self) -> Result<DaemonSet, Unreadable> {
         let meta = self.metadata.read()?;
         let odd = |complaint| Unreadable::new(format!("spec: {complaint}"));

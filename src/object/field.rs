@@ -1,7 +1,7 @@
-//! What stands in a field of an object, whatever that is. No form of a field makes decoding fail, so that an object of an
-//! unexpected form is nobody else's concern: not that of the list that it came in, nor that of the watch.
+//! A field of an object, well-formed or not. Malformed fields never make decoding fail, so a malformed object affects neither
+//! the list that contains it nor its watch.
 //!
-//! Whether an odd field is as good as absent, or leaves the whole object without a meaning, is for each kind of object to say.
+//! Each kind of object decides whether a malformed field counts as absent or makes the object unreadable.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,42 +11,42 @@ use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Why an object cannot be understood: the field in question, and what is wrong with it.
+/// Why an object is unreadable: the field and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(String);
 
 impl Unreadable {
-    /// An object that this is wrong with.
+    /// An unreadable object with this problem.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
 
-    /// A field that has to be there is not.
+    /// A required field is missing.
     pub(super) fn missing(field: &str) -> Self {
         Self(format!("{field} is missing"))
     }
 
-    /// A field has another form than the API gives it.
+    /// A field is malformed.
     pub(super) fn odd(field: &str) -> Self {
         Self(format!("{field} has a form that the API does not know"))
     }
 }
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Field<T> {
-    /// Nothing, or `null`.
+    /// Absent, or `null`.
     #[default]
     Absent,
-    /// What is expected there.
+    /// Well-formed.
     Is(T),
-    /// Something else.
+    /// Malformed.
     Odd,
 }
 
 impl<T> Field<T> {
-    /// What stands there, where anything odd is as good as absent.
+    /// The value; a malformed one counts as absent.
     pub fn if_readable(self) -> Option<T> {
         match self {
             Self::Is(value) => Some(value),
@@ -54,7 +54,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The same without taking it.
+    /// The same, by reference.
     pub fn as_readable(&self) -> Option<&T> {
         match self {
             Self::Is(value) => Some(value),
@@ -62,12 +62,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Whether something else stands there than is expected.
+    /// Whether it is malformed.
     pub fn is_odd(&self) -> bool {
         matches!(self, Self::Odd)
     }
 
-    /// What stands there, where nothing odd may.
+    /// The value, or an error if it is malformed.
     pub fn or_unreadable(self, field: &str) -> Result<Option<T>, Unreadable> {
         match self {
             Self::Absent => Ok(None),
@@ -78,13 +78,13 @@ impl<T> Field<T> {
 }
 
 impl<T> Field<Vec<Field<T>>> {
-    /// Those elements of a list that are as expected.
+    /// The well-formed elements of a list.
     pub fn readable_elements(self) -> impl Iterator<Item = T> {
         let elements = self.if_readable().unwrap_or_default();
         elements.into_iter().filter_map(Field::if_readable)
     }
 
-    /// All elements of a list, none of which may be odd.
+    /// The elements of a list, or an error if any is malformed.
     pub fn elements_or_unreadable(self, field: &str) -> Result<Vec<T>, Unreadable> {
         let elements = self.or_unreadable(field)?.unwrap_or_default().into_iter();
         elements
@@ -93,7 +93,7 @@ impl<T> Field<Vec<Field<T>>> {
     }
 }
 
-/// What a value looks like on the wire. Whatever a type has no method for is not its form.
+/// Converts JSON values. A JSON type without a method here is malformed for this type.
 pub(super) trait Form: Sized {
     fn of_text(_: &str) -> Option<Self> {
         None
@@ -144,7 +144,7 @@ impl Form for i64 {
     }
 }
 
-/// A time that lies beyond what can be told here, as the last day of the year 9999 does, is odd.
+/// A time that `jiff` cannot represent, such as the last day of the year 9999, counts as malformed.
 impl Form for Timestamp {
     fn of_text(text: &str) -> Option<Self> {
         text.parse().ok()
@@ -161,7 +161,7 @@ impl<T: Form> Form for Vec<Field<T>> {
     }
 }
 
-/// Labels, annotations and the like. To the API `null` is an empty text.
+/// Labels, annotations and the like. Like the API, it takes `null` for an empty text.
 impl Form for BTreeMap<String, String> {
     fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
         let mut entries = Self::new();
@@ -180,7 +180,7 @@ impl<'de, T: Form> Deserialize<'de> for Field<T> {
     }
 }
 
-/// Takes whatever is there.
+/// Accepts any JSON value.
 struct Anything<T>(PhantomData<T>);
 
 impl<T> Anything<T> {
@@ -250,7 +250,7 @@ impl<'de, T: Form> Visitor<'de> for Anything<T> {
     }
 }
 
-/// Gives these types, all of whose fields take anything, the form of a JSON object.
+/// Implements [`Form`] for structs that decode from a JSON object and accept anything in their fields.
 macro_rules! objects {
     ($($name:ident),+ $(,)?) => {$(
         impl $crate::object::field::Form for $name {
@@ -264,8 +264,8 @@ macro_rules! objects {
     )+};
 }
 
-/// Has these wire types decoded from whatever an item of a list is: what is no JSON object is like an empty one. They derive
-/// their decoding from a JSON object with `#[serde(remote = "Self")]`.
+/// Implements decoding of list items from any JSON value; one that is not an object counts as an empty object. The types derive
+/// their decoding from an object with `#[serde(remote = "Self")]`.
 macro_rules! items {
     ($($name:ident),+ $(,)?) => {
         $crate::object::field::objects!($($name),+);

@@ -1,5 +1,4 @@
-//! Karpenter's `NodeClaim` (an instance that was asked for, and the node it became) and `NodePool` (what such claims
-//! are made from).
+//! Karpenter's `NodeClaim`, a requested instance and the node that it became, and `NodePool`, the template of such claims.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,46 +12,46 @@ use super::field::{Field, Form, Unreadable, items, objects};
 use super::meta::{self, Metadata, Version};
 use crate::api::names::READINESS_TTL;
 
-/// Label on nodes and `NodeClaim`s: the `NodePool` they were made from.
+/// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
 pub const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
-/// Label on nodes: with `true`, Karpenter counts on the node for workload.
+/// Label on nodes: `true` once Karpenter counts on the node for workload.
 pub const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
-/// Annotation on nodes and `NodeClaim`s by which people forbid repair.
+/// Annotation on nodes and `NodeClaim`s that forbids repair.
 pub const DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
-/// Annotation on `NodeClaim`s: from when on Karpenter does not wait for the node's pods any more, in RFC 3339.
+/// Annotation on `NodeClaim`s: until when Karpenter waits for the node's pods, in RFC 3339.
 pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
-/// Taint that nodes are born with until Karpenter has put its labels on them.
+/// Taint of new nodes until Karpenter has labelled them.
 pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 
-/// An instance that Karpenter has asked for.
+/// An instance that Karpenter has requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeClaim {
     /// The claim's name.
     pub name: Arc<str>,
-    /// The claim's UID: a claim that is created again under its name is another claim.
+    /// The claim's UID. A new claim of the same name has another.
     pub uid: Arc<str>,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
-    /// How far the claim has come.
+    /// The claim's stage.
     pub stage: Stage,
-    /// The `NodePool` it was made from; a claim can also be made without one.
+    /// Its `NodePool`; a claim can also exist without one.
     pub node_pool: Option<Arc<str>>,
-    /// The node it has become.
+    /// The node that it became.
     pub node_name: Option<Arc<str>>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
-    /// `spec.readinessTTL` as it is written; no released Karpenter has the field.
+    /// `spec.readinessTTL` as written. No released Karpenter has the field.
     pub readiness_ttl: Option<String>,
-    /// The termination timestamp as it is written.
+    /// The termination timestamp as written.
     pub termination: Option<String>,
-    /// Whether somebody forbids its repair.
+    /// Whether an annotation forbids repair.
     pub do_not_repair: bool,
 }
 
-/// How far a `NodeClaim` has come.
+/// The stage of a `NodeClaim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stage {
-    /// There is no node yet, or Karpenter does not count on it for workload.
+    /// There is no node yet, or Karpenter does not count on it for workload yet.
     #[default]
     Starting,
     /// Karpenter counts on the node for workload.
@@ -63,17 +62,17 @@ pub enum Stage {
     Deleting,
 }
 
-/// What Karpenter makes `NodeClaim`s from.
+/// The template of `NodeClaim`s.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePool {
     /// The pool's name.
     pub name: Arc<str>,
-    /// The readiness TTL that its annotation gives its nodes, as it is written.
+    /// The readiness TTL in its annotation, as written.
     pub readiness_ttl: Option<String>,
 }
 
-/// Whether these annotations of a node or a `NodeClaim` forbid repair. Karpenter takes `true` only; here everything but
-/// `false` does, so that a slip of the pen does not cost a node.
+/// Whether these annotations of a node or a `NodeClaim` forbid repair. Karpenter accepts only `true`; here anything but `false`
+/// does, so that a typo does not cost a node.
 pub(super) fn forbid_repair(meta: &ObjectMeta) -> bool {
     let annotations = meta.annotations.as_ref();
     annotations
@@ -117,7 +116,7 @@ struct ConditionObject {
 items!(NodeClaimObject, NodePoolObject);
 objects!(Spec, Status, ConditionObject);
 
-/// `spec.readinessTTL` as it is written, as far as it can be shown to people.
+/// `spec.readinessTTL` as text, for messages.
 #[derive(Debug, Clone)]
 struct ReadinessTtl(String);
 
@@ -135,8 +134,8 @@ impl NodeClaimObject {
     /// The claim.
     ///
     /// # Errors
-    /// Why nothing can be said about it. How far it has come has to be beyond doubt, since it may be deleted; of which node it is
-    /// counts as absent where it is odd.
+    /// The object is unreadable. Its stage must be well-formed, since the claim may be deleted; a malformed reference to a node
+    /// counts as absent.
     pub fn read(self) -> Result<NodeClaim, Unreadable> {
         const CONDITIONS: &str = "status.conditions";
         let meta = self.metadata.read_with_uid()?;
@@ -189,7 +188,7 @@ impl NodeClaimObject {
     }
 }
 
-/// A `NodePool` on the wire: of its spec nothing is read.
+/// A `NodePool` on the wire, without its spec.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct NodePoolObject {
@@ -200,7 +199,7 @@ impl NodePoolObject {
     /// The pool.
     ///
     /// # Errors
-    /// Why nothing can be said about it.
+    /// The object is unreadable.
     pub fn read(self) -> Result<NodePool, Unreadable> {
         let meta = self.metadata.read()?;
         Ok(NodePool {

@@ -1,4 +1,4 @@
-//! Object metadata: decoding without what is never read, keys and resource versions.
+//! Object metadata without unused fields, object keys, and resource versions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// A key from its two parts.
+    /// A key of this namespace and name.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -41,13 +41,13 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// A resource version, for telling which of two states of one object is newer.
+/// A resource version, which tells which of two states of an object is newer.
 ///
-/// The API server's versions are decimal numbers that grow with every write (KEP-5504); a version that is
-/// not a number is 0, which is older than everything.
+/// The API server's versions are decimal numbers that grow with every write (KEP-5504). A version that is not a number is 0,
+/// older than everything.
 pub type Version = u64;
 
-/// The object's name; empty for an object without one, which the API server never sends.
+/// The object's name; empty if it has none, which the API server never sends.
 pub(crate) fn name(meta: &ObjectMeta) -> Arc<str> {
     meta.name.as_deref().unwrap_or_default().into()
 }
@@ -57,13 +57,13 @@ pub(crate) fn resource_version(meta: &ObjectMeta) -> Version {
     version(meta.resource_version.as_deref())
 }
 
-/// A version as the API server writes it.
+/// Parses a version.
 pub(crate) fn version(text: Option<&str>) -> Version {
     text.and_then(|version| version.parse().ok())
         .unwrap_or_default()
 }
 
-/// Any object on the wire of which the metadata alone were asked for.
+/// The response to a request for an object's metadata only.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct MetadataObject {
@@ -80,16 +80,16 @@ impl MetadataObject {
     }
 }
 
-/// An object's metadata as far as they could be read, without managed fields and the other parts that nothing here reads.
+/// The readable part of an object's metadata, without managed fields and other unused fields.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     readable: ObjectMeta,
-    /// A field without which nothing can be said about the object.
+    /// A malformed field that makes the object unreadable.
     odd: Option<&'static str>,
 }
 
 impl Metadata {
-    /// The metadata of an object about which something can be said: it has a name, and nothing in it is odd.
+    /// The metadata, or an error if the name is missing or a required field is malformed.
     pub(super) fn read(self) -> Result<ObjectMeta, Unreadable> {
         match self.odd {
             Some(field) => Err(Unreadable::odd(field)),
@@ -98,7 +98,7 @@ impl Metadata {
         }
     }
 
-    /// The same for an object that others are told from by its UID.
+    /// The same, for an object that also needs a UID.
     pub(super) fn read_with_uid(self) -> Result<ObjectMeta, Unreadable> {
         let meta = self.read()?;
         match meta.uid.as_deref() {
@@ -174,7 +174,7 @@ impl<'de> Deserialize<'de> for Metadata {
 
 impl From<Fields> for ObjectMeta {
     fn from(fields: Fields) -> Self {
-        // It is there, whatever it says: the object is being deleted.
+        // A malformed timestamp still means that the object is being deleted.
         let deletion = match fields.deletion_timestamp {
             Field::Odd => Some(Timestamp::MAX),
             time => time.if_readable(),

@@ -1,11 +1,7 @@
-//! What Nodegate reads of the cluster's objects: compact values, decoded straight from the wire.
-//!
-//! Each file has the value that is kept (`Node`, `Pod`, ...) and the wire type it is decoded through
-//! (`NodeObject`, ...). A wire type lists only the fields that are read, so that everything else (managed
-//! fields, images, volumes, containers) is skipped while parsing and never allocated. Nothing here decides.
-//!
-//! A wire type is decoded from anything at all, so that one object of an unexpected form takes neither its list nor its watch
-//! with it. Its `read` then gives the value, or says why the object cannot be understood ([`Unreadable`]).
+//! The cluster's objects as compact values, decoded straight from the wire. Each file has a value (`Node`, `Pod`, ...) and the
+//! wire type that it is decoded through (`NodeObject`, ...), which lists only the fields that are read, so that everything else
+//! is skipped while parsing and never allocated. Decoding a wire type never fails: its `read` returns the value, or says why
+//! the object is [`Unreadable`].
 
 mod annotations;
 mod csi_node;

@@ -14,20 +14,20 @@ use super::meta::{self, Metadata, MetadataObject, Version};
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
 
-/// Taints that a node has until whoever made it has said what it is, whatever their effect.
+/// Taints that a node has until the cloud provider and Karpenter have set it up, whatever their effect.
 const INTRODUCTION_TAINTS: [&str; 2] = [
     "node.cloudprovider.kubernetes.io/uninitialized",
     "karpenter.sh/unregistered",
 ];
 
-/// A node, as far as decisions need it.
+/// The parts of a node that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
     /// The node's name.
     pub name: Arc<str>,
-    /// The node's UID: a node that is created again under its name is another node.
+    /// The node's UID. A new node of the same name has another.
     pub uid: Arc<str>,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
     /// When the Node object was created.
     pub created: Option<Timestamp>,
@@ -35,24 +35,24 @@ pub struct Node {
     pub deleting: bool,
     /// The node's labels.
     pub labels: BTreeMap<String, String>,
-    /// Those of the node's annotations that are ours to read and write, a record of its start without its value; `None` when
-    /// the node has no annotation at all, which a patch must know.
+    /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
+    /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// Whether somebody forbids the node's repair.
+    /// Whether an annotation forbids repair.
     pub do_not_repair: bool,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
-    /// All taints, in the server's order.
+    /// All taints, in the API server's order.
     pub taints: Vec<Taint>,
     /// All conditions.
     pub conditions: Vec<NodeCondition>,
-    /// Names of the resources of which the node has some to allocate.
+    /// Names of the resources with an allocatable amount above zero.
     pub resources: BTreeSet<String>,
-    /// Identifies the boot that the node is in; empty before its kubelet has said.
+    /// Identifies the node's present boot; empty before the kubelet has reported it.
     pub boot_id: Arc<str>,
 }
 
-/// A node's metadata, which are all that the API server answers to a patch of its taints and annotations.
+/// A node's metadata: the API server's response to a patch of taints and annotations contains nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeMetadata {
     /// As [`Node::name`].
@@ -73,25 +73,23 @@ pub struct NodeMetadata {
 pub struct NodeCondition {
     /// The condition's type.
     pub kind: String,
-    /// The condition's status; whatever is neither `True` nor `False` is `Unknown`.
+    /// The condition's status. Anything other than `True` and `False` is `Unknown`.
     pub status: ConditionStatus,
     /// The reporter's reason.
     pub reason: String,
     /// The reporter's message.
     pub message: String,
-    /// When the status changed last.
+    /// When the status last changed.
     pub transition: Option<Timestamp>,
-    /// When its reporter wrote it last, by the reporter's clock: the later of its heartbeat and its transition. That it moves is no
-    /// change of the condition.
+    /// When its reporter last wrote it, by the reporter's clock: the later of heartbeat and transition. Ignored by comparisons.
     pub written: Option<Timestamp>,
 }
 
-/// The conditions that a kubelet writes, together with the ID of the boot that it is in.
+/// The conditions that a kubelet writes together with its boot ID.
 pub const KUBELETS_CONDITIONS: [&str; 4] =
     ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// The conditions that are `True` while a node is taken out of service on purpose (KEP-5683): it is not broken, and whoever
-/// does that has it back in service when it is over.
+/// The conditions that are `True` during maintenance (KEP-5683). Such a node is not broken, and returns to service afterwards.
 const MAINTENANCE_CONDITIONS: [&str; 3] = [
     "MaintenanceInProgress",
     "DrainInProgress",
@@ -99,7 +97,7 @@ const MAINTENANCE_CONDITIONS: [&str; 3] = [
 ];
 
 impl Node {
-    /// When the kubelet last wrote its conditions, as it says.
+    /// When the kubelet last wrote its conditions, by its own clock.
     #[must_use]
     pub fn kubelet_wrote(&self) -> Option<Timestamp> {
         let is_kubelets = |it: &&NodeCondition| KUBELETS_CONDITIONS.contains(&&*it.kind);
@@ -107,8 +105,8 @@ impl Node {
         conditions.filter_map(|condition| condition.written).max()
     }
 
-    /// Takes in what a patch has made of the node: its metadata as they are since, and its taints where the patch has
-    /// replaced them. What has become of its status meanwhile, the watch will show. Answers whether labels have changed.
+    /// Takes in the response to a patch: the new metadata, and the taints if the patch replaced them. Changes of the status
+    /// come by the watch. Returns whether labels have changed.
     pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
         self.version = patched.version;
@@ -130,7 +128,7 @@ impl Node {
             .find(|condition| condition.kind == kind)
     }
 
-    /// Whether the node is taken out of service on purpose.
+    /// Whether the node is in maintenance.
     #[must_use]
     pub fn is_in_maintenance(&self) -> bool {
         self.conditions.iter().any(|condition| {
@@ -145,22 +143,23 @@ impl Node {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
 
-    /// Since when the node has the taint with this key and effect, if it has it. One that it came with has no time of its own.
+    /// When the taint with this key and effect was added: its own `timeAdded`, or the creation of the node for a taint that it
+    /// registered with.
     #[must_use]
     pub fn tainted_since(&self, key: &str, effect: TaintEffect) -> Option<Timestamp> {
         let added = self.taint(key, effect)?.time_added.as_deref();
         added.and_then(|at| at.parse().ok()).or(self.created)
     }
 
-    /// Whether the cloud provider and Karpenter have done with the node. Until then it may lack labels that they give it,
-    /// and `DaemonSet`s that select nodes by them have not come.
+    /// Whether the cloud provider and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that
+    /// select nodes by them do not run yet.
     #[must_use]
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
-    /// Whether this is another look at the same state, as far as decisions go.
+    /// Whether both states are equal for all decisions.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         *self
@@ -176,7 +175,7 @@ impl Node {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// The value of the one of our annotations that has this prefix and is about this ID.
+    /// The value of our annotation with this prefix for this ID.
     #[must_use]
     pub fn annotation_about(&self, prefix: &str, id: &str) -> Option<&str> {
         let mut annotations = self.annotations.iter().flatten();
@@ -242,7 +241,7 @@ impl ConditionObject {
         }
     }
 
-    /// The later of its heartbeat and its transition.
+    /// The later of heartbeat and transition.
     fn written_at(&self) -> Option<Timestamp> {
         let times = [&self.last_heartbeat_time, &self.last_transition_time];
         times
@@ -257,8 +256,7 @@ impl NodeObject {
     /// The node.
     ///
     /// # Errors
-    /// Why nothing can be said about it. What decisions rest on has to be as the API has it; anything else that is odd counts as
-    /// absent.
+    /// The object is unreadable. Fields that decisions depend on must be well-formed; other malformed fields count as absent.
     pub fn read(self) -> Result<Node, Unreadable> {
         let meta = NodeMetadata::try_from(self.metadata)?;
         let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
@@ -295,7 +293,7 @@ impl NodeObject {
     }
 }
 
-/// The resources of a node of which there are some: whatever the kubelet says that pods can ask for.
+/// The resources with an allocatable amount above zero.
 #[derive(Debug, Clone, Default)]
 struct Allocatable(BTreeSet<String>);
 
@@ -316,13 +314,13 @@ impl Form for Allocatable {
     }
 }
 
-/// How much there is of a resource.
+/// An amount of a resource.
 struct Quantity {
     is_above_zero: bool,
 }
 
 impl Form for Quantity {
-    /// The server writes quantities in canonical form, where a zero has no digit but `0` and a negative number has a sign.
+    /// The API server writes quantities in canonical form: zero has no digit but `0`, and a negative number has a sign.
     fn of_text(text: &str) -> Option<Self> {
         Some(Self {
             is_above_zero: !text.starts_with('-')
@@ -376,7 +374,7 @@ impl PartialEq for NodeCondition {
 impl Eq for NodeCondition {}
 
 impl NodeCondition {
-    /// The condition, if it has a type.
+    /// The condition; `None` if it has no type.
     fn of(object: ConditionObject) -> Option<Self> {
         Some(Self {
             status: object.status(),

@@ -1,4 +1,4 @@
-//! Critical pods: where they run, whether they are Ready, and whose they are.
+//! Critical pods: their node, readiness and owner.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use serde::Deserialize;
 use super::field::{Field, Unreadable, items, objects};
 use super::meta::{self, Metadata, ObjectKey, Version};
 
-/// A pod, as far as decisions need it.
+/// The parts of a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// The pod's namespace and name.
     pub key: ObjectKey,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
-    /// The node that the pod is bound to; empty before it is.
+    /// The node that the pod is bound to; empty if it is not bound.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
     pub daemon_set: Option<Arc<str>>,
     /// Whether the pod is being deleted.
     pub terminating: bool,
-    /// Whether all of the pod's containers have ended for good (phase `Succeeded` or `Failed`).
+    /// Whether the pod's phase is `Succeeded` or `Failed`.
     pub finished: bool,
     /// The pod's Ready condition.
     pub ready: PodReady,
@@ -32,17 +32,17 @@ pub struct Pod {
 /// A pod's Ready condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodReady {
-    /// `False`, `Unknown` or not there yet.
+    /// `False`, `Unknown` or absent.
     No,
-    /// `True`, since then where the kubelet says so.
+    /// `True`.
     Yes {
-        /// When the condition turned `True`.
+        /// When it turned `True`, if the kubelet reports that.
         since: Option<Timestamp>,
     },
 }
 
 impl Pod {
-    /// Whether the pod is neither on its way out nor done: only such a pod says anything about its node.
+    /// Whether the pod is neither being deleted nor finished. Only such a pod counts for its node.
     #[must_use]
     pub fn is_live(&self) -> bool {
         !self.terminating && !self.finished
@@ -85,18 +85,17 @@ items!(PodObject);
 objects!(Spec, Status, ConditionObject);
 
 impl PodObject {
-    /// The node that the pod is bound to, as far as that can be told.
+    /// The node that the pod is bound to, if that is readable.
     #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let name = self.spec.as_readable()?.node_name.as_readable()?;
         Some(name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The pod, keeping those annotations whose key starts with `annotation_prefix`, and none without one.
+    /// The pod, with the annotations whose keys start with `annotation_prefix`; `None` drops all.
     ///
     /// # Errors
-    /// Why nothing can be said about it. What decisions rest on has to be as the API has it; anything else that is odd counts as
-    /// absent.
+    /// The object is unreadable. Fields that decisions depend on must be well-formed; other malformed fields count as absent.
     pub fn read(self, annotation_prefix: Option<&str>) -> Result<Pod, Unreadable> {
         let meta = self.metadata.read()?;
         let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The `NodeReadinessRule` on the wire, decoded so that one broken rule does not hide the others.
+//! The `NodeReadinessRule` on the wire. One malformed rule does not hide the others.
 
 use serde::{Deserialize, Deserializer};
 
@@ -9,18 +9,18 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
 /// A `NodeReadinessRule` on the wire.
 ///
-/// An older CRD, or the upstream project's, may let specs through that these types do not know. Such a spec is
-/// kept as the decoder's complaint.
+/// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
+/// decoder's error.
 #[derive(Debug, Clone, Deserialize, kube::Resource)]
 #[resource(inherit = "crate::api::NodeReadinessRule")]
 #[serde(remote = "Self", default)]
 pub struct RuleObject {
-    /// Metadata, without what is never read.
+    /// Metadata, without unused fields.
     pub metadata: Metadata,
-    /// The spec, or why it cannot be read.
+    /// The spec, or why it is unreadable.
     #[serde(deserialize_with = "whole")]
     pub spec: Result<NodeReadinessRuleSpec, String>,
-    /// The status; empty where there is none that can be read.
+    /// The status; empty if it is absent or unreadable.
     #[serde(deserialize_with = "whole_or_empty")]
     pub status: NodeReadinessRuleStatus,
 }
@@ -38,10 +38,10 @@ impl Default for RuleObject {
 }
 
 impl RuleObject {
-    /// The rule, if anything can be said about it.
+    /// The rule.
     ///
     /// # Errors
-    /// Why it cannot be told from other rules. A spec that cannot be read is no reason.
+    /// Its metadata is unreadable. An unreadable spec is no error here.
     pub fn read(mut self) -> Result<Self, Unreadable> {
         let metadata = std::mem::take(&mut self.metadata);
         *self.metadata = metadata.read_with_uid()?;

@@ -1,4 +1,4 @@
-//! Taints and tolerations, with Kubernetes' rules for which tolerates which.
+//! Taints and tolerations, and Kubernetes' rules for matching them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::field::{Field, Unreadable, objects};
 use crate::api::TaintEffect;
 
-/// A taint as it stands on a node.
+/// A taint on a node.
 ///
-/// It serializes to exactly what the API server holds, because patches `test` the list they replace.
+/// It serializes exactly as the API server holds it, because patches `test` the list that they replace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// The taint's key.
     pub key: String,
-    /// The taint's value; empty when it has none.
+    /// The taint's value; empty if it has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`, or what a newer Kubernetes may add.
+    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`, or an effect of a newer Kubernetes.
     pub effect: String,
-    /// When the taint was added, as the server prints it.
+    /// When the taint was added, as the API server prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_added: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(super) struct TaintObject {
 
 objects!(TaintObject);
 
-/// Every part of a taint matters: a patch replaces the list that it stands in.
+/// Every field of a taint must be readable: a patch replaces the whole list.
 impl TryFrom<TaintObject> for Taint {
     type Error = Unreadable;
 
@@ -57,7 +57,7 @@ impl TryFrom<TaintObject> for Taint {
 }
 
 impl Taint {
-    /// A taint without the time it was added.
+    /// A taint without `timeAdded`.
     pub fn new(key: impl Into<String>, value: impl Into<String>, effect: TaintEffect) -> Self {
         Self {
             key: key.into(),
@@ -67,17 +67,17 @@ impl Taint {
         }
     }
 
-    /// The same taint, with the time it was added.
+    /// The same taint with `timeAdded`.
     #[must_use]
     pub fn added_at(self, time: Timestamp) -> Self {
         Self {
-            // As the server prints it, in whole seconds.
+            // As the API server prints it, in whole seconds.
             time_added: Some(time.strftime("%FT%TZ").to_string()),
             ..self
         }
     }
 
-    /// Whether the taint has this key and effect; Kubernetes allows one taint for each such pair.
+    /// Whether the taint has this key and effect, which identify a taint on a node.
     #[must_use]
     pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
         self.key == key && self.effect == effect.as_str()
@@ -91,7 +91,7 @@ impl Taint {
     }
 }
 
-/// What a pod says about the taints it puts up with.
+/// A pod's toleration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Toleration {
@@ -99,20 +99,20 @@ pub struct Toleration {
     pub key: String,
     /// How the value is compared.
     pub operator: TolerationOperator,
-    /// The taint value that `Equal` asks for.
+    /// The taint value that `Equal` requires.
     pub value: String,
     /// The taint effect; empty for any.
     pub effect: String,
 }
 
-/// How a toleration compares its value with the taint's.
+/// The operator of a toleration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum TolerationOperator {
     /// The values are equal.
     #[default]
     #[serde(alias = "")]
     Equal,
-    /// Any value will do.
+    /// Any value matches.
     Exists,
     /// A comparison that is off by default in Kubernetes (`Lt`, `Gt`, KEP-5471): it tolerates nothing.
     #[serde(other)]
@@ -129,7 +129,7 @@ impl Toleration {
         }
     }
 
-    /// Whether this toleration covers the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
+    /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
     #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
         (self.effect.is_empty() || self.effect == taint.effect)
@@ -141,14 +141,14 @@ impl Toleration {
             }
     }
 
-    /// A toleration of any value of a taint with this key and effect.
+    /// Tolerates any value of a taint with this key and effect.
     #[must_use]
     pub fn of(key: &str, effect: &str) -> Self {
         Self::exists(key.into(), effect.into())
     }
 }
 
-/// Key and effect of the tolerations that the `DaemonSet` controller gives to each of its pods
+/// Key and effect of the tolerations that the `DaemonSet` controller adds to each of its pods
 /// (`AddOrUpdateDaemonPodTolerations` of `k8s.io/kubernetes/pkg/controller/daemon/util`).
 pub const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
     ("node.kubernetes.io/not-ready", TaintEffect::NoExecute),
@@ -162,7 +162,7 @@ pub const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
     ("node.kubernetes.io/unschedulable", TaintEffect::NoSchedule),
 ];
 
-/// Key and effect of the toleration that daemon pods on the host's network get besides.
+/// Key and effect of the toleration that it adds to pods on the host network.
 pub const NETWORK_UNAVAILABLE_TOLERATION: (&str, TaintEffect) = (
     "node.kubernetes.io/network-unavailable",
     TaintEffect::NoSchedule,

@@ -1,4 +1,4 @@
-//! Objects of the right form and of the wrong one: none is anybody else's concern.
+//! Well-formed and malformed objects: a malformed one affects no other object.
 
 use std::fmt::Debug;
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// A time that Go writes and reads, and that lies beyond what can be told here.
+/// A time that Go reads and writes, but `jiff` cannot represent.
 const BEYOND: &str = "9999-12-31T23:59:59Z";
 
-/// What is made of an object: the value as it prints, or what is wrong with it.
+/// A decoded object in its `Debug` form, or the error.
 type Made = Result<String, String>;
 
-/// What is made of the items of a list.
+/// Decodes the items of a list.
 type Items = fn(&[Value]) -> Vec<Made>;
 
-/// A kind of object: what is made of the items of a list, and one as the API server sends it.
+/// A kind of object: how to decode a list of it, and a sample from the API server.
 struct Kind {
     name: &'static str,
     items: Items,
@@ -33,7 +33,7 @@ fn made<T: Debug>(read: Result<T, Unreadable>) -> Made {
     }
 }
 
-/// Decodes the items as a list and each of them as an event of a watch, and reads them.
+/// Decodes and reads the items twice, as a list and as watch events.
 fn items<K, T>(items: &[Value], read: impl Fn(K) -> Result<T, Unreadable>) -> Vec<Made>
 where
     K: DeserializeOwned + Clone,
@@ -180,7 +180,7 @@ const KINDS: [Kind; 8] = [
     },
 ];
 
-/// The places in a value that another one can stand in.
+/// The JSON pointers of all places in a value.
 fn places(value: &Value) -> Vec<String> {
     let mut places = vec![String::new()];
     let inner: Vec<(String, &Value)> = match value {
@@ -256,7 +256,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object of a kind, in which something else stands in some places.
+/// A sample object with other values in some places.
 fn any_object(kind: &'static Kind) -> impl Strategy<Value = Value> {
     let sample = (kind.sample)();
     let places = places(&sample);
@@ -270,7 +270,7 @@ fn any_object(kind: &'static Kind) -> impl Strategy<Value = Value> {
         4 => changed.prop_map(move |(places, values)| {
             let mut object = sample.clone();
             for (place, value) in places.iter().zip(values) {
-                // A place may be gone with one that it was in.
+                // An earlier replacement may have removed this place.
                 if let Some(there) = object.pointer_mut(place) {
                     *there = value;
                 }

@@ -1,4 +1,4 @@
-//! Parts of an object whose every field matters: read as a whole, or kept as the decoder's complaint.
+//! Parts of an object whose every field matters: decoded as a whole, or kept as the decoder's error.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::Deserializer;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// How deep such a part may be nested. The decoder of a whole list would give up at twice that.
+/// The deepest nesting of such a part. At twice that, the decoder of a whole list would fail.
 const DEPTH: u8 = 64;
 
-/// Reads the part, or says what is wrong with it. To the API `null` is as good as absent.
+/// Decodes the part, or returns the error. Like the API, it treats `null` as absent.
 pub(super) fn whole<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Result<T, String>, D::Error> {
@@ -17,10 +17,10 @@ pub(super) fn whole<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(serde_path_to_error::deserialize(value).map_err(|error| error.to_string()))
 }
 
-/// Takes whatever is there, without what is `null` or too deep.
+/// Collects any JSON value, without nulls and anything nested too deep.
 #[derive(Clone, Copy)]
 struct Part {
-    /// How many levels may follow.
+    /// How many more levels are accepted.
     depth: u8,
 }
 

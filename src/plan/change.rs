@@ -1,4 +1,4 @@
-//! Taints that are put on or lifted.
+//! Taint changes.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::api::TaintEffect;
 
-/// A taint that is put on or lifted.
+/// A taint that is added or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaintChange {
-    /// Put on or lifted.
+    /// Added or removed.
     pub kind: ChangeKind,
-    /// Name of the rule in whose name this is done.
+    /// Name of the rule that changes it.
     pub rule_name: String,
     /// UID of that rule.
     pub rule_uid: String,
@@ -21,16 +21,16 @@ pub struct TaintChange {
     pub effect: TaintEffect,
     /// When the latest of the rule's conditions changed, by its reporter's clock.
     pub transition: Option<Timestamp>,
-    /// Why, in words that stand alone.
+    /// Why, as a complete sentence.
     pub why: String,
-    /// Whether the rule waited for critical components, which are ready now.
+    /// Whether the rule waited for critical components, which are now ready.
     pub components_ready: bool,
-    /// Whether the node's time was up, and its conditions are not met.
+    /// Whether the node was not ready in time, so that the taint is removed with unmet conditions.
     pub gave_up: bool,
 }
 
 impl TaintChange {
-    /// The taint that is put on or lifted.
+    /// The taint's identity.
     #[must_use]
     pub fn taint(&self) -> TaintId {
         TaintId {
@@ -40,16 +40,16 @@ impl TaintChange {
     }
 }
 
-/// What happens to a taint.
+/// The kind of a taint change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is put on.
+    /// The taint is added.
     Added,
-    /// It is lifted.
+    /// The taint is removed.
     Removed,
 }
 
-/// A taint by what tells it from others on a node.
+/// Identifies a taint on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaintId {
     /// The taint's key.
@@ -59,7 +59,7 @@ pub struct TaintId {
 }
 
 impl TaintId {
-    /// Whether this is the taint that is changed.
+    /// Whether the change is about this taint.
     #[must_use]
     pub fn is_of(&self, change: &TaintChange) -> bool {
         self.key == change.key && self.effect == change.effect

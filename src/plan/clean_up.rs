@@ -1,4 +1,4 @@
-//! What becomes of taints and annotations whose rule is going, gone, or about other nodes now.
+//! Cleans up taints and annotations whose rule is being deleted, is gone, or no longer selects the node.
 
 use super::change::{ChangeKind, TaintChange};
 use super::draft::{Contender, Draft, Taints};
@@ -8,7 +8,7 @@ use crate::rule::ownership::{Ownership, completion_keys, owner_key};
 use crate::rule::{CompiledSpec, Reach, Rule, StartupRecord};
 
 impl<'a> Draft<'a> {
-    /// The node's taints that will not go by themselves. Those that a rule left behind are about to be lifted.
+    /// The node's taints that are to stay; those that a rule left behind are about to be removed.
     pub(super) fn staying(&self, owned: &[Ownership<'_>]) -> Taints<'a> {
         let is_left_behind = |taint: &Taint| {
             owned
@@ -22,8 +22,8 @@ impl<'a> Draft<'a> {
             .collect()
     }
 
-    /// Lifts a taint that no live rule governs here, if it was put there for a rule that is going, gone, or about
-    /// other nodes now.
+    /// Removes a taint that no live rule governs here, if it belongs to a rule that is being deleted, is gone, or no longer
+    /// selects the node.
     pub(super) fn clean_up(
         &mut self,
         key: &str,
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = cause else {
             return;
         };
-        let doubts = self.doubts().common();
+        let doubts = self.stale_kinds().common();
         if !doubts.is_empty() {
             self.plan.look_at(doubts);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
@@ -99,8 +99,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops every annotation of deleted rules, whatever became of their taints: nobody would know them any more,
-    /// and a rule created under the same name starts anew. What is left of a rule goes with its taint.
+    /// Removes all annotations of deleted rules, whatever happens to their taints: nothing would recognize them later, and a
+    /// new rule of the same name starts from scratch. They are written together with the rule's taint.
     pub(super) fn forget_deleted_rules(&mut self) {
         for rule in self.cluster.rules.rules() {
             if !rule.deleting || self.plan.is_looking_for(rule) {
@@ -117,14 +117,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a rule that will govern the taint here only waits for its finalizer. The node stays as it is until
-    /// then, so that it does not open while one rule takes over from another.
+    /// Whether a rule that will govern the taint here still waits for its finalizer. Until then the node stays as it is, so
+    /// that it does not open while one rule takes over from another.
     fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
         let mut rules = self.cluster.rules.rules().iter();
         rules.any(|rule| self.is_heir(rule, key, effect))
     }
 
-    /// Whether a rule that comes before this one will govern its taint here, and only waits for its finalizer.
+    /// Whether an earlier rule will govern this rule's taint here, and still waits for its finalizer.
     pub(super) fn has_rival(&self, rule: &Rule, spec: &CompiledSpec) -> bool {
         let rules = self.cluster.rules.rules().iter();
         let mut earlier = rules.take_while(|it| it.uid != rule.uid);
@@ -142,10 +142,10 @@ impl<'a> Draft<'a> {
             })
     }
 
-    /// Whether the rule that owns the taint is gone, going, or about other nodes now.
+    /// Whether the rule that owns the taint is gone, is being deleted, or no longer selects the node.
     ///
-    /// A rule that is there but may not act yet (its finalizer is missing, or its spec cannot be used) keeps what
-    /// it owns. Of a rule whose taint nobody here knows, the annotation's word is not enough.
+    /// A rule that exists but may not act yet (its finalizer is missing, or its spec is invalid) keeps what it owns. If no rule
+    /// names the taint, the annotation alone proves nothing.
     fn is_orphan(&self, owner: &Ownership<'_>) -> bool {
         let set = self.cluster.rules;
         let rules = set.rules();
@@ -160,11 +160,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether Nodegate has put the taint on the node and no rule here has anything to do with it, or the taint is not
-    /// there at all.
+    /// Whether Nodegate added the taint and no rule here uses it, or the taint is absent.
     ///
-    /// Nodegate notes in its taints when it added them, as few others do, and a kubelet cannot: `NodeRestriction` lets
-    /// it write annotations, but no taints.
+    /// Nodegate sets `timeAdded` in its taints, as few others do, and a kubelet cannot forge it: `NodeRestriction` lets it
+    /// write annotations, but no taints.
     fn is_ours(&self, key: &str, effect: TaintEffect) -> bool {
         let Some(taint) = self.node.taint(key, effect) else {
             return true;

@@ -1,15 +1,15 @@
-//! What changes in a node's published conditions.
+//! Changes of a node's published conditions.
 
 use jiff::Timestamp;
 
 use crate::api::ConditionStatus;
 
-/// What changes in a node's published conditions.
+/// Changes of a node's published conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConditionChanges<'a> {
-    /// Conditions to write, because they are new or say something else now.
+    /// Conditions to write, because they are new or different.
     pub set: Vec<NewCondition<'a>>,
-    /// Types of conditions to take away, because nothing makes them any more.
+    /// Types of conditions to remove, because nothing provides them any more.
     pub withdraw: Vec<&'a str>,
 }
 
@@ -20,7 +20,7 @@ impl ConditionChanges<'_> {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
-    /// How soon somebody may wait for these changes.
+    /// The urgency of the most urgent change.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
         let changes = self.set.iter().map(|condition| condition.urgency);
@@ -29,15 +29,15 @@ impl ConditionChanges<'_> {
     }
 }
 
-/// How soon somebody may wait for a change of a published condition, ascending.
+/// How soon to write a change of a published condition, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Reason or message say something else of the same status.
+    /// Only reason or message change.
     Detail,
-    /// The node does not carry the condition yet, or it was True until now. What a node that joins lacks changes every moment, at
-    /// first, and what a node has lost is often back in a moment: a pod is replaced, a kubelet starts anew.
+    /// The node lacks the condition, or it was `True` until now. What a joining node lacks changes constantly at first, and a
+    /// lost component is often back within a moment: a pod is replaced, a kubelet restarts.
     Unsettled,
-    /// The status changes otherwise, or the condition is withdrawn.
+    /// Any other change of the status, or a removal.
     Status,
 }
 
@@ -48,12 +48,12 @@ pub struct NewCondition<'a> {
     pub kind: &'a str,
     /// The status.
     pub status: ConditionStatus,
-    /// The reason in one word.
+    /// The reason in CamelCase.
     pub reason: &'a str,
     /// The message.
     pub message: String,
-    /// What changes against what is published.
+    /// How it differs from the published condition.
     pub urgency: Urgency,
-    /// When the status that is published changed last, to be kept where it stays.
+    /// The published transition time, which is kept if the status stays.
     pub transition: Option<Timestamp>,
 }

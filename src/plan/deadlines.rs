@@ -1,4 +1,4 @@
-//! When the time of a node is up that a rule gates and has never opened, as it is or ought to be on record.
+//! Readiness deadlines of nodes that a rule gates and has never opened, on record or to be recorded.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::repair::{
 use crate::rule::CompiledSpec;
 
 impl<'a> Draft<'a> {
-    /// When the time of a node is up that the rule gates and has never opened: what is on record, or what is to be.
+    /// The readiness deadline of a node that the rule gates and has never opened: the recorded one, or a new one.
     pub(super) fn deadline(
         &self,
         Contender { rule, spec }: Contender<'a>,
@@ -26,8 +26,7 @@ impl<'a> Draft<'a> {
                 && !has_been_open(self.node, rule)
         })?;
         let recorded = Deadline::recorded(self.node, &rule.uid);
-        // A node that is open has lost the taint since, while the rule was a dry run perhaps: what is on record was for
-        // another time.
+        // An open node has lost its taint, perhaps while the rule was a dry run, so its recorded deadline no longer applies.
         let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
@@ -37,7 +36,7 @@ impl<'a> Draft<'a> {
                 .observations
                 .set_forward_since_deadline(&rule.uid);
             let recorded = recorded.later_by(step);
-            // Who can annotate the node must not be able to open it by that before its time.
+            // Those who can annotate the node must not be able to open it early.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {
                 let rules_own = ReadinessTtl::For(repair.readiness_ttl.as_std());
@@ -45,17 +44,17 @@ impl<'a> Draft<'a> {
             });
             return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
-        // Who takes a deadline off the node wants it to have the whole time anew.
+        // Removing the deadline from a node restarts the whole time.
         let has_had_one = self.state.observations.has_had_deadline(&rule.uid);
         let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
         Some(ttl().map(|ttl| match ttl {
-            // A dry run leaves nothing on record, so that it counts from the same moment each time.
+            // A dry run records nothing, so it always counts from the same moment.
             ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
             ttl => Deadline::first(first_gated, self.history.watching_since, now, ttl),
         }))
     }
 
-    /// What is to be done about a node whose time may be up under a rule that governs, or would were it no dry run.
+    /// What to do with a node that may be late under a governing rule, or what a dry run would do.
     pub(super) fn verdict(
         &mut self,
         Contender { rule, spec }: Contender<'a>,
@@ -81,7 +80,7 @@ impl<'a> Draft<'a> {
             rule,
             repair: spec.repair.as_ref()?,
             deadline,
-            // What a dry run would do, it would do about nodes that it had gated.
+            // A dry run would repair nodes that it had gated.
             is_gated: tainted || spec.dry_run,
             karpenter: self.state.karpenter,
             now: self.now,
@@ -94,7 +93,7 @@ impl<'a> Draft<'a> {
         Some(verdict)
     }
 
-    /// Takes back what dry runs would do while nobody is judged, and has the node evaluated when that ends.
+    /// While repair is postponed, drops what dry runs would do, and schedules an evaluation for when that ends.
     pub(super) fn postpone(&mut self) {
         if self.plan.postponed.is_none() {
             return;
@@ -105,15 +104,15 @@ impl<'a> Draft<'a> {
         self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair.settles_at);
     }
 
-    /// Drops the deadline under the rule with this UID, if one is on record.
+    /// Removes the deadline under the rule with this UID, if one is recorded.
     pub(super) fn forget_deadline(&mut self, uid: &str) {
         if Deadline::rules(self.node).any(|recorded| recorded == uid) {
             self.remove_annotation(Deadline::key(uid));
         }
     }
 
-    /// Drops the deadlines that mean nothing any more: their rule is gone, or is about other nodes now, or repairs
-    /// none, or another one governs. A rule that may not act yet, or is a dry run, keeps them.
+    /// Removes obsolete deadlines: their rule is gone, no longer selects the node, has no `repair`, or another rule governs. A
+    /// rule that may not act yet, or is a dry run, keeps them.
     pub(super) fn forget_deadlines(&mut self) {
         let rules = self.cluster.rules.rules();
         let is_kept = |uid: &str| {

@@ -1,34 +1,33 @@
-//! The table: what a rule that governs a taint on a node does about it.
+//! The decision table: what the rule that governs a taint on a node does.
 
 use jiff::Timestamp;
 
 use crate::api::{EnforcementMode, TaintPolicy};
 
-/// What one rule wants done to one node.
+/// What one rule does to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The conditions are not met and the taint is there: it stays.
+    /// Conditions are unmet and the taint is present: it stays.
     Hold,
-    /// The conditions are not met and the taint is missing: put it on.
+    /// Conditions are unmet and the taint is absent: add it.
     Gate,
-    /// The conditions are not met and the taint is missing, and it is not time yet to put it on.
+    /// Conditions are unmet and the taint is absent, but it may not be added yet.
     Wait(WaitReason),
-    /// The conditions are met and the taint is there: lift it.
+    /// Conditions are met and the taint is present: remove it.
     Release {
         /// Whether this completes the node's bootstrap under the rule.
         completes_bootstrap: bool,
     },
-    /// The conditions are not met in time and the taint is there: lift it all the same, and leave the node alone from
-    /// then on.
+    /// The conditions were not met in time and the taint is present: remove it anyway, and leave the node alone from then on.
     GiveUp,
-    /// The taint is not there and need not be.
+    /// The taint is absent and need not be present.
     Open {
         /// Whether this completes the node's bootstrap under the rule.
         completes_bootstrap: bool,
     },
 }
 
-/// What holds a taint back that would close an open node.
+/// Why an open node is not closed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitReason {
     /// The conditions have not been unmet for long enough.
@@ -36,26 +35,26 @@ pub enum WaitReason {
         /// When the grace period ends.
         until: Timestamp,
     },
-    /// The disruption guard has not let the node go yet.
+    /// The disruption guard has not permitted it yet.
     Disruption,
-    /// What it is decided on may not be so any more: a last look at it comes first.
+    /// Evidence is stale: a live read comes first.
     Doubt,
 }
 
 impl Decision {
-    /// Whether the taint is on the node once the decision is carried out.
+    /// Whether the node has the taint once the decision is carried out.
     #[must_use]
     pub fn holds(self) -> bool {
         matches!(self, Self::Hold | Self::Gate)
     }
 
-    /// Whether the taint is taken off the node.
+    /// Whether the taint is removed.
     #[must_use]
     pub fn lifts(self) -> bool {
         matches!(self, Self::Release { .. } | Self::GiveUp)
     }
 
-    /// Whether the completion annotation is to be written.
+    /// Whether to write the completion annotation.
     #[must_use]
     pub fn completes_bootstrap(self) -> bool {
         match self {
@@ -70,7 +69,7 @@ impl Decision {
         }
     }
 
-    /// The decision about a node that is to stay as it is, with the taint or without.
+    /// The decision that leaves a node as it is, with or without the taint.
     #[must_use]
     pub fn nothing(tainted: bool) -> Self {
         if tainted {
@@ -82,10 +81,9 @@ impl Decision {
         }
     }
 
-    /// What is done instead while the evidence is in doubt: whatever leaves the node as it is. `None` where the decision
-    /// cannot hurt.
+    /// The decision while evidence is stale, which leaves the node as it is; `None` if this decision is harmless.
     ///
-    /// `is_new`: the node has come only just now, and runs nothing yet. Such a node is closed all the same.
+    /// `is_new`: the node has just joined and runs nothing yet. Such a node is closed anyway.
     #[must_use]
     pub fn in_doubt(self, is_new: bool) -> Option<Self> {
         match self {
@@ -100,7 +98,7 @@ impl Decision {
         }
     }
 
-    /// The decision about a node that may still lack labels: what is met now may not be once it has them.
+    /// The decision for a node that may still lack labels: once it has them, other conditions may apply.
     #[must_use]
     pub fn without_completion(self) -> Self {
         let completes_bootstrap = false;
@@ -115,7 +113,7 @@ impl Decision {
         }
     }
 
-    /// The decision about a node whose time is up, where the rule releases such nodes.
+    /// The decision for a late node whose rule releases late nodes.
     #[must_use]
     pub fn given_up(self) -> Self {
         match self {
@@ -127,9 +125,8 @@ impl Decision {
 
 /// Decides for a rule that governs its taint on a node.
 ///
-/// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever put it there. `completed`: the
-/// node's bootstrap under this rule is on record, which means one thing only: the taint is never added again.
-/// `held`: why the node may not be closed yet.
+/// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever added it. `completed`: the completed
+/// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be closed yet.
 #[must_use]
 pub fn decide(
     mode: EnforcementMode,
@@ -197,7 +194,7 @@ mod tests {
             let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
             let decision = decide(mode, policy, met, tainted, completed, None);
             assert_eq!(decision, expected, "{case}");
-            // What holds a node back only ever keeps it from being closed.
+            // `held` only ever keeps a node from being closed.
             let held = decide(
                 mode,
                 policy,

@@ -1,4 +1,4 @@
-//! A plan in the making, and what is noted in it.
+//! A plan under construction.
 
 use std::ptr;
 
@@ -15,17 +15,16 @@ use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
-/// Some taints of a node.
 pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 
-/// A rule with a spec that can be evaluated and a selector that matches.
+/// A rule that selects the node and has a valid spec.
 #[derive(Clone, Copy)]
 pub(super) struct Contender<'a> {
     pub(super) rule: &'a Rule,
     pub(super) spec: &'a CompiledSpec,
 }
 
-/// A plan in the making.
+/// A plan under construction.
 pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
@@ -33,19 +32,18 @@ pub(super) struct Draft<'a> {
     pub(super) node: &'a Node,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
-    /// What there is to write of the taint that is being settled.
+    /// The writes of the taint that is being settled.
     pub(super) writes: TaintPlan,
 }
 
 impl<'a> Draft<'a> {
-    /// What may not be so any more of what the node is decided on.
-    pub(super) fn doubts(&self) -> StaleKinds {
+    /// The stale kinds, without those that a live read of this node has just covered.
+    pub(super) fn stale_kinds(&self) -> StaleKinds {
         self.cluster.doubts.without(self.history.looked)
     }
 
-    /// The node's taints that a rule with this key and effect is about: there is one at most, unless it is another
-    /// project's. Those know their startup taints by the key, whatever the effect, and so does a rule that lifts them, save
-    /// what another rule here names.
+    /// The node's taints that belong to a rule with this key and effect. There is at most one, unless it is another project's
+    /// taint: those are matched by key, whatever the effect, except for effects that another rule names.
     pub(super) fn taints_of(
         &self,
         key: &str,
@@ -79,7 +77,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// An annotation is written with the first taint that it goes with.
+    /// Changes an annotation, in an earlier taint's writes if they contain it.
     fn write_annotation(&mut self, key: String, value: Option<String>) {
         let mut earlier = self.plan.taints.iter_mut();
         let earlier = earlier.find_map(|it| it.annotations.get_mut(&key));
@@ -90,7 +88,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Ends what there is to write of a taint; `None` where it goes with no taint.
+    /// Completes the writes of a taint; `None` for annotations that belong to no taint.
     pub(super) fn end_taint(&mut self, taint: Option<(&str, TaintEffect)>) {
         let writes = std::mem::take(&mut self.writes);
         if !writes.is_empty() {
@@ -102,7 +100,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The outcome of the rule, which has one by the time its decision is carried out.
+    /// The outcome of the rule. It exists by the time the decision is carried out.
     pub(super) fn outcome(&self, rule: &Rule) -> Option<&Outcome<'a>> {
         self.plan
             .outcomes

@@ -1,4 +1,4 @@
-//! Holds a rule's conditions against what is known about a node.
+//! Evaluates a rule's conditions on a node.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::rule::{CompiledSpec, RequiredCondition};
 /// A rule's conditions on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation<'a> {
-    /// Whether the conditions, taken together, are met.
+    /// Whether the conditions are met under the rule's policy.
     pub met: bool,
     /// Each condition, in the rule's order.
     pub results: Vec<Finding<'a>>,
@@ -18,35 +18,35 @@ pub struct Evaluation<'a> {
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<'a> {
-    /// What the rule asks for.
+    /// What the rule requires.
     pub requirement: &'a RequiredCondition,
     /// The status that counts: the node's, else the rule's default, else `Unknown`.
     pub current: ConditionStatus,
-    /// The condition, where the node has one.
+    /// The condition, if the node has it.
     pub condition: Option<Condition<'a>>,
 }
 
 impl Finding<'_> {
-    /// Whether the status is the one that the rule asks for.
+    /// Whether the status is the required one.
     #[must_use]
     pub fn is_met(&self) -> bool {
         self.current == self.requirement.required
     }
 
-    /// Whether nothing is known of the condition yet.
+    /// Whether the condition has not been observed yet.
     #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         let condition = self.condition.as_ref();
         condition.is_some_and(Condition::is_to_be_seen)
     }
 
-    /// The status that the node has; none, where it has no such condition.
+    /// The node's status; `None` if it lacks the condition.
     #[must_use]
     pub fn observed(&self) -> Option<ConditionStatus> {
         self.condition.as_ref().map(|condition| condition.status)
     }
 
-    /// What is amiss, in words that stand alone.
+    /// Why it is unmet, as a complete phrase.
     #[must_use]
     pub fn why(&self) -> String {
         let kind = &self.requirement.kind;
@@ -56,7 +56,7 @@ impl Finding<'_> {
                 "nothing makes {kind}, though its prefix is Nodegate's (counts as {current}, must be {required})"
             ),
             None => format!("{kind} is not reported (counts as {current}, must be {required})"),
-            // What is missing says enough, unless it is missing that was asked for.
+            // The detail suffices, unless the rule requires that something is missing.
             Some(condition)
                 if self.requirement.source.is_synthesized()
                     && required == ConditionStatus::True =>
@@ -77,31 +77,31 @@ impl Finding<'_> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// The conditions that are not as the rule asks.
+    /// The unmet conditions.
     pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
         self.results.iter().filter(|result| !result.is_met())
     }
 
-    /// Whether nothing is known yet of one of the conditions.
+    /// Whether any condition has not been observed yet.
     #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         self.results.iter().any(Finding::is_to_be_seen)
     }
 
-    /// What is amiss with each of them, in words that stand alone.
+    /// Why the conditions are unmet, as complete phrases.
     #[must_use]
     pub fn why(&self) -> String {
         let whys = self.unmet().map(Finding::why);
         whys.collect::<Vec<_>>().join("; ")
     }
 
-    /// Whether the node lacks one of the conditions entirely.
+    /// Whether the node lacks any condition entirely.
     #[must_use]
     pub fn misses_a_condition(&self) -> bool {
         self.results.iter().any(|result| result.condition.is_none())
     }
 
-    /// When to look again even if nothing happens.
+    /// When to evaluate again even if nothing happens.
     #[must_use]
     pub fn recheck(&self) -> Option<Timestamp> {
         self.results
@@ -110,7 +110,7 @@ impl<'a> Evaluation<'a> {
             .min()
     }
 
-    /// The latest time at which one of the conditions changed, as their reporters say.
+    /// The latest transition time of any condition, as reported.
     #[must_use]
     pub fn latest_transition(&self) -> Option<Timestamp> {
         self.results
@@ -120,7 +120,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Evaluates a rule's conditions on a node. Whether the rule selects the node is not asked here.
+/// Evaluates a rule's conditions on a node. It does not check whether the rule selects the node.
 #[must_use]
 pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
     let results: Vec<_> = spec

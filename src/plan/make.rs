@@ -1,4 +1,4 @@
-//! Makes a node's plan: settles one of its taints after another.
+//! Makes a node's plan, one taint after another.
 
 use jiff::Timestamp;
 use smallvec::SmallVec;
@@ -11,10 +11,10 @@ use crate::condition::ComponentGroup;
 use crate::condition::{ClassFacts, Facts, NamedDaemonSet, NamedFacts, Trust};
 use crate::rule::{CompiledSpec, Ownership};
 
-/// `DaemonSet`s that are waited for by name, each with the taints of the rules that wait for it.
+/// `DaemonSet`s that rules wait for by name, each with the taints of those rules.
 type WaitedFor<'a> = SmallVec<[(&'a NamedDaemonSet, Taints<'a>); 1]>;
 
-/// Decides for one node at one time. Nothing follows for a node that is being deleted.
+/// Decides for one node at one time. The plan for a node that is being deleted is empty.
 #[must_use]
 pub fn plan<'a>(
     cluster: ClusterState<'a>,
@@ -125,7 +125,7 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
-    /// The taints of those of the rules that are in force and wait for something.
+    /// The taints of these rules that are in force and wait for something.
     fn gates(
         &self,
         contenders: &[Contender<'a>],
@@ -135,14 +135,14 @@ impl<'a> Draft<'a> {
             .iter()
             .filter(|contender| contender.rule.live().is_some() && waits(contender.spec))
             .flat_map(|contender| {
-                // The kubelet may have registered the taint with another value than the rule's.
+                // The kubelet may have registered the taint with a different value.
                 let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
                 std::iter::once(&contender.spec.taint).chain(self.taints_of(key, effect))
             })
             .collect()
     }
 
-    /// The `DaemonSet`s that the rules wait for by name, each with the taints of those that do.
+    /// The `DaemonSet`s that the rules wait for by name, each with the taints of those rules.
     fn waited_for(&self, contenders: &[Contender<'a>]) -> WaitedFor<'a> {
         let mut waited_for = WaitedFor::new();
         for key in contenders.iter().flat_map(|it| it.spec.daemon_sets()) {

@@ -1,4 +1,4 @@
-//! What this process remembers of continuous rules on a node from one evaluation to the next.
+//! What this process remembers about continuous rules on a node between evaluations.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use jiff::Timestamp;
 use super::outcome::Outcome;
 use crate::api::EnforcementMode;
 
-/// What this process remembers of one rule on one node.
+/// What this process remembers about one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// UID of the rule.
     pub rule: Arc<str>,
-    /// Whether the conditions have been seen to be met.
+    /// Whether the conditions have been met at any evaluation.
     pub was_met: bool,
-    /// Whether the node had never been open, as it was seen last.
+    /// Whether the node had never been open at the last evaluation.
     pub joining: bool,
-    /// Whether the node had the taint when it was seen last.
+    /// Whether the node had the taint at the last evaluation.
     pub tainted: bool,
     /// Since when the conditions have been unmet; `None` while they are met.
     pub unmet_since: Option<Timestamp>,
 }
 
 impl Memory {
-    /// What is remembered after these outcomes; `None` where that is nothing new.
+    /// The memories after these outcomes; `None` if they are unchanged.
     #[must_use]
     pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || {

@@ -1,7 +1,6 @@
-//! One plan per node: the decisions of all rules that concern it, merged into the least that has to be written.
-//!
-//! `make` settles one taint after another. `settle` is the way of one of them: evaluate the rules' conditions, decide by the
-//! table in `decision`, and note in the `draft` what there is to write, to publish and to tell.
+//! One plan per node: the decisions of all rules that select it, merged into the fewest writes. `make` settles one taint after
+//! another with `settle`, which evaluates conditions, decides by the table in `decision` and collects the results in the
+//! `draft`.
 
 mod change;
 mod clean_up;

@@ -1,4 +1,4 @@
-//! All that follows for one node.
+//! The plan for one node.
 
 use std::sync::Arc;
 
@@ -16,39 +16,39 @@ use crate::repair::{Deadline, Postponed, Remedy, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::{completion_keys, owner_key};
 
-/// All that follows for one node: what to write, what to report, and when to look again.
+/// The plan for one node: what to write and report, and when to evaluate it again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan<'a> {
-    /// What each rule that selects the node makes of it. A rule that is being deleted has no outcome.
+    /// The outcome of each rule that selects the node. A rule that is being deleted has none.
     pub outcomes: Vec<Outcome<'a>>,
-    /// What there is to write, taint by taint: none of them is empty, and no annotation is in two of them.
+    /// The writes, by taint. None is empty, and no annotation is in two of them.
     pub taints: Vec<TaintPlan>,
-    /// Synthesized conditions to publish or withdraw.
+    /// Synthesized conditions to publish or remove.
     pub conditions: ConditionChanges<'a>,
-    /// What the critical components on the node lack, where a held taint waits for them.
+    /// What the critical components on the node lack, if a held taint waits for them.
     pub waiting: Option<Waiting<'a>>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
-    /// What has to be read again before that is done which the plan leaves out, because it could hurt.
+    /// The kinds to read live before a change that could hurt, which this plan therefore omits.
     pub look: StaleKinds,
-    /// UIDs of the rules for whose sake that is read.
+    /// UIDs of the rules that need the live read.
     pub looking: Vec<Arc<str>>,
-    /// Why nobody is judged though the node's time is up, if that is so. What has been told of its repair stays as it is.
+    /// Why repair is postponed although the node is late. Earlier announcements about its repair stand.
     pub postponed: Option<Postponed>,
 }
 
 impl<'a> NodePlan<'a> {
-    /// Has these kinds read again, too.
+    /// Adds kinds to read live.
     pub(super) fn look_at(&mut self, kinds: StaleKinds) {
         self.look = std::mem::take(&mut self.look).and(kinds);
     }
 
-    /// The taints that are put on or lifted.
+    /// All taint changes.
     pub fn changes(&self) -> impl Iterator<Item = &TaintChange> {
         self.taints.iter().flat_map(|taint| &taint.changes)
     }
 
-    /// Whether a rule would close the node if its disruption guard let it.
+    /// Whether a rule would close the node if its disruption guard permitted it.
     #[must_use]
     pub fn waits_for_a_guard(&self) -> bool {
         let waits = |outcome: &Outcome<'_>| {
@@ -58,8 +58,8 @@ impl<'a> NodePlan<'a> {
         self.outcomes.iter().any(waits)
     }
 
-    /// The claim to delete, so that a new node takes the place of this one, and what the rule found that has it deleted.
-    /// One claim, one repair: of several rules the first does it.
+    /// The claim to delete, so that a new node replaces this one, and the outcome that demands it. A claim is repaired once:
+    /// the first of several rules does it.
     #[must_use]
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
         self.outcomes
@@ -78,7 +78,7 @@ impl<'a> NodePlan<'a> {
         !self.taints.is_empty()
     }
 
-    /// Whether the taint of this rule is lifted.
+    /// Whether this rule's taint is removed.
     #[must_use]
     pub fn lifts_for(&self, rule: &Rule) -> bool {
         let is_its_taint = |change: &TaintChange| {
@@ -87,13 +87,13 @@ impl<'a> NodePlan<'a> {
         self.changes().any(is_its_taint)
     }
 
-    /// Whether something has to be read again before all is done that this rule wants.
+    /// Whether this rule needs a live read before it may act.
     #[must_use]
     pub fn is_looking_for(&self, rule: &Rule) -> bool {
         self.looking.contains(&rule.uid)
     }
 
-    /// Whether something of this rule, its taint or one of its annotations, has to be written.
+    /// Whether this rule's taint or one of its annotations must be written.
     #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
         let [by_uid, by_name] = completion_keys(rule);

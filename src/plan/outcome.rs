@@ -1,4 +1,4 @@
-//! What one rule makes of one node.
+//! The result of one rule on one node.
 
 use jiff::Timestamp;
 
@@ -7,56 +7,55 @@ use super::evaluate::Evaluation;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict};
 use crate::rule::Rule;
 
-/// What one rule makes of one node.
+/// The result of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// What the rule may do here, and what it does.
+    /// What the rule may do here, and what it decides.
     pub standing: Standing<'a>,
     /// The rule's conditions on the node.
     pub evaluation: Evaluation<'a>,
     /// Whether the node has the rule's taint, before the plan is carried out.
     pub tainted: bool,
-    /// How the rule came by the taint, where that may have to be told.
+    /// How the rule came to own the taint, if that may have to be announced.
     pub origin: Option<Origin>,
-    /// Whether the node has never been open under a continuous rule, so that closing it takes nothing away.
+    /// Whether the node has never been open under a continuous rule, so that closing it disrupts nothing.
     pub joining: bool,
-    /// Since when the conditions have been unmet, where the rule is continuous.
+    /// Since when the conditions have been unmet, for a continuous rule.
     pub unmet_since: Option<Timestamp>,
-    /// When the node was seen to have rebooted, where the rule gates it again for that.
+    /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
-    /// When the node's time is up, or why nobody can say, where the rule gates a node that has never been open and says
-    /// what happens to it then.
+    /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that has never been open and has a
+    /// `repair`.
     pub deadline: Option<Result<Deadline, NoTtl>>,
-    /// What is to be done about the node, or would be by a dry run, where its time is up under a rule that governs, or
-    /// would; none while nobody is judged.
+    /// What to do with a late node under a governing rule, or what a dry run would do; `None` while repair is postponed.
     pub verdict: Option<Verdict<'a>>,
 }
 
-/// How a rule has come by a taint that it holds, and that the controller has not added.
+/// How a rule came to own a taint that the controller did not add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing says whose it is: the rule takes it over.
+    /// It has no recorded owner: the rule adopts it.
     Adopted,
-    /// The API server has put it on in the rule's name as the node was created, and the node is seen for the first time.
+    /// The API server added it for the rule as the node was created, and the node is seen for the first time.
     Birth,
 }
 
 impl Outcome<'_> {
-    /// Whether the rule holds a taint that it did not add.
+    /// Whether the rule adopts a taint that it did not add.
     #[must_use]
     pub fn adopts(&self) -> bool {
         self.origin == Some(Origin::Adopted)
     }
 
-    /// Whether the rule is a dry run: nothing is done in its name.
+    /// Whether the rule is a dry run, which changes nothing.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         matches!(self.standing, Standing::DryRun(_))
     }
 
-    /// Whether the rule is a dry run and would repair the node, or would but for how many others are unhealthy.
+    /// Whether the rule is a dry run that would repair the node, or would if too many others were not unhealthy.
     #[must_use]
     pub fn would_repair(&self) -> bool {
         let is_news = !matches!(self.verdict, Some(Verdict::Repair(Remedy::Report)));

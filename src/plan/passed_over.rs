@@ -1,5 +1,5 @@
-//! The `DaemonSet`s that a rule does not wait for although it waits for their class, or names them: nobody else would
-//! notice, so somebody is told.
+//! The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name. They are reported because
+//! no one would notice otherwise.
 
 use super::state::ClusterState;
 use crate::condition::ComponentGroup;
@@ -7,30 +7,30 @@ use crate::condition::{is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::rule::CompiledSpec;
 
-/// A `DaemonSet` that is meant for nodes of a rule which waits for its class, or for it by name, and that the rule does not
-/// wait for.
+/// A `DaemonSet` that runs on nodes of a rule which waits for its class, or for it by name, but that the rule does not wait
+/// for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PassedOver {
-    /// Why not.
+    /// Why it does not.
     pub why: WhyPassedOver,
     /// The `DaemonSet`.
     pub daemon_set: ObjectKey,
-    /// Name of its class; empty where the rule waits for the `DaemonSet` by name.
+    /// Name of its class; empty if the rule names the `DaemonSet`.
     pub class: String,
 }
 
-/// Why a rule does not wait for such a `DaemonSet`.
+/// Why a rule passes over a `DaemonSet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyPassedOver {
-    /// It does not tolerate the rule's taint: it could never come while the taint is there.
+    /// It does not tolerate the rule's taint, so it could never start while the taint is there.
     ShutOut,
     /// It is in a namespace that its class does not cover.
     OutsideNamespaces,
 }
 
 impl PassedOver {
-    /// The `DaemonSet`s that this rule passes over, among those that are meant for one of its nodes: no other taint that
-    /// stays there keeps them off. `nodes` gives all nodes of the cluster.
+    /// The `DaemonSet`s that this rule passes over, among those that run on one of its nodes: no other lasting taint keeps them
+    /// off. `nodes` yields all nodes of the cluster.
     #[must_use]
     pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,

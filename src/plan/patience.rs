@@ -1,5 +1,5 @@
-//! When a node that does not meet a rule's conditions may be closed: at once while it is still joining, otherwise after
-//! the grace period, and when the disruption guard lets it.
+//! When a node with unmet conditions may be closed: at once while it is joining, otherwise after the grace period and with the
+//! disruption guard's permission.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,43 +9,37 @@ use super::memory::Memory;
 use crate::api::ConditionPolicy;
 use crate::rule::{CompiledSpec, Ownership, Rule};
 
-/// How soon after it came a node has to be evaluated to count as one that runs nothing yet. Until the kubelet has started and
-/// the scheduler has been round it takes about as long.
+/// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long nothing but synthesized conditions has to be unmet before an open node is closed, where the rule does not say: a
-/// kubelet that starts anew has its pods not ready for a moment.
+/// How long synthesized conditions must be unmet before an open node is closed, if the rule has no grace period and no other
+/// condition is unmet. A restarted kubelet reports its pods unready for a moment.
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
-/// Whether a node has come only just now, by this process's own sight of it, so that it runs nothing yet.
+/// Whether this process saw the node join so recently that it runs nothing yet.
 #[must_use]
 pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
     joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
 }
 
-/// What there is to go by when it is asked whether a node has ever been open under a continuous rule.
+/// Evidence of whether a node has ever been open under a continuous rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
-    /// The rule.
     pub rule: &'a Rule,
-    /// When the node was created.
     pub created: Option<Timestamp>,
-    /// When the node came, where this process saw it come.
+    /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
-    /// What is remembered of the rule on the node.
     pub memory: Option<&'a Memory>,
-    /// Whether the node has the taint.
     pub tainted: bool,
-    /// Who has put it there, as far as that is on record.
+    /// The recorded owners of the taint.
     pub owners: &'a [Ownership<'a>],
-    /// Whether the conditions are met.
     pub met: bool,
 }
 
 impl Past<'_> {
-    /// Whether the node has never been open under the rule, so that closing it takes nothing away: the node was seen to
-    /// come, while the rule was in force or with the taint on, or what is on record says so; and the conditions have never
-    /// been met. That a node has the taint tells nothing of that: another controller may have closed it when it was open.
+    /// Whether the node has never been open under the rule, so that closing it disrupts nothing. Either this process saw the
+    /// node join while the rule was in force or with the taint on, or the record says so; and the conditions have never been
+    /// met. The taint alone proves nothing: another controller may have closed an open node.
     #[must_use]
     pub fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
@@ -54,7 +48,7 @@ impl Past<'_> {
         let was_in_force = self.was_in_force();
         !self.met
             && match self.memory {
-                // Whoever has lifted the taint has opened the node.
+                // Whoever removed the taint opened the node.
                 Some(memory) => {
                     memory.joining
                         && !memory.was_met
@@ -64,8 +58,8 @@ impl Past<'_> {
             }
     }
 
-    /// Whether the rule was in force when the node came. Which of the two is seen first does not tell, so soon after: the
-    /// API server's own times do.
+    /// Whether the rule was in force when the node joined. If both are recent, the order of watch events proves nothing, but
+    /// the API server's timestamps do.
     fn was_in_force(&self) -> bool {
         let (Some(since), Some(joined)) = (self.rule.in_force_since, self.joined) else {
             return false;
@@ -75,11 +69,11 @@ impl Past<'_> {
     }
 }
 
-/// Since when a rule's conditions have been unmet; `None` where they are met.
+/// Since when a rule's conditions have been unmet; `None` if they are met.
 ///
-/// Where this process has seen that, it counts from then. Otherwise the times on the Node tell, so that a restart neither
-/// adds to a grace period nor takes from it; but never from before the rule was in force. `is_known`: the node has been
-/// evaluated before, so that a rule of which nothing is remembered has only now come to select it.
+/// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither prolongs
+/// nor shortens a grace period; but never from before the rule was in force. `is_known`: the node has been evaluated before, so
+/// a rule without a memory has only now come to select it.
 #[must_use]
 pub fn unmet_since(
     rule: &Rule,
@@ -100,28 +94,28 @@ pub fn unmet_since(
     };
     Some(match in_force {
         Some(in_force) if in_force <= now => since.max(in_force),
-        // A clock is behind: what this process remembers was after that all the same.
+        // A clock lags: this process's memory is later than the rule anyway.
         Some(_) if memory.is_none() => now,
         _ => since,
     })
 }
 
-/// Since when the conditions have been unmet, as the times on the Node tell.
+/// Since when the conditions have been unmet by the times on the Node.
 fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
     let mut transitions = evaluation
         .unmet()
         .map(|result| result.condition.as_ref()?.transition);
     match spec.policy {
-        // One is enough for the rule to be unmet, so it has been since the first of them turned.
+        // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),
-        // It takes all of them, so it has been since the last one turned.
+        // All must be unmet, so the last transition counts.
         ConditionPolicy::AnyOf => transitions
             .try_fold(Timestamp::MIN, |last, at| Some(last.max(at?)))
             .filter(|last| *last > Timestamp::MIN),
     }
 }
 
-/// Why a node that was open and has been unmet since then is not closed yet; `None` where it may be.
+/// Why an open node with unmet conditions is not closed yet; `None` if it may be.
 #[must_use]
 pub fn held_back(
     spec: &CompiledSpec,

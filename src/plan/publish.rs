@@ -1,4 +1,4 @@
-//! Which synthesized conditions a node should carry, and how that differs from what it does.
+//! Plans which synthesized conditions to publish on a node, and which to remove.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::api::ConditionStatus;
 use crate::condition;
 
 impl Draft<'_> {
-    /// Finds out which synthesized conditions the node should carry, and how that differs from what it does.
+    /// Compares the synthesized conditions that the node should carry with those that it does.
     pub(super) fn publish(&mut self) {
         let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
         if self.cluster.publish_conditions {
@@ -57,7 +57,7 @@ impl Draft<'_> {
                 }
             }
         }
-        // What a suspended rule asks for stays as it is.
+        // A suspended rule's conditions stay as they are.
         let outcomes = self.plan.outcomes.iter();
         let suspended = outcomes.filter(|outcome| outcome.rule.is_suspended());
         let findings = suspended.flat_map(|outcome| &outcome.evaluation.results);

@@ -1,4 +1,4 @@
-//! Settles one taint: which rule governs it, what that one decides, and whose the taint then is.
+//! Settles one taint: which rule governs it, what that rule decides, and which rule then owns it.
 
 use std::ptr;
 
@@ -21,11 +21,11 @@ use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
 
-/// A node that opens so soon after it came is written once: whose the taint is that it registered with is only put on
-/// record after this time.
+/// A node that opens within this time after it joined is written once: ownership of a taint that it registered with is recorded
+/// only later.
 const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 
-/// How a continuous rule that is not met on the node bears with it.
+/// How long a continuous rule has to wait before it closes a node with unmet conditions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Patience {
     joining: bool,
@@ -33,20 +33,19 @@ struct Patience {
     held: Option<WaitReason>,
 }
 
-/// A taint that is to be settled.
+/// A taint to settle.
 struct Dispute<'s, 'a> {
-    /// Whether the node has it.
     tainted: bool,
     /// The first rule that may govern it.
     governing: Option<Contender<'a>>,
-    /// Whose it is, as the node's annotations say.
+    /// Its owners, by the node's annotations.
     owners: &'s [Ownership<'s>],
-    /// Whether the node has only just come, with the taint on.
+    /// Whether the node has just joined with the taint.
     came_with_it: bool,
     facts: &'s Facts<'s, 'a>,
 }
 
-/// What one rule makes of one taint.
+/// What one rule decides about one taint.
 struct Ruling<'a> {
     contender: Contender<'a>,
     governs: bool,
@@ -56,12 +55,12 @@ struct Ruling<'a> {
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
     verdict: Option<Verdict<'a>>,
-    /// What is really done: all that is put on record and told follows from this alone.
+    /// What is really done: records and reports follow from this alone.
     decision: Decision,
 }
 
 impl<'a> Draft<'a> {
-    /// Settles one taint: which of the contenders governs it, what that one decides, and whose the taint then is.
+    /// Settles one taint: which contender governs it, what that contender decides, and which rule then owns it.
     pub(super) fn settle(
         &mut self,
         key: &str,
@@ -104,7 +103,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What one of the contenders makes of the taint.
+    /// What one contender decides about the taint.
     fn rule_on(&mut self, contender: Contender<'a>, dispute: &Dispute<'_, 'a>) -> Ruling<'a> {
         let Contender { rule, spec } = contender;
         let (tainted, facts) = (dispute.tainted, dispute.facts);
@@ -116,7 +115,7 @@ impl<'a> Draft<'a> {
             .filter(|_| spec.regate_on_reboot && !completion.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
-            sees_heartbeats: !self.doubts().nodes,
+            sees_heartbeats: !self.stale_kinds().nodes,
             rebooted,
             is_closed: tainted,
         };
@@ -131,7 +130,7 @@ impl<'a> Draft<'a> {
             completed,
             patience.held,
         );
-        // A remove-only rule gates nobody again, so nothing is lost by what it puts on record.
+        // A remove-only rule never gates again, so its record does no harm.
         let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
         let mut ruling = Ruling {
             contender,
@@ -150,7 +149,7 @@ impl<'a> Draft<'a> {
                 decision => decision,
             },
         };
-        self.doubt(&mut ruling);
+        self.wait_for_evidence(&mut ruling);
         if !rule.is_suspended() && !ruling.evaluation.met {
             ruling.deadline = self.deadline(contender, ruling.decision, facts.now);
             let deadline = ruling.deadline.as_ref();
@@ -158,7 +157,7 @@ impl<'a> Draft<'a> {
         }
         if ruling.gives_up() {
             ruling.decision = ruling.decision.given_up();
-            self.doubt(&mut ruling);
+            self.wait_for_evidence(&mut ruling);
         }
         if ruling.governs && ruling.decision.lifts() && self.has_rival(rule, spec) {
             ruling.decision = Decision::Hold;
@@ -166,26 +165,26 @@ impl<'a> Draft<'a> {
         ruling
     }
 
-    /// Replaces a decision that could hurt as long as what it goes by has still to be seen, or is in doubt.
-    fn doubt(&mut self, ruling: &mut Ruling<'a>) {
+    /// Replaces a harmful decision while what it depends on has not been seen yet, or is stale.
+    fn wait_for_evidence(&mut self, ruling: &mut Ruling<'a>) {
         if self.cluster.is_to_be_seen(ruling.contender.spec) {
-            self.see_first(ruling);
+            self.wait_until_seen(ruling);
         } else if ruling.governs {
-            self.look_first(ruling);
+            self.wait_for_live_read(ruling);
         }
     }
 
-    /// Replaces a decision that could hurt until everything has been seen once that it depends on.
-    fn see_first(&self, ruling: &mut Ruling<'a>) {
+    /// Replaces a harmful decision until everything that it depends on has been seen once.
+    fn wait_until_seen(&self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
         if let Some(instead) = ruling.decision.in_doubt(is_new) {
             ruling.decision = instead;
         }
     }
 
-    /// Replaces a decision that could hurt until another look has been had. Nobody's silence is believed without a look:
-    /// what was written may still be on its way.
-    fn look_first(&mut self, ruling: &mut Ruling<'a>) {
+    /// Replaces a harmful decision until a live read. A silent reporter is always checked by one: its write may still be on its
+    /// way.
+    fn wait_for_live_read(&mut self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
         let Some(instead) = ruling.decision.in_doubt(is_new) else {
             return;
@@ -195,7 +194,7 @@ impl<'a> Draft<'a> {
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
         let mut look = self
-            .doubts()
+            .stale_kinds()
             .about(ruling.contender.spec, self.cluster.named);
         look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {
@@ -206,7 +205,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Has the node evaluated again when time alone may change what the rule makes of it.
+    /// Schedules the next evaluation, if time alone may change the decision.
     fn schedule(&mut self, ruling: &Ruling<'_>) {
         let mut recheck = earliest(self.plan.recheck, ruling.evaluation.recheck());
         if let Decision::Wait(WaitReason::Grace { until }) = ruling.decision {
@@ -220,15 +219,13 @@ impl<'a> Draft<'a> {
         self.plan.recheck = recheck;
     }
 
-    /// Puts on record on the node until when it has to be ready under the rule that governs, and which boot it was in
-    /// where that is missing.
+    /// Records on the node its readiness deadline under the governing rule, and its boot ID if that is missing.
     fn put_on_record(&mut self, ruling: &Ruling<'a>) {
         let Contender { rule, spec } = ruling.contender;
         let is_over = match ruling.decision {
             Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
             Decision::Release { .. } => true,
-            // A node that was given up is past its time for as long as it is not ready. Any other one that is open has no
-            // time to keep.
+            // A node that was given up stays late for as long as it is not ready. Any other open node has no deadline.
             Decision::Gate | Decision::Open { .. } => {
                 ruling.evaluation.met || !has_been_open(self.node, rule)
             }
@@ -285,7 +282,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Carries out the decision of the rule that governs the taint, which then is the only one to own it.
+    /// Carries out the decision of the governing rule, which then is the only owner of the taint.
     fn carry_out(
         &mut self,
         contender: Contender<'a>,
@@ -297,7 +294,7 @@ impl<'a> Draft<'a> {
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
             self.set_annotation(key, completion_value(self.node, rule, spec));
-            // A node that is given up does not count as one that got ready.
+            // A node that was given up does not count as ready.
             if decision != Decision::GiveUp {
                 self.writes.completes.push(rule.uid.clone());
             }
@@ -343,7 +340,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether it is time to put on record that the rule owns a taint that somebody else has put there.
+    /// Whether to record now that the rule owns a taint that someone else added.
     fn is_to_own(&mut self, Contender { rule, spec }: Contender<'a>) -> bool {
         let adopts = self.outcome(rule).is_some_and(Outcome::adopts);
         if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
@@ -406,12 +403,12 @@ impl<'a> Draft<'a> {
 }
 
 impl<'a> Ruling<'a> {
-    /// Whether the rule lets the node go, since it has not become ready in time.
+    /// Whether the rule opens the node because it did not become ready in time.
     fn gives_up(&self) -> bool {
         self.governs && matches!(self.verdict, Some(Verdict::Repair(Remedy::Release)))
     }
 
-    /// What is told of it.
+    /// The outcome to report.
     fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
         let Contender { rule, spec } = self.contender;
         let is_held =

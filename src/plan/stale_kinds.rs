@@ -1,5 +1,4 @@
-//! Which kinds of evidence may not be so any more. What could hurt waits until a last look at the objects themselves has
-//! been had.
+//! Which kinds of evidence are stale. Harmful changes wait until a live read of the objects themselves.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +14,12 @@ pub struct StaleKinds {
     pub csi_nodes: bool,
     /// The rules.
     pub rules: bool,
-    /// The groups whose pods and `DaemonSet`s are meant.
+    /// The component groups whose pods and `DaemonSet`s are included.
     groups: BTreeSet<ComponentGroup>,
 }
 
 impl StaleKinds {
-    /// No kind.
+    /// The empty set.
     pub const NONE: Self = Self {
         nodes: false,
         csi_nodes: false,
@@ -28,7 +27,7 @@ impl StaleKinds {
         groups: BTreeSet::new(),
     };
 
-    /// The Node itself alone.
+    /// Only the Node itself.
     pub const NODE: Self = Self {
         nodes: true,
         csi_nodes: false,
@@ -36,7 +35,7 @@ impl StaleKinds {
         groups: BTreeSet::new(),
     };
 
-    /// Every kind, as far as tests know them.
+    /// Every kind that tests use.
     #[cfg(test)]
     #[must_use]
     pub fn all() -> Self {
@@ -50,36 +49,36 @@ impl StaleKinds {
         }
     }
 
-    /// Adds the pods and `DaemonSet`s of a group.
+    /// Adds the pods and `DaemonSet`s of a component group.
     pub fn add_group(&mut self, group: ComponentGroup) {
         self.groups.insert(group);
     }
 
-    /// Whether the pods and `DaemonSet`s of a group are in the set.
+    /// Whether the pods and `DaemonSet`s of a component group are included.
     #[must_use]
     pub fn has_group(&self, group: ComponentGroup) -> bool {
         self.groups.contains(&group)
     }
 
-    /// Whether there is anything in the set that is not of a single node.
+    /// Whether the set includes objects that all nodes share.
     #[must_use]
     pub fn is_of_the_cluster(&self) -> bool {
         self.rules || !self.groups.is_empty()
     }
 
-    /// Whether any of it is about each node on its own. A group has pods there.
+    /// Whether the set includes objects of a single node, such as a group's pods.
     #[must_use]
     pub fn is_of_the_node(&self) -> bool {
         self.nodes || self.csi_nodes || !self.groups.is_empty()
     }
 
-    /// Whether there is nothing in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is in either set.
+    /// The union of both sets.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.groups.extend(other.groups);
@@ -91,7 +90,7 @@ impl StaleKinds {
         }
     }
 
-    /// What is not in the other set.
+    /// This set without the other one.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self {
@@ -103,7 +102,7 @@ impl StaleKinds {
         }
     }
 
-    /// What of it everything goes by: the Node and the rules.
+    /// The part that every rule depends on: the Node and the rules.
     #[must_use]
     pub fn common(&self) -> Self {
         Self {
@@ -113,7 +112,7 @@ impl StaleKinds {
         }
     }
 
-    /// What of it a rule with this spec goes by, where these `DaemonSet`s are waited for by name.
+    /// The part that a rule with this spec depends on, given the `DaemonSet`s that rules name.
     #[must_use]
     pub fn about(&self, spec: &CompiledSpec, named: &[NamedDaemonSet]) -> Self {
         let mut about = self.common();

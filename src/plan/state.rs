@@ -1,4 +1,4 @@
-//! What a plan is made from: all that has been seen of the cluster and of one node, and what has been done about it.
+//! Inputs of a plan: the observed state of the cluster and of one node, and the controller's history with the node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,41 +14,41 @@ use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::repair::{Karpenter, Situation};
 use crate::rule::{CompiledSpec, RuleSet};
 
-/// What is the same for every node.
+/// State that all nodes share.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterState<'a> {
     /// The configured critical component classes.
     pub classes: &'a [CriticalComponentClass],
     /// The `DaemonSet`s that rules wait for by name.
     pub named: &'a [NamedDaemonSet],
-    /// The `DaemonSet`s of each group: those with the labels of a class, or the one that is waited for by name.
+    /// The `DaemonSet`s of each group: those with the labels of a class, or one that a rule names.
     pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     /// All rules.
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
-    /// What was seen that may not be so any more.
+    /// The stale kinds.
     pub doubts: &'a StaleKinds,
-    /// What a node's repair depends on besides the node.
+    /// The state of repair that all nodes share.
     pub repair: Situation<'a>,
 }
 
 impl<'a> ClusterState<'a> {
-    /// A `DaemonSet` that rules wait for by name, if it is watched for them.
+    /// A `DaemonSet` that rules wait for by name, if it is watched.
     #[must_use]
     pub fn named(self, key: &ObjectKey) -> Option<&'a NamedDaemonSet> {
         self.named.iter().find(|named| named.key == *key)
     }
 
-    /// The `DaemonSet`s of a group.
+    /// The `DaemonSet`s of a component group.
     #[must_use]
     pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
         static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
         self.daemon_sets.get(group).unwrap_or(&NONE)
     }
 
-    /// Whether something has still to be seen that a rule with this spec goes by. Until then nothing that could hurt is done
-    /// for it, and no look helps.
+    /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for
+    /// the rule, and a live read does not help.
     #[must_use]
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
         spec.conditions.iter().any(|requirement| {
@@ -60,36 +60,36 @@ impl<'a> ClusterState<'a> {
     }
 }
 
-/// What has been seen of one node and of what belongs to it.
+/// The state of one node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeState<'a> {
     /// The node.
     pub node: &'a Node,
     /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
-    /// The pods of each group that are bound to it.
+    /// The pods that are bound to it, by component group.
     pub pods: &'a ByGroup<Vec<Pod>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
-    /// What this process has seen of the node over time.
+    /// What this process has observed of the node over time.
     pub observations: &'a Observations,
-    /// When the node came, where this process saw it come.
+    /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
-    /// What Karpenter has to say about the node.
+    /// What Karpenter's objects say about the node.
     pub karpenter: Karpenter<'a>,
 }
 
-/// What has been done about one node so far, and what may be done.
+/// The controller's history with one node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeHistory<'a> {
-    /// Whether the node has been evaluated before, by this process while it was in charge.
+    /// Whether this process has evaluated the node before, as leader.
     pub is_known: bool,
-    /// What was read for this node only just now, so that there is no doubt about it.
+    /// The kinds that a live read of this node has just covered, so that they are not stale.
     pub looked: &'a StaleKinds,
-    /// What this process remembers of continuous rules on the node.
+    /// What this process remembers about continuous rules on the node.
     pub memories: &'a [Memory],
-    /// UIDs of the rules whose disruption guard lets the node be closed now.
+    /// UIDs of the rules whose disruption guard permits to close the node now.
     pub may_close: &'a [Arc<str>],
-    /// Since when this process has been in charge of nodes.
+    /// Since when this process has been the leader.
     pub watching_since: Timestamp,
 }

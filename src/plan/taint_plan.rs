@@ -1,4 +1,4 @@
-//! What there is to write of a node, taint by taint.
+//! The writes to a node, by taint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use super::change::{TaintChange, TaintId};
 use crate::object::{Node, Taint};
 
-/// What there is to write of one taint, with the annotations that go with it: one is never written without the other.
+/// The writes for one taint and its annotations, which are never written separately.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaintPlan {
-    /// The taint; `None` for annotations that go with no taint, and where several are written at once.
+    /// The taint; `None` for annotations that belong to no taint, and for several taints at once.
     pub taint: Option<TaintId>,
-    /// The taints that are put on.
+    /// The taints to add.
     pub added: Vec<Taint>,
-    /// The taints that are lifted, as they stand on the node.
+    /// The taints to remove, as they are on the node.
     pub lifted: Vec<Taint>,
-    /// Annotations to set, or to remove where the value is `None`.
+    /// Annotations to set, or to remove if the value is `None`.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Annotations whose present value is part of the decision, so that the write must not succeed under another one.
+    /// Annotations whose present values the decision depends on: the write must fail if they differ.
     pub relied_on: Vec<String>,
-    /// Why, for each taint.
+    /// The reason for each taint.
     pub changes: Vec<TaintChange>,
     /// UIDs of the rules whose bootstrap it completes.
     pub completes: Vec<Arc<str>>,
@@ -32,7 +32,7 @@ impl TaintPlan {
         self.added.is_empty() && self.lifted.is_empty() && self.annotations.is_empty()
     }
 
-    /// The taints that the node has once it is carried out; `None` where they stay as they are.
+    /// The node's taints once it is carried out; `None` if they do not change.
     #[must_use]
     pub fn taints(&self, node: &Node) -> Option<Vec<Taint>> {
         if self.added.is_empty() && self.lifted.is_empty() {
@@ -43,7 +43,7 @@ impl TaintPlan {
         Some(kept.chain(&self.added).cloned().collect())
     }
 
-    /// All of these at once.
+    /// Merges plans into one.
     #[must_use]
     pub fn merged(plans: Vec<Self>) -> Self {
         plans.into_iter().reduce(Self::and).unwrap_or_default()

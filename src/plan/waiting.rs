@@ -1,17 +1,17 @@
-//! What the critical components on a node lack, as far as somebody is told.
+//! What the critical components on a node lack, for Events.
 
 use crate::condition::Detail;
 
-/// Which of Gardener's questions about critical components is not answered with yes.
+/// A question of Gardener's about critical components that is answered with no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting<'a> {
-    /// What it is about.
+    /// The kind of the missing thing.
     pub for_what: Component,
     /// What is missing.
     pub detail: Detail<'a>,
 }
 
-/// What kind of thing is missing of a critical component. Gardener's controller has an event reason for each.
+/// The kind of thing that a critical component lacks. Gardener's controller has an event reason for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component {
     /// The pod of a `DaemonSet`.
@@ -23,7 +23,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// That reason.
+    /// Gardener's event reason.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Component {
 }
 
 impl<'a> Waiting<'a> {
-    /// What a condition with this detail waits for, if that is a component.
+    /// What a condition with this detail waits for, if it is a component.
     pub(super) fn of(detail: &Detail<'a>) -> Option<Self> {
         let for_what = match detail {
             Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {

@@ -1,5 +1,4 @@
-//! The time by which a node has to be ready under a rule, kept on the node: what is on record stays, whatever becomes
-//! of the TTL that it came from.
+//! The readiness deadline of a node under a rule. It is recorded on the node, and later changes of the TTL do not move it.
 
 use std::time::Duration;
 
@@ -9,17 +8,17 @@ use super::ttl::ReadinessTtl;
 use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::Node;
 
-/// A node that is first seen gated this soon after it joined has been watched all the time. Shorter than any TTL.
+/// A node that is first seen gated this soon after it joined has been observed all the time. Shorter than any TTL.
 const PROMPT: SignedDuration = SignedDuration::from_secs(30);
-/// How it is put on record that a node may take as long as it wants.
+/// The recorded value of a node without a limit.
 const NEVER: &str = "never";
 
-/// When a node's time is up.
+/// A readiness deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
     /// At this time.
     At(Timestamp),
-    /// At no time.
+    /// Never.
     Never,
 }
 
@@ -32,9 +31,9 @@ impl Deadline {
 
     /// The deadline of a node that is first seen gated at `now`.
     ///
-    /// It counts from when the node joined a cluster that has the rule (`joined`: the later of both creations). But a
-    /// node that was not watched since then (an earlier process, a dry run, other labels) gets the whole time from now
-    /// on, so that nobody's time is up without ever having run. `watching_since` is when this process began to.
+    /// It counts from when the node joined a cluster that has the rule (`joined`: the later of both creations). But a node that
+    /// was not observed since then (an earlier process, a dry run, other labels) gets the whole time from now on.
+    /// `watching_since` is when this process began to observe.
     #[must_use]
     pub fn first(
         joined: Option<Timestamp>,
@@ -51,7 +50,7 @@ impl Deadline {
         Self::of(since, ttl)
     }
 
-    /// The deadline of a node whose time runs from `since`.
+    /// The deadline of a node whose time counts from `since`.
     #[must_use]
     pub fn of(since: Timestamp, ttl: ReadinessTtl) -> Self {
         match ttl {
@@ -60,13 +59,13 @@ impl Deadline {
         }
     }
 
-    /// So long after a time. What lies beyond the end of the calendar is never.
+    /// This long after a time; never, if that exceeds the calendar.
     #[must_use]
     pub fn after(since: Timestamp, ttl: Duration) -> Self {
         since.checked_add(ttl).map_or(Self::Never, Self::At)
     }
 
-    /// So much later.
+    /// The deadline, postponed by `step`.
     #[must_use]
     pub fn later_by(self, step: SignedDuration) -> Self {
         match self {
@@ -75,7 +74,7 @@ impl Deadline {
         }
     }
 
-    /// What is on record for a node under the rule with this UID. A record that cannot be read is none.
+    /// The recorded deadline of a node under the rule with this UID. An unreadable record counts as none.
     #[must_use]
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
         match node.annotation_about(READY_DEADLINE_PREFIX, rule_uid)? {
@@ -84,13 +83,13 @@ impl Deadline {
         }
     }
 
-    /// UIDs of the rules under which the node has a deadline on record.
+    /// UIDs of the rules under which the node has a recorded deadline.
     pub fn rules(node: &Node) -> impl Iterator<Item = &str> {
         let keys = node.annotations.iter().flatten();
         keys.filter_map(|(key, _)| key.strip_prefix(READY_DEADLINE_PREFIX))
     }
 
-    /// The annotation's value, in whole seconds, rounded up.
+    /// The annotation's value: whole seconds, rounded up.
     #[must_use]
     pub fn value(self) -> String {
         match self {
@@ -102,7 +101,7 @@ impl Deadline {
         }
     }
 
-    /// Whether the node's time is up.
+    /// Whether the deadline has passed.
     #[must_use]
     pub fn has_passed(self, now: Timestamp) -> bool {
         match self {

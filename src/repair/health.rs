@@ -1,5 +1,5 @@
-//! How many nodes are unhealthy, pool by pool. Where many are, something else is wrong than the nodes, and to replace
-//! them would make it worse.
+//! How many nodes are unhealthy, by pool. If many are, the cause is probably elsewhere, and replacing nodes would make it
+//! worse.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::object::Node;
 use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
 
-/// The nodes that a limit is about.
+/// The nodes that share a repair limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Group<'a> {
     /// All nodes of the `NodePool` of this name.
@@ -24,7 +24,7 @@ pub enum Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// The group of a node that a rule gates, by the name of its pool if it has one.
+    /// The group of a node that a rule gates, given the name of its pool, if it has one.
     #[must_use]
     pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
         pool.map_or(Self::Rule(rule), Self::Pool)
@@ -40,12 +40,12 @@ impl fmt::Display for Group<'_> {
     }
 }
 
-/// How many nodes of a group there are, and how many of them are unhealthy.
+/// How many nodes a group has, and how many are unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupHealth {
-    /// Nodes past their deadline, or not Ready after they have been open.
+    /// Nodes past their deadline, and nodes that have been open and are not Ready.
     pub unhealthy: usize,
-    /// All nodes.
+    /// All nodes of the group.
     pub total: usize,
 }
 
@@ -55,14 +55,14 @@ impl GroupHealth {
         self.unhealthy += usize::from(is_unhealthy);
     }
 
-    /// Whether so many are unhealthy that none may be repaired. The node in question is one of them.
+    /// Whether too many are unhealthy for a repair, counting the node in question.
     #[must_use]
     pub fn exceeds(self, limit: MaxUnhealthy) -> bool {
         self.unhealthy.max(1) > limit.of(self.total)
     }
 }
 
-/// The nodes of the cluster, counted at one time.
+/// The health of the cluster's nodes at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Census {
     pools: HashMap<String, GroupHealth>,
@@ -70,12 +70,11 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts nodes, each given with the name of its pool, under all rules of the cluster.
+    /// Counts nodes, each with the name of its pool, under all rules of the cluster.
     ///
-    /// A node is past its deadline whichever rule it is that still gates it; within its time it is not unhealthy, so a
-    /// large scale-up does not trip the limit. Neither is one that is in maintenance. Nodes that are on their way out count until they are gone, so that
-    /// repairs under way use up the limit. `would_be_overdue` tells of nodes that are past the deadline of a dry run,
-    /// which leaves nothing on record.
+    /// A node past its deadline is unhealthy, whichever rule gates it. A node within its time is not, so a large scale-up does
+    /// not reach the limit; nor is one in maintenance. A node that is being deleted counts until it is gone, so repairs in
+    /// progress use up the limit. `would_be_overdue` tells which nodes are past the deadline of a dry run, which records none.
     #[must_use]
     pub fn take<'a>(
         nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
@@ -117,7 +116,7 @@ impl Census {
         census
     }
 
-    /// How the nodes of a group are doing.
+    /// The health of a group.
     #[must_use]
     pub fn of(&self, group: Group<'_>) -> GroupHealth {
         let count = match group {
@@ -128,14 +127,14 @@ impl Census {
     }
 }
 
-/// Whether Karpenter has ever counted on the node for workload.
+/// Whether Karpenter has initialized the node, and so counted on it for workload.
 pub(super) fn is_initialized(node: &Node) -> bool {
     node.labels
         .get(INITIALIZED_LABEL)
         .is_some_and(|value| value == "true")
 }
 
-/// Whether the node was open under some rule once, whichever boot that was in, and is not Ready now.
+/// Whether the node has been open under some rule, in any boot, and is not Ready now.
 fn has_stopped_being_ready(node: &Node) -> bool {
     let is_ready = node
         .condition("Ready")

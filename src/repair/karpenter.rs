@@ -1,4 +1,4 @@
-//! What Karpenter has to say about a node: which `NodeClaim` it came from, and which `NodePool` it belongs to.
+//! Karpenter's view of a node: its `NodeClaim` and its `NodePool`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,52 +6,52 @@ use std::sync::Arc;
 use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
 use crate::object::{Node, NodeClaim, NodePool};
 
-/// What Karpenter has to say about one node.
+/// Karpenter's view of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Karpenter<'a> {
-    /// Its resources are not watched.
+    /// Karpenter's objects are not watched.
     Disabled,
-    /// Its resources are to be watched, and do not exist in this cluster.
+    /// Karpenter's resources do not exist in this cluster.
     NotInstalled,
-    /// Its resources have not been seen yet.
+    /// Karpenter's objects have not been seen yet.
     Unseen,
-    /// Its resources are known.
+    /// Karpenter's objects are known.
     Known {
-        /// The claim that the node came from.
+        /// The claim of the node.
         claim: Result<&'a NodeClaim, NoClaim<'a>>,
-        /// The pool that the node belongs to.
+        /// The pool of the node.
         pool: Option<&'a NodePool>,
     },
 }
 
-/// Why there is no `NodeClaim` that could be deleted for a node.
+/// Why a node has no `NodeClaim` to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoClaim<'a> {
     /// `NodeClaim`s are not watched.
     #[error("NodeClaims are not watched: start the controller with --enable-karpenter")]
     Disabled,
-    /// There is no such resource.
+    /// The resource does not exist in this cluster.
     #[error("Karpenter's NodeClaim resource is not installed in this cluster")]
     NotInstalled,
-    /// Nobody knows yet.
+    /// `NodeClaim`s have not been seen yet.
     #[error("NodeClaims have not been seen yet")]
     Unseen,
-    /// No claim has become this node.
+    /// No claim names this node.
     #[error("no NodeClaim names this node")]
     NotFound,
-    /// More than one claim says that it has become this node.
+    /// Several claims name this node.
     #[error("NodeClaims '{0}' and '{1}' both name this node")]
     Several(&'a str, &'a str),
-    /// The claim has become a node of this name, but on another instance: one of the two is out of date.
+    /// The claim names the node, but another instance: one of the two objects is outdated.
     #[error("NodeClaim '{0}' names this node, but another instance than the node's providerID")]
     OtherInstance(&'a str),
 }
 
 impl<'a> Karpenter<'a> {
-    /// The claim that the node came from.
+    /// The claim of the node.
     ///
     /// # Errors
-    /// Why there is none that could be deleted.
+    /// Why there is none to delete.
     pub fn claim(self) -> Result<&'a NodeClaim, NoClaim<'a>> {
         match self {
             Self::Disabled => Err(NoClaim::Disabled),
@@ -61,8 +61,7 @@ impl<'a> Karpenter<'a> {
         }
     }
 
-    /// Whether more will be known about the node soon: Karpenter's resources are still being read, or Karpenter has not
-    /// taken the node in.
+    /// Whether more will be known soon: Karpenter's objects are still being listed, or Karpenter has not registered the node.
     pub(super) fn is_undecided(self, node: &Node) -> bool {
         let is_unregistered = || {
             node.taints
@@ -77,7 +76,7 @@ impl<'a> Karpenter<'a> {
     }
 }
 
-/// The name of the pool that a node belongs to, by its label, or by that of its claim before Karpenter has labelled it.
+/// The name of a node's pool, by its label or, before Karpenter has labelled it, by its claim's.
 #[must_use]
 pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
     let label = node.labels.get(NODE_POOL_LABEL).map(String::as_str);
@@ -86,7 +85,7 @@ pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a
         .or_else(|| claim?.node_pool.as_deref())
 }
 
-/// All `NodeClaim`s, and which of them name a node.
+/// All `NodeClaim`s, indexed by the nodes that they name.
 #[derive(Debug, Default)]
 pub struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
@@ -95,7 +94,7 @@ pub struct NodeClaims {
 }
 
 impl NodeClaims {
-    /// Takes in a claim; answers the state that it replaces.
+    /// Adds a claim; returns the state that it replaces.
     pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
         let known = self.remove(&claim.name);
         let index = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
@@ -111,7 +110,7 @@ impl NodeClaims {
         known
     }
 
-    /// Forgets a claim; answers what was known of it.
+    /// Removes a claim; returns its last state.
     pub fn remove(&mut self, name: &str) -> Option<NodeClaim> {
         let known = self.all.remove(name)?;
         let forget = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
@@ -140,10 +139,10 @@ impl NodeClaims {
         self.all.keys()
     }
 
-    /// The claim that this node came from: the one whose status names the node, else the one that names its instance.
+    /// The claim of this node: the one whose status names the node, else the one that names its instance.
     ///
     /// # Errors
-    /// Where there is none, or where it is not beyond doubt.
+    /// There is none, or it is ambiguous.
     pub fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
         let by_provider = || self.by_provider.get(node.provider_id.as_ref()?);
         let mut names = self

@@ -1,9 +1,5 @@
-//! What happens to a node that a bootstrap-only rule still gates when its time is up.
-//!
-//! [`in_force`] says how long a node may take, [`Deadline`] when its time is up, [`NodeClaims`] which Karpenter
-//! `NodeClaim` it came from, [`Census`] how the other nodes are doing, [`Settling`] from when on anything may be
-//! done after something could not be seen, [`Situation`] what all that says at one time, and [`Case::judge`] what follows: a
-//! [`Verdict`] with the remedy, or with the reason why the node is left alone. Pure: no client, no clock, no async.
+//! What happens to a node that a bootstrap-only rule still gates after its readiness deadline. [`Case::judge`] returns a
+//! [`Verdict`]: the remedy, or the reason why the node is left alone. Pure: no client, no clock, no async.
 
 mod deadline;
 mod health;

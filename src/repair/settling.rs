@@ -1,24 +1,23 @@
-//! When repair may act again after something could not be seen for a while.
+//! When repair resumes after a period of stale evidence.
 //!
-//! A node may have got ready in the meantime, or may have been kept from it by the very outage that hid it. So after each
-//! interruption of any kind of evidence every node has at least as long again before anything is done about it. While
-//! something cannot be seen nothing is done either; who asks has to know that.
+//! A node may have become ready meanwhile, or the outage that hid it may have kept it from that. So after a period of stale
+//! evidence of any kind, repair stays postponed for as long again. Callers must also postpone it while evidence is stale.
 
 use std::time::{Duration, Instant};
 
-/// Until when overdue nodes are left alone after what could not be seen.
+/// Until when repair is postponed after stale evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settling {
     until: Option<Instant>,
 }
 
 impl Settling {
-    /// Notes that a kind of evidence can be seen again, of which nothing was certain for this long.
+    /// Notes that a kind of evidence is current again after having been stale for this long.
     pub fn sees_again(&mut self, blind: Duration, now: Instant) {
         self.until = self.until.max(Some(now + blind));
     }
 
-    /// Until when overdue nodes are left alone, if they are at this time.
+    /// Until when repair is postponed, if it is at this time.
     #[must_use]
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| now < *until)
@@ -66,14 +65,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_is_repaired_before_all_is_seen_and_as_long_after_as_it_was_not(
+        fn no_node_is_repaired_while_evidence_is_stale_nor_for_as_long_again(
             steps in proptest::collection::vec((0..3_usize, step(), 0..30_u64), 1..80),
         ) {
             let mut now = Instant::now();
             let kinds = [0, 1, 2];
             let mut certainty = Certainty::new(kinds, now);
             let mut settling = Settling::default();
-            // For each kind the last time at which all of it was seen, and for all of them when nodes may be judged again.
+            // When each kind was last current, and from when on nodes may be repaired.
             let mut seen = [None; 3];
             let mut judged_from = now;
             for (kind, step, seconds) in steps {

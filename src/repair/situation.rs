@@ -1,4 +1,4 @@
-//! What a node's repair depends on besides the node: whether all is certain, and how the other nodes are doing.
+//! What repair depends on besides the node: whether evidence is stale, and the health of other nodes.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use super::health::Census;
 
-/// When a repair that too many unhealthy nodes hold back is looked at again.
+/// When a repair that too many unhealthy nodes block is evaluated again.
 pub const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// Who knows how the nodes of the cluster are doing. They are counted when somebody asks for the first time, and once.
+/// Provides the health of the cluster's nodes, computed once on first use.
 pub trait Headcount: Debug {
-    /// The nodes, counted at the time for which it is judged.
+    /// The health of all nodes at the time of the evaluation.
     fn census(&self) -> &Census;
 }
 
@@ -22,28 +22,28 @@ impl Headcount for Census {
     }
 }
 
-/// What a node's repair depends on besides the node.
+/// What repair depends on besides the node.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// Whether anything was seen that may not be so any more, Karpenter's objects included.
+    /// Whether any evidence is stale, including Karpenter's objects.
     pub in_doubt: bool,
-    /// Until when overdue nodes are left alone, because something could not be seen.
+    /// Until when repair is postponed, because evidence was stale.
     pub settles_at: Option<Timestamp>,
-    /// How the nodes of the cluster are doing.
+    /// The health of the cluster's nodes.
     pub headcount: &'a dyn Headcount,
 }
 
-/// Why nobody at all is repaired now.
+/// Why all repair is postponed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Postponed {
-    /// Until what is in doubt has been seen.
+    /// Evidence is stale.
     InDoubt,
-    /// Until this time: something could not be seen.
+    /// Evidence was stale; repair resumes at this time.
     Settling(Timestamp),
 }
 
 impl Situation<'_> {
-    /// Why nobody at all is repaired now, if nobody is: not over what may not be so any more, nor for an outage.
+    /// Why all repair is postponed, if it is: because of stale evidence, now or recently.
     #[must_use]
     pub fn postponed(&self) -> Option<Postponed> {
         if self.in_doubt {

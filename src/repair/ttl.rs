@@ -1,4 +1,4 @@
-//! How long a node may stay gated: what the rule says, unless its `NodePool` or its `NodeClaim` says otherwise.
+//! The readiness TTL, how long a node may stay gated: the rule's, unless its `NodePool` or `NodeClaim` sets another.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,38 +8,37 @@ use crate::api::names::READINESS_TTL;
 use crate::api::{self, Repair};
 use crate::object::Node;
 
-/// The shortest readiness TTL there is, as in the CRD.
+/// The shortest readiness TTL, as in the CRD.
 const SHORTEST: Duration = Duration::from_secs(60);
 
 /// How long a node may stay gated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadinessTtl {
-    /// So long.
+    /// This long.
     For(Duration),
-    /// As long as it takes: `Never`, as Karpenter's own durations have it.
+    /// Without limit: `Never`, as for Karpenter's own durations.
     Forever,
 }
 
-/// Why nobody can say yet how long a node may stay gated. Until somebody can, it has no deadline.
+/// Why the readiness TTL is unknown. Until it is known, the node has no deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoTtl {
-    /// Karpenter's objects have not been seen, or Karpenter has not taken the node in.
+    /// Karpenter's objects have not been seen, or Karpenter has not registered the node.
     #[error("it is not known yet which NodePool the node belongs to")]
     Undecided,
-    /// What is written there is no readiness TTL. What was meant may be longer than what the rule says, so the rule's
-    /// does not stand in for it.
+    /// The text is no readiness TTL. The rule's does not replace it, because a longer one may have been meant.
     #[error(
         "{written} is {text:?}, which is no readiness TTL: write a duration of at least 1m, for example 15m, or Never"
     )]
     Unreadable {
-        /// Where it is written.
+        /// Where it is set.
         written: TtlSource,
-        /// What is written there.
+        /// The text.
         text: String,
     },
 }
 
-/// Where a readiness TTL is written, besides the rule.
+/// Where a readiness TTL is set, besides the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TtlSource {
     /// In the annotation of the `NodePool` of this name.
@@ -57,10 +56,10 @@ impl fmt::Display for TtlSource {
     }
 }
 
-/// The readiness TTL of a node: that of its claim, else that of its pool, else the rule's.
+/// The readiness TTL of a node: that of its claim, else of its pool, else of the rule.
 ///
 /// # Errors
-/// When nobody can say yet.
+/// Why it is unknown.
 pub fn in_force(
     repair: &Repair,
     node: &Node,

@@ -1,4 +1,4 @@
-//! The verdict on a node that a rule still gates: every reason to leave it alone comes before the remedy.
+//! The verdict on a node that a rule still gates. Every reason to leave it alone comes before the remedy.
 
 use std::fmt;
 
@@ -13,76 +13,76 @@ use crate::object::karpenter::Stage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
 
-/// A node that a rule gates, with all that matters for its repair.
+/// A node that a rule gates, with everything that matters for its repair.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
     /// The node.
     pub node: &'a Node,
     /// The rule that gates it.
     pub rule: &'a Rule,
-    /// What the rule says about repair.
+    /// The rule's `repair`.
     pub repair: &'a Repair,
-    /// When the node's time is up.
+    /// The node's readiness deadline.
     pub deadline: Deadline,
     /// Whether the node has the rule's taint now.
     pub is_gated: bool,
-    /// What Karpenter has to say about the node.
+    /// What Karpenter's objects say about the node.
     pub karpenter: Karpenter<'a>,
-    /// The time for which to judge.
+    /// The time of the evaluation.
     pub now: Timestamp,
 }
 
-/// What is to be done about a node now.
+/// What to do with a node now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
-    /// Its time is not up.
+    /// It is not late.
     Early,
-    /// Its time is up, and it is left alone.
+    /// It is late, and left alone.
     Spare(Spared<'a>),
-    /// Its time is up, and so many others are unhealthy that the nodes can hardly be to blame.
+    /// It is late, but so many others are unhealthy that the cause is probably elsewhere.
     Blocked(Blocked<'a>),
-    /// Its time is up, and this is done about it.
+    /// It is late, and this is done.
     Repair(Remedy<'a>),
 }
 
-/// Why a node is left alone, whatever its deadline says.
+/// Why a late node is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Spared<'a> {
-    /// The node is on its way out.
+    /// The node is being deleted.
     #[error("the node is being deleted")]
     NodeDeleting,
-    /// The node is not broken, and will be back.
+    /// The node is not broken, and will return.
     #[error("the node is in maintenance")]
     Maintenance,
-    /// The node may run workload: nothing keeps it off.
+    /// The node may run workload: the taint is absent.
     #[error("the node does not have the rule's taint")]
     NotGated,
-    /// The node may run workload from then.
+    /// The node may have run workload since.
     #[error("the node has been open under this rule before")]
     HasBeenOpen,
-    /// The node may run workload: Karpenter has handed it over.
+    /// The node may run workload: Karpenter has initialized it.
     #[error("Karpenter has initialized the node")]
     Initialized,
-    /// Somebody does not want it.
+    /// An annotation forbids repair.
     #[error("annotation karpenter.sh/do-not-repair forbids it")]
     DoNotRepair,
-    /// The claim is on its way out.
+    /// The claim is being deleted.
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
-    /// The node will come back.
+    /// The node will return from a reboot.
     #[error("Karpenter is rebooting the node")]
     Rebooting,
-    /// There is nothing that could be deleted.
+    /// There is no claim to delete.
     #[error(transparent)]
     NoClaim(NoClaim<'a>),
 }
 
-/// The limit that holds repair back.
+/// The limit that blocks a repair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blocked<'a> {
-    /// The nodes that were counted.
+    /// The nodes that share the limit.
     pub group: Group<'a>,
-    /// How they are doing.
+    /// Their health.
     pub count: GroupHealth,
     /// The rule's limit.
     pub limit: MaxUnhealthy,
@@ -106,19 +106,19 @@ impl fmt::Display for Blocked<'_> {
     }
 }
 
-/// What is done about a node whose time is up.
+/// What is done with a late node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy<'a> {
-    /// Its claim is deleted, so that a new node takes its place.
+    /// Its claim is deleted, so that a new node replaces it.
     DeleteNodeClaim(&'a NodeClaim),
-    /// It is opened although its conditions are not met.
+    /// It is opened with unmet conditions.
     Release,
-    /// It is told.
+    /// It is reported in an Event.
     Report,
 }
 
 impl Remedy<'_> {
-    /// The action of the rule that this carries out.
+    /// The rule's action that this is.
     #[must_use]
     pub fn action(self) -> RepairAction {
         match self {
@@ -130,13 +130,13 @@ impl Remedy<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// The nodes among which unhealthy ones are counted: those of the node's pool, else those of the rule.
+    /// The nodes that share the repair limit: those of the node's pool, else those of the rule.
     #[must_use]
     pub fn group(&self) -> Group<'a> {
         Group::of(pool_name(self.node, self.karpenter.claim().ok()), self.rule)
     }
 
-    /// Why the node is left alone whatever the rule asks for, if it is.
+    /// Why the node is left alone, whatever the rule's action.
     #[must_use]
     pub fn spared(&self) -> Option<Spared<'a>> {
         let claim = self.karpenter.claim().ok();
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What is to be done about the node now.
+    /// What to do with the node now.
     #[must_use]
     pub fn judge(&self, census: &Census) -> Verdict<'a> {
         if !self.deadline.has_passed(self.now) {
@@ -199,8 +199,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether a completed bootstrap under this rule is on record, by UID or by name, whichever boot it was in; or the rule has
-/// left the node alone, which was there before it.
+/// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
+/// because it is older.
 #[must_use]
 pub fn has_been_open(node: &Node, rule: &Rule) -> bool {
     let mut on_record = [&rule.uid, &rule.name].into_iter();

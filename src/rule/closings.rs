@@ -1,25 +1,25 @@
-//! How many open nodes a rule closes at once where it begins to act: what its author should know before.
+//! How many open nodes a rule would close at once when it takes effect: what its author should know beforehand.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many of the nodes that a rule selects are open and do not meet its conditions.
+/// How many of a rule's nodes are open with unmet conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closings<'a> {
-    /// Those nodes.
+    /// The number of these nodes.
     pub closed: usize,
-    /// Whether there may be more of them, since not every condition could be looked at.
+    /// Whether there may be more, because not every condition could be evaluated.
     pub at_least: bool,
-    /// All nodes that were looked at.
+    /// The number of evaluated nodes.
     pub selected: usize,
-    /// Whether there are more that were not looked at.
+    /// Whether there are more nodes that were not evaluated.
     pub more: bool,
-    /// On how many of those nodes each condition type is missing, as nobody has ever reported it there.
+    /// On how many of these nodes each condition type is missing.
     missing: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Closings<'a> {
-    /// None yet, of so many nodes.
+    /// No closings yet, among this many nodes.
     #[must_use]
     pub fn of(selected: usize) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl<'a> Closings<'a> {
         }
     }
 
-    /// Counts a node that would be closed, with the condition types that nobody has reported there.
+    /// Counts a node that would be closed, with the condition types that it lacks.
     pub fn close(&mut self, missing: impl IntoIterator<Item = &'a str>) {
         self.closed += 1;
         for kind in missing {
@@ -46,7 +46,7 @@ impl fmt::Display for Closings<'_> {
             f,
             "{least}{closed} of {first}{selected} selected nodes are open and unmet now"
         )?;
-        // Of several that are missing on as many nodes, the first by name.
+        // Of several that are missing on equally many nodes, the first by name.
         let most = self
             .missing
             .iter()

@@ -1,5 +1,5 @@
-//! A rule made ready for use: selector parsed, condition sources resolved, everything checked that the CRD of
-//! the upstream project does not check.
+//! Compiles a rule: parses its selector, resolves its condition sources, and checks what the upstream project's CRD does not
+//! check.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::selector::Selector;
 pub struct Rule {
     /// The rule's name.
     pub name: Arc<str>,
-    /// The rule's UID: a rule created again under its name is another rule.
+    /// The rule's UID. A new rule of the same name has another.
     pub uid: Arc<str>,
     /// When the rule was created.
     pub created: Option<Timestamp>,
@@ -35,63 +35,63 @@ pub struct Rule {
     pub generation: i64,
     /// Whether the rule is being deleted.
     pub deleting: bool,
-    /// Whether nothing is to be changed for the rule, but for its deletion.
+    /// Whether the rule is suspended: nothing is changed for it, except for its deletion.
     pub suspended: bool,
-    /// Since when, in the sight of this process, the rule is there to put its taint on nodes; the beginning of time where it
-    /// was so when the process started, and `None` while it is not.
+    /// Since when this process has seen the rule enforce its taint: the minimum timestamp if it already did when the process
+    /// started, and `None` while it does not.
     pub in_force_since: Option<Timestamp>,
-    /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since nothing could be
-    /// cleaned up after it; a dry run needs none.
+    /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since no cleanup would be possible; a dry
+    /// run needs none.
     pub finalizer: bool,
-    /// The API server has refused time and again to put our finalizer on the rule: nobody waits for it any more.
+    /// The API server keeps refusing our finalizer on the rule: other rules no longer wait for it.
     pub refused: bool,
-    /// Which taint the rule is about, as far as the spec can be read.
+    /// The rule's taint and nodes, as far as the spec is readable.
     pub reach: Option<Reach>,
     /// The spec, or why it cannot be used.
     pub spec: Result<CompiledSpec, Rejection>,
 }
 
-/// The taint of a rule and the nodes that may have it for the rule's sake. It is known of rules that cannot be used, too:
-/// another controller may have carried them out.
+/// The taint of a rule, and the nodes that may have it because of the rule. Known for rejected rules too: another controller
+/// may have enforced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// Key of the taint.
     pub key: String,
     /// Effect of the taint.
     pub effect: TaintEffect,
-    /// The nodes, where the selector can be parsed. An empty one means all nodes.
+    /// The node selector, if it is valid. An empty one matches all nodes.
     pub selector: Option<Selector>,
-    /// Whether the taint goes when the rule is deleted: the key is one that a rule may put on nodes, and the rule is
-    /// neither a dry run nor remove-only.
+    /// Whether the taint is removed when the rule is deleted: rules may add this key, and the rule is neither a dry run nor
+    /// remove-only.
     pub is_lifted_in_the_end: bool,
 }
 
-/// A spec that can be evaluated.
+/// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledSpec {
-    /// What is asked of a node's conditions.
+    /// The required conditions.
     pub conditions: Vec<RequiredCondition>,
     /// How the conditions are combined.
     pub policy: ConditionPolicy,
-    /// Whether the rule ends for a node once its conditions were met.
+    /// Whether the rule ends for a node once its conditions are met.
     pub mode: EnforcementMode,
-    /// The taint as the rule puts it on a node.
+    /// The taint as the rule adds it.
     pub taint: Taint,
     /// The taint's effect.
     pub effect: TaintEffect,
-    /// Whether the rule may put its taint on nodes, or only lift it.
+    /// Whether the rule may add its taint, or only remove it.
     pub taint_policy: TaintPolicy,
-    /// The nodes the rule is about.
+    /// Matches the rule's nodes.
     pub selector: Selector,
     /// What happens to a node that is not ready in time.
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
-    /// What happens to nodes that were there before the rule; they are never left alone by a continuous one.
+    /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
     pub existing_nodes: ExistingNodes,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
     pub regate_on_reboot: bool,
-    /// Whether a completed bootstrap counts only until the node is taken out of service.
+    /// Whether a completed bootstrap counts only until the node's next maintenance.
     pub regate_after_maintenance: bool,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
@@ -101,21 +101,21 @@ pub struct CompiledSpec {
     pub disruption: Option<Disruption>,
 }
 
-/// One condition that a rule asks for.
+/// A condition that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredCondition {
     /// The condition type.
     pub kind: Arc<str>,
-    /// Where conditions of this type come from.
+    /// The source of conditions of this type.
     pub source: Source,
-    /// The status that the rule asks for.
+    /// The required status.
     pub required: ConditionStatus,
-    /// The status that is assumed when the node has no such condition.
+    /// The status to assume if the node lacks the condition.
     pub default: Option<ConditionStatus>,
 }
 
 impl RequiredCondition {
-    /// The status that counts where the node has no such condition.
+    /// The status that counts if the node lacks the condition.
     #[must_use]
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default.unwrap_or(ConditionStatus::Unknown)
@@ -123,9 +123,9 @@ impl RequiredCondition {
 }
 
 impl Rule {
-    /// Makes a rule ready for use.
+    /// Compiles a rule.
     ///
-    /// `spec` is what could be read of the object's spec, or the decoder's complaint.
+    /// `spec` is the decoded spec, or the decoder's error.
     #[must_use]
     pub fn compile(
         meta: &ObjectMeta,
@@ -153,34 +153,33 @@ impl Rule {
         }
     }
 
-    /// The rule as it is seen at this time, after it was last seen like that.
+    /// The rule as observed at this time, given its previous state.
     #[must_use]
     pub fn seen(mut self, known: Option<&Self>, at: Timestamp) -> Self {
         let adds =
             |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
         let known = known.filter(|known| known.uid == self.uid);
         self.refused |= known.is_some_and(|known| known.refused) && !self.finalizer;
-        // Its finalizer is put on at once where it is missing.
+        // A missing finalizer is added at once, so it does not matter here.
         let is_in_force = !self.deleting && !self.suspended && self.spec.as_ref().is_ok_and(adds);
         self.in_force_since =
             is_in_force.then(|| known.and_then(|known| known.in_force_since).unwrap_or(at));
         self
     }
 
-    /// Whether anything may be done for the rule: our finalizer is there, or nothing will have to be cleaned up after it.
+    /// Whether the controller may act for the rule: our finalizer is present, or no cleanup will be needed.
     #[must_use]
     pub fn is_taken_on(&self) -> bool {
         self.finalizer || self.spec.as_ref().is_ok_and(|spec| spec.dry_run)
     }
 
-    /// The spec, if anything may be done for the rule: it can be used, and is taken on.
+    /// The spec, if it is valid and the controller may act for the rule.
     #[must_use]
     pub fn active(&self) -> Option<&CompiledSpec> {
         self.spec.as_ref().ok().filter(|_| self.is_taken_on())
     }
 
-    /// Whether the rule leaves a node alone that was created at this time: it never puts its taint on, for the node was there
-    /// before it.
+    /// Whether the rule never taints a node that was created at this time, because the node is older than the rule.
     #[must_use]
     pub fn leaves_alone(&self, created: Option<Timestamp>) -> bool {
         let leaves = |spec: &CompiledSpec| spec.existing_nodes == ExistingNodes::Leave;
@@ -190,7 +189,7 @@ impl Rule {
                 .is_some_and(|(node, rule)| node < rule)
     }
 
-    /// Whether nothing is changed for the rule now. A rule that is being deleted cleans up all the same.
+    /// Whether nothing is changed for the rule now. A rule that is being deleted still cleans up.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.suspended && !self.deleting
@@ -203,8 +202,7 @@ impl Rule {
         reach.any(|reach| reach.key == key && reach.effect == effect)
     }
 
-    /// The taint that is to be lifted from a node with these labels, because the rule is being deleted and could not be
-    /// used.
+    /// The taint to remove from a node with these labels because the rule was rejected and is being deleted.
     #[must_use]
     pub fn left_behind(&self, labels: &BTreeMap<String, String>) -> Option<&Reach> {
         let selects = |reach: &&Reach| {
@@ -218,7 +216,7 @@ impl Rule {
             .filter(selects)
     }
 
-    /// The spec, if the rule can decide about nodes now: it is active, not being deleted and no dry run.
+    /// The spec, if the rule decides about nodes now: it is active, not being deleted and no dry run.
     #[must_use]
     pub fn live(&self) -> Option<&CompiledSpec> {
         self.active().filter(|spec| !self.deleting && !spec.dry_run)

@@ -1,4 +1,4 @@
-//! Whether two rules can get in each other's way.
+//! Conflicts between rules.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use super::compile::{CompiledSpec, Rule};
 use super::set::RuleSet;
 use crate::api::TaintEffect;
 
-/// Two rules that may both want to decide about the same taint on the same node.
+/// Two rules that may both decide about the same taint on the same node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "conflicts with existing rule '{with}' - same taint key '{key}' and effect '{effect}' with overlapping node selectors"
 )]
 pub struct Conflict {
-    /// Name of the rule that is there already.
+    /// Name of the existing rule.
     pub with: Arc<str>,
     /// The taint's key.
     pub key: String,
@@ -21,12 +21,11 @@ pub struct Conflict {
 }
 
 impl CompiledSpec {
-    /// How a rule with this spec conflicts with another rule: they name the same taint, by key and effect, and there
-    /// can be a node that both select.
+    /// Whether a rule with this spec conflicts with another rule: they have the same taint key and effect, and a node can exist
+    /// that both select.
     ///
-    /// One that is being deleted hands its taint over, and a dry run leaves every taint alone, so neither conflicts: the end
-    /// of the dry run is what would. A rule that cannot be used does, on all nodes where nobody can read which: it takes its
-    /// taint along when it is deleted, and other controllers carry it out.
+    /// A rule that is being deleted hands its taint over, and a dry run changes no taint, so neither conflicts. A rejected rule
+    /// does, on all nodes if its selector is unreadable: its deletion removes the taint, and other controllers may enforce it.
     #[must_use]
     pub fn conflict_with(&self, other: &Rule) -> Option<Conflict> {
         let is_dry_run = self.dry_run || other.spec.as_ref().is_ok_and(|spec| spec.dry_run);
@@ -44,8 +43,8 @@ impl CompiledSpec {
 }
 
 impl RuleSet {
-    /// Names of the rules that come before this one on any node that both select, whether or not there is such a
-    /// node: of the same taint, with an overlapping selector, and in force. None for a rule that is not in force.
+    /// Names of the rules in force that precede this one: same taint, overlapping selector, whether or not a common node
+    /// exists. Empty if this rule is not in force.
     #[must_use]
     pub fn governors_of(&self, rule: &Rule) -> Vec<Arc<str>> {
         let Some(spec) = rule.live() else {

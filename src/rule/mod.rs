@@ -1,5 +1,5 @@
-//! Rules, compiled once: [`Rule`] is a `NodeReadinessRule` made ready for use, [`RuleSet`] all of them in the order in which
-//! they govern, [`Ownership`] whose a taint is. Pure: no client, no clock, no async.
+//! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
+//! the record of who owns a taint. Pure: no client, no clock, no async.
 
 mod closings;
 mod compile;

@@ -1,7 +1,7 @@
-//! The annotations that Nodegate keeps on nodes: whose taint it is, and whose bootstrap is done.
+//! The annotations that Nodegate keeps on nodes: who owns a taint, and which bootstraps are complete.
 //!
-//! Whoever may annotate a Node, its kubelet first of all, may write them, too. What they are worth is decided where they
-//! are read: nobody gains by one what the API denies him otherwise.
+//! Anyone who may annotate a Node can forge them, above all its kubelet. Their readers make sure that a forged one grants
+//! nothing that the API denies its author otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,9 @@ use crate::api::TaintEffect;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::object::Node;
 
-/// A taint that Nodegate put on a node or took over, as its annotation tells.
+/// A taint that Nodegate added or adopted, according to its annotation.
 ///
-/// The annotation names the taint besides the rule, so that the taint can still be lifted when the rule is gone
-/// and nothing else is left to say which taint was its.
+/// The annotation names the taint besides the rule, so that the taint can be removed even after the rule is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership<'a> {
     /// Name of the rule that owns the taint.
@@ -27,7 +26,7 @@ pub struct Ownership<'a> {
     pub taint_effect: TaintEffect,
     /// Whether the node had never been open when the taint was added.
     pub joining: bool,
-    /// Whether somebody else had put the taint on, and the rule took it over.
+    /// Whether someone else had added the taint, and the rule adopted it.
     pub adopted: bool,
 }
 
@@ -44,13 +43,13 @@ struct OwnershipValue<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    /// Whether it speaks of the taint with this key and effect.
+    /// Whether it is about the taint with this key and effect.
     #[must_use]
     pub fn is_of(&self, key: &str, effect: TaintEffect) -> bool {
         self.taint_key == key && self.taint_effect == effect
     }
 
-    /// Whether this is what a rule would say that has added the taint.
+    /// Whether this is the record of a rule that added the taint.
     pub(crate) fn is_as_of(&self, rule: &Rule, spec: &CompiledSpec, joining: bool) -> bool {
         *self.rule_uid == *rule.uid
             && *self.rule_name == *rule.name
@@ -58,8 +57,8 @@ impl<'a> Ownership<'a> {
             && self.joining == joining
     }
 
-    /// The taints on this node that Nodegate put there or took over. An annotation that cannot be read is passed over, and
-    /// so is one that names a taint which no rule can own.
+    /// The taints on this node that Nodegate added or adopted. Ignores unreadable annotations, and those that name a taint that
+    /// no rule can own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations
             .iter()
@@ -79,13 +78,12 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// Key of the annotation that says that this rule added its taint.
+/// Key of a rule's ownership annotation.
 pub(crate) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
 }
 
-/// Value of the annotation that says that this rule added its taint, and whether to a node that is still joining; or that it
-/// took the taint over.
+/// Value of a rule's ownership annotation: whether the rule added its taint, to a joining node or not, or adopted it.
 pub(crate) fn owner_value(
     rule: &Rule,
     spec: &CompiledSpec,
@@ -102,28 +100,27 @@ pub(crate) fn owner_value(
     serde_json::to_string(&value).unwrap_or_default()
 }
 
-/// Keys under which a completed bootstrap may be on record: by UID, which is written, and by name, which older
-/// releases of the upstream project wrote.
+/// Keys of the completion annotation: by UID, which we write, and by name, which older releases of the upstream project wrote.
 pub(crate) fn completion_keys(rule: &Rule) -> [String; 2] {
     [&rule.uid, &rule.name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}"))
 }
 
-/// Whether a node's bootstrap under a rule is on record.
+/// The record of a node's bootstrap under a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootstrapRecord<'a> {
-    /// It is not.
+    /// There is none.
     No,
-    /// It is, and counts.
+    /// The bootstrap is complete and counts.
     Done,
-    /// It is and counts, but does not say for which boot, or that the node is in maintenance since, where the rule wants that
-    /// known.
+    /// It is complete and counts, but the record lacks what the rule asks for: the boot, or that the node has been in
+    /// maintenance since.
     Unstamped,
-    /// It is, but happened in another boot.
+    /// It was completed in another boot.
     Outdated {
         /// The ID of that boot.
         boot_id: &'a str,
     },
-    /// It is, but happened before a maintenance.
+    /// It was completed before a maintenance.
     Maintained,
 }
 
@@ -140,7 +137,7 @@ struct CompletionValue<'a> {
 }
 
 impl<'a> BootstrapRecord<'a> {
-    /// What is on record about this node's bootstrap under the rule.
+    /// The record of this node's bootstrap under the rule.
     pub(crate) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
         let mut on_record = [&rule.uid, &rule.name]
             .into_iter()
@@ -163,19 +160,19 @@ impl<'a> BootstrapRecord<'a> {
         } else if (knows_boot && value.boot_id.is_empty())
             || (spec.regate_after_maintenance && is_in_maintenance && !value.maintenance)
         {
-            // Written by another controller, or before the rule asked for this; or the maintenance has begun since.
+            // Written by another controller, or before the rule asked for this; or maintenance has begun since.
             Self::Unstamped
         } else {
             Self::Done
         }
     }
 
-    /// Whether the node is not to be closed again.
+    /// Whether it keeps the node from being closed again.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Self::Done | Self::Unstamped)
     }
 
-    /// The boot on record, where the node is in another one.
+    /// The recorded boot ID, if the node is in another boot.
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
@@ -184,7 +181,7 @@ impl<'a> BootstrapRecord<'a> {
     }
 }
 
-/// Value of the completion annotation for the boot that the node is in, and the maintenance.
+/// Value of the completion annotation for the node's present boot and maintenance.
 pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
     let boot_id = if spec.regate_on_reboot {
         &node.boot_id

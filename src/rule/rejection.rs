@@ -1,14 +1,14 @@
-//! What makes a rule unusable. Only rules that got past an older CRD, or the upstream project's, are like this.
+//! Why a rule is rejected. Only an older CRD, or the upstream project's, accepts such a rule.
 //!
-//! Each reason reads as the API server writes errors about fields, which is how the upstream project's webhook words it
-//! too: the field, what kind of fault it is, and the fault.
+//! Each reason reads like the API server's field errors, as in the upstream project's webhook: the field, the kind of error,
+//! and the message.
 
 use super::taint_key;
 use crate::api::{ConditionPolicy, EnforcementMode, MAX_CONDITIONS, NodeReadinessRuleSpec};
 use crate::condition::names_no_daemon_set;
 use crate::selector::{Selector, SelectorError, is_label_value};
 
-/// Why a rule cannot be used.
+/// Why a rule is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The spec does not have the form of a `NodeReadinessRule`.
@@ -17,28 +17,28 @@ pub enum Rejection {
     /// The node selector cannot be parsed.
     #[error("spec.nodeSelector: Invalid value: {0}")]
     Selector(#[from] SelectorError),
-    /// The node selector selects every node there will ever be.
+    /// The node selector is empty, so it would match every node.
     #[error(
         "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux"
     )]
     EmptySelector,
-    /// There is no condition to wait for.
+    /// There is no condition.
     #[error("spec.conditions: Required value: at least one condition is required")]
     NoCondition,
     /// There are more conditions than the CRD allows.
     #[error("spec.conditions: Too many: {0}: must have at most {MAX_CONDITIONS} items")]
     TooManyConditions(usize),
-    /// `anyOf` on a rule that ends at the first success.
+    /// `anyOf` with bootstrap-only enforcement.
     #[error(
         "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
     )]
     AnyOfBootstrap,
-    /// `defaultStatus` on a rule that ends at the first success, with the index of the condition.
+    /// `defaultStatus` with bootstrap-only enforcement, on the condition with this index.
     #[error(
         "spec.conditions[{0}].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode"
     )]
     DefaultStatusBootstrap(usize),
-    /// The taint key is not one that this rule may manage.
+    /// The rule may not manage this taint key.
     #[error("spec.taint.key: Invalid value: {key:?}: {problem}")]
     TaintKey {
         /// The key.
@@ -46,7 +46,7 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A condition's type has the prefix of those about `DaemonSet`s, and names nothing that one could be called.
+    /// A condition type has the `DaemonSet` prefix, but no valid namespace and name.
     #[error(
         "spec.conditions[{index}].type: Invalid value: {kind:?}: name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
     )]
@@ -56,13 +56,13 @@ pub enum Rejection {
         /// The type.
         kind: String,
     },
-    /// The API server would refuse the taint, and with it everything else that the node's patch carries.
+    /// The API server would refuse the taint value, and with it the whole patch of the node.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
     TaintValue(String),
 }
 
 impl Rejection {
-    /// The conditions that could not be met by anything. A rule that has some can be used all the same: they count as absent.
+    /// The conditions that nothing can meet. The rule remains valid: they count as absent.
     #[must_use]
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
@@ -75,7 +75,7 @@ impl Rejection {
             .collect()
     }
 
-    /// Everything that makes a spec unusable, in the upstream project's order; nothing, where it can be used.
+    /// All reasons to reject a spec, in the upstream project's order; empty if it is valid.
     #[must_use]
     pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! All rules, in the order in which they govern.
+//! All rules, in order of precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use super::taint_key::is_foreign;
 use crate::condition::{PassingTaints, Source};
 use crate::object::{Node, ObjectKey, Taint};
 
-/// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one here governs.
+/// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
-    /// Rules that were there before the eyes of this process.
+    /// Deleted rules that this process remembers.
     former: Vec<Arc<Rule>>,
     passing: PassingTaints,
-    /// The condition types on Nodes of which some rule wants to know when they were written.
+    /// The condition types on Nodes whose heartbeats some rule needs.
     followed: BTreeSet<Arc<str>>,
-    /// UIDs of the rules that repair nodes.
+    /// UIDs of the rules with a `repair`.
     repairing: BTreeSet<Arc<str>>,
 }
 
 impl RuleSet {
-    /// Orders the rules by creation time, then by name. `passing_taints` are the configured keys of other
-    /// projects' startup taints.
+    /// Orders the rules by creation time, then by name. `passing_taints` are the configured keys of other projects' startup
+    /// taints.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
-        // A rule whose finalizer is on its way counts: until then its taint would shut DaemonSets out, and a node that
+        // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
         // waits for them under another rule would open.
         let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
-        // What a deleted rule leaves behind is about to go.
+        // The taints that a deleted rule leaves behind are about to be removed.
         let is_leaving = |rule: &Rule, reach: &Reach| {
             rule.deleting && rule.spec.is_err() && reach.is_lifted_in_the_end
         };
@@ -67,14 +67,14 @@ impl RuleSet {
         }
     }
 
-    /// The same rules, where these were there before.
+    /// The same rules, with these deleted ones.
     #[must_use]
     pub fn after(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
         self.former = former.into_iter().collect();
         self
     }
 
-    /// Whether an annotation names a rule that is there and a taint that is not that rule's.
+    /// Whether an annotation names an existing rule with a taint that is not that rule's.
     #[must_use]
     pub fn disproves(&self, owner: &Ownership<'_>) -> bool {
         self.rules.iter().any(|rule| {
@@ -84,7 +84,7 @@ impl RuleSet {
         })
     }
 
-    /// Whether the rule that an annotation names was there before the eyes of this process, with that taint.
+    /// Whether the annotation names a deleted rule that this process remembers, with its taint.
     #[must_use]
     pub fn remembers(&self, owner: &Ownership<'_>) -> bool {
         self.former.iter().any(|rule| {
@@ -92,31 +92,31 @@ impl RuleSet {
         })
     }
 
-    /// The condition types on Nodes of which some rule wants to know when they were written.
+    /// The condition types on Nodes whose heartbeats some rule needs.
     #[must_use]
     pub fn followed(&self) -> &BTreeSet<Arc<str>> {
         &self.followed
     }
 
-    /// UIDs of the rules that repair nodes.
+    /// UIDs of the rules with a `repair`.
     #[must_use]
     pub fn repairing(&self) -> &BTreeSet<Arc<str>> {
         &self.repairing
     }
 
-    /// All rules, those that govern first.
+    /// All rules, in order of precedence.
     #[must_use]
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
     }
 
-    /// The taints that will go by themselves, those that the rules manage among them.
+    /// The taints that will go, including those that rules manage.
     #[must_use]
     pub fn passing(&self) -> &PassingTaints {
         &self.passing
     }
 
-    /// The node's taints that will not go by themselves.
+    /// The node's taints that will not go.
     #[must_use]
     pub fn staying<'a>(&self, node: &'a Node) -> Vec<&'a Taint> {
         let taints = node.taints.iter();
@@ -137,7 +137,7 @@ impl RuleSet {
             .collect()
     }
 
-    /// The `DaemonSet`s that rules wait for by name, each once, those of earlier rules first.
+    /// The `DaemonSet`s that rules wait for by name, without duplicates, those of earlier rules first.
     #[must_use]
     pub fn daemon_sets(&self) -> Vec<&ObjectKey> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);

@@ -1,5 +1,5 @@
-//! The annotation that tells how a node started under a rule: written once, by the patch that opens the node for the first
-//! time. It is read by people and tools, and nothing is decided by it.
+//! The annotation that records how a node started under a rule. The patch that opens the node for the first time writes it;
+//! people and tools read it, and no decision depends on it.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::names::STARTUP_PREFIX;
 
-/// How long a record may be, in bytes.
+/// The longest annotation value, in bytes.
 const LIMIT: usize = 1024;
 
-/// How a node started under a rule. Times are in UTC, to the millisecond.
+/// How a node started under a rule. Times are in UTC with milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct StartupRecord {
@@ -19,14 +19,14 @@ pub struct StartupRecord {
     pub rule_name: String,
     /// When the Node object was created.
     pub created: Timestamp,
-    /// When the rule's taint was first there.
+    /// When the rule's taint was first present.
     pub tainted: Timestamp,
-    /// When each of the rule's conditions was first met. One is missing where that was not seen.
+    /// When each of the rule's conditions was first met, if that was observed.
     pub conditions: BTreeMap<String, Timestamp>,
-    /// How many conditions are missing because they did not fit in: those that were met first.
+    /// How many conditions were left out for lack of space: those that were met first.
     #[serde(default, skip_serializing_if = "is_none")]
     pub left_out: usize,
-    /// When the taint was lifted.
+    /// When the taint was removed.
     pub opened: Timestamp,
 }
 
@@ -45,7 +45,7 @@ impl StartupRecord {
         format!("{STARTUP_PREFIX}{rule_uid}")
     }
 
-    /// The annotation's value, of at most 1024 bytes: conditions that do not fit in are left out, the earliest first.
+    /// The annotation's value, of at most 1024 bytes. For lack of space, the conditions that were met first are left out.
     #[must_use]
     pub fn value(mut self) -> String {
         let whole = |at: Timestamp| at.round(Unit::Millisecond).unwrap_or(at);
@@ -80,7 +80,7 @@ mod tests {
             rule_name: "network".into(),
             created: at(0),
             tainted: at(0),
-            // The last is the first by name.
+            // The condition that was met last is the first by name.
             conditions: (0..count)
                 .map(|index| {
                     (

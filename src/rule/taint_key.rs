@@ -4,13 +4,13 @@ use crate::api::TaintPolicy;
 use crate::api::names::TAINT_PREFIX;
 use crate::selector::is_label_key;
 
-/// Checks a rule's taint key, in the words of the CRD.
+/// Checks a rule's taint key, with the messages of the CRD.
 ///
-/// A rule that adds its taint manages keys under `readiness.k8s.io/`. A rule that only lifts it may name another
-/// project's startup taint too, but none of Kubernetes' own.
+/// A rule that adds its taint must use a key under `readiness.k8s.io/`. A remove-only rule may also name another project's
+/// startup taint, but none of Kubernetes' own.
 ///
 /// # Errors
-/// Says what is wrong with the key.
+/// What is wrong with the key.
 pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> {
     let (prefix, _) = key.split_once('/').unwrap_or_default();
     if policy == TaintPolicy::AddAndRemove && is_foreign(key) {
@@ -27,14 +27,14 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Whether taints with this key are another project's. A rule may only lift them, and nobody here owns them.
+/// Whether taints with this key belong to another project. A rule may only remove them, and never owns them.
 #[must_use]
 pub fn is_foreign(key: &str) -> bool {
     !key.starts_with(TAINT_PREFIX)
 }
 
-/// Whether taints with this key prefix belong to components of Kubernetes. Those that the Cluster Autoscaler calls
-/// startup taints do not: it only ignores them, and whoever configured them takes them away.
+/// Whether taints with this key prefix belong to components of Kubernetes. The Cluster Autoscaler's startup taints do not: it
+/// only ignores them, and whoever configured them removes them.
 fn is_kubernetes_own(prefix: &str) -> bool {
     let is_startup_taint = matches!(
         prefix.strip_suffix(".cluster-autoscaler.kubernetes.io"),

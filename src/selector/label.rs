@@ -1,4 +1,4 @@
-//! What Kubernetes takes for a label, and for the name of an object.
+//! Kubernetes' syntax of labels and object names.
 
 /// Whether the text is a label key: an optional DNS subdomain and a slash, then a name of 1 to 63 characters.
 #[must_use]
@@ -26,13 +26,13 @@ fn is_label_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Whether this can be the name of a namespace (RFC 1123 label).
+/// Whether the text is a valid namespace name (RFC 1123 label).
 #[must_use]
 pub fn is_namespace(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
-/// Whether the text is a DNS subdomain (RFC 1123), as most names of objects are.
+/// Whether the text is a DNS subdomain (RFC 1123), as most object names are.
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {

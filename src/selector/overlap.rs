@@ -1,16 +1,16 @@
-//! Whether two selectors can select the same object, decided for each label key by itself.
+//! Whether two selectors can match the same object, decided for each label key separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::requirement::{Operator, Requirement};
 
-/// The longest label value there is.
+/// The longest label value.
 const LONGEST_VALUE: usize = 63;
 
-/// Whether some set of labels fulfils all requirements of both lists.
+/// Whether some set of labels meets all requirements of both lists.
 ///
-/// It does unless, for some key, the requirements of both exclude each other: labels are independent of each other.
-/// The answer is exact, also for a list that excludes everything by itself.
+/// It does unless the requirements on some key exclude each other: labels are independent of each other. The answer is exact,
+/// even for a list that excludes everything by itself.
 #[must_use]
 pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
         .all(|requirements| allows_absence(requirements) || allows_some_value(requirements))
 }
 
-/// Whether an object without the label fulfils them all.
+/// Whether an object without the label meets them all.
 fn allows_absence(requirements: &[&Requirement]) -> bool {
     requirements.iter().all(|requirement| {
         matches!(
@@ -35,7 +35,7 @@ fn allows_absence(requirements: &[&Requirement]) -> bool {
     })
 }
 
-/// Whether some value of the label fulfils them all.
+/// Whether some value of the label meets them all.
 fn allows_some_value(requirements: &[&Requirement]) -> bool {
     let mut listed: Option<&BTreeSet<String>> = None;
     let mut excluded = 0;
@@ -58,9 +58,9 @@ fn allows_some_value(requirements: &[&Requirement]) -> bool {
     };
     match (listed, range) {
         (Some(values), _) => values.iter().any(|value| fits(value)),
-        // There are more label values than a list can exclude.
+        // There are more label values than a requirement can exclude.
         (None, None) => true,
-        // Of more candidates than are excluded, at least one is not.
+        // There are more candidates than excluded values, so one remains.
         (None, Some((least, most))) => spellings(least, most)
             .take(excluded + 1)
             .any(|value| fits(&value)),
@@ -79,8 +79,8 @@ fn accepts(operator: &Operator, value: &str) -> bool {
     }
 }
 
-/// Every label value that is a whole number from `least` to `most`: with leading zeros too, and never negative, since
-/// no label value begins with a sign.
+/// Every label value that is a whole number from `least` to `most`, with leading zeros too. Label values cannot begin with a
+/// sign, so none is negative.
 fn spellings(least: i64, most: i64) -> impl Iterator<Item = String> {
     (least.max(0)..=most).flat_map(|number| {
         let shortest = number.to_string().len();
@@ -166,9 +166,9 @@ mod tests {
     }
 
     const KEYS: [&str; 2] = ["a", "b"];
-    /// Values that requirements name.
+    /// Values in requirements.
     const NAMED: [&str; 6] = ["", "x", "y", "0", "2", "3"];
-    /// Values that none names: some text, and every number that a bound can ask for, spelled in another way.
+    /// Values in no requirement: a text, and every number within possible bounds in another spelling.
     const UNNAMED: [&str; 8] = ["z", "00", "01", "02", "03", "04", "05", "06"];
 
     fn operator() -> impl Strategy<Value = Operator> {
@@ -197,7 +197,7 @@ mod tests {
         proptest::collection::vec(requirement, 0..4)
     }
 
-    /// Every set of labels over the small universe.
+    /// Every set of labels over a small universe.
     fn universe() -> Vec<BTreeMap<String, String>> {
         let values = || std::iter::once(None).chain(NAMED.into_iter().chain(UNNAMED).map(Some));
         let mut all = Vec::new();

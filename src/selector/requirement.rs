@@ -6,19 +6,19 @@ use serde::Deserialize;
 
 use super::label::{is_label_key, is_label_value};
 
-/// The operator `In` on the wire.
+/// The operator `In` of the API.
 pub const IN: &str = "In";
-/// The operator `NotIn` on the wire.
+/// The operator `NotIn` of the API.
 pub const NOT_IN: &str = "NotIn";
 
-/// A requirement on the wire: `matchExpressions` of a label selector or of a node affinity.
+/// A requirement on the wire: an item of `matchExpressions` in a label selector or a node affinity.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct RequirementObject {
     /// The label key.
     pub key: String,
     /// The operator's name.
     pub operator: String,
-    /// What the label's value is compared with.
+    /// The values to compare with.
     #[serde(default)]
     pub values: Option<Vec<String>>,
 }
@@ -28,20 +28,20 @@ pub struct RequirementObject {
 pub struct Requirement {
     /// The label key.
     pub key: String,
-    /// What its value must be.
+    /// The operator and its values.
     pub operator: Operator,
 }
 
-/// What a label's value must be (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
+/// An operator (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// The label is there with one of these values.
+    /// The label exists with one of these values.
     In(BTreeSet<String>),
-    /// The label is not there, or has none of these values.
+    /// The label does not exist, or has none of these values.
     NotIn(BTreeSet<String>),
-    /// The label is there.
+    /// The label exists.
     Exists,
-    /// The label is not there.
+    /// The label does not exist.
     DoesNotExist,
     /// The label is a whole number above this one.
     Gt(i64),
@@ -49,13 +49,13 @@ pub enum Operator {
     Lt(i64),
 }
 
-/// Why a selector cannot be used.
+/// Why a selector is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// The key is not a label key.
+    /// The key is not a valid label key.
     #[error("{0:?} is not a valid label key")]
     Key(String),
-    /// A value is not a label value.
+    /// A value is not a valid label value.
     #[error("{value:?} is not a valid value for label {key:?}")]
     Value {
         /// The label key.
@@ -63,7 +63,7 @@ pub enum SelectorError {
         /// The value in question.
         value: String,
     },
-    /// The operator is not one that Kubernetes knows here.
+    /// Kubernetes does not know this operator here.
     #[error("operator {operator:?} on {key:?} is not one of In, NotIn, Exists, DoesNotExist")]
     Operator {
         /// The label key.
@@ -71,7 +71,7 @@ pub enum SelectorError {
         /// The operator in question.
         operator: String,
     },
-    /// The operator needs another number of values.
+    /// The operator takes a different number of values.
     #[error("operator {operator} on {key:?} takes {expected}")]
     Values {
         /// The label key.
@@ -84,10 +84,10 @@ pub enum SelectorError {
 }
 
 impl Requirement {
-    /// Parses a requirement with any operator that node affinity has.
+    /// Parses a requirement with any operator of node affinity.
     ///
     /// # Errors
-    /// When key, operator or values are not what Kubernetes accepts.
+    /// Kubernetes does not accept the key, operator or values.
     pub fn parse(object: &RequirementObject) -> Result<Self, SelectorError> {
         let RequirementObject {
             key,
@@ -148,7 +148,7 @@ impl Requirement {
         })
     }
 
-    /// Whether these labels fulfil the requirement.
+    /// Whether these labels meet the requirement.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);

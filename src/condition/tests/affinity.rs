@@ -1,9 +1,9 @@
-//! Which nodes a `DaemonSet`'s node affinity means.
+//! Which nodes match a `DaemonSet`'s node affinity.
 
 use super::{assert_meant_for, cni, labelled};
 use crate::testing::DaemonSetBuilder;
 
-/// A `DaemonSet` whose pods require one of these terms of node affinity, given in YAML.
+/// A `DaemonSet` whose pods require one of these node affinity terms, given in YAML.
 fn requires(terms: &str) -> DaemonSetBuilder {
     cni().pod_spec(&format!(
         "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \

@@ -1,4 +1,4 @@
-//! What is true of a node: which critical components it lacks, in tables of named cases.
+//! Synthesized conditions of nodes, in tables of named cases.
 
 mod affinity;
 mod daemon_sets;
@@ -35,7 +35,7 @@ fn cni_pod() -> PodBuilder {
     pod("kube-system/cni-1").of(&cni())
 }
 
-/// What is amiss by a condition that some source makes; `None` when it is `True`.
+/// Why a synthesized condition is unmet; `None` if it is `True`.
 fn lack(world: &World, kind: &str) -> Option<String> {
     let answer = world.condition(kind).expect("some source makes it");
     (answer.status != ConditionStatus::True).then_some(answer.message)
@@ -45,7 +45,7 @@ fn assert_lack(name: &str, world: &World, kind: &str, expected: Option<&str>) {
     assert_eq!(lack(world, kind).as_deref(), expected, "{name}: {kind}");
 }
 
-/// A node with labels that a `DaemonSet` may ask for.
+/// A node with labels that a `DaemonSet` may select.
 fn labelled() -> NodeBuilder {
     worker()
         .label("kubernetes.io/arch", "arm64")

@@ -10,7 +10,7 @@ use crate::testing::{
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
-/// A `DaemonSet` with no label of any class.
+/// A `DaemonSet` without the labels of any class.
 fn agent() -> DaemonSetBuilder {
     daemon_set("tools/agent").selecting("app", "agent")
 }

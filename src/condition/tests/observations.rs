@@ -1,4 +1,4 @@
-//! What this process has seen of a node over time.
+//! What this process has observed of a node over time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn wrote(status: ConditionStatus, written: Option<Timestamp>) -> Vec<NodeConditi
     }]
 }
 
-/// Takes in a state of the node with these conditions.
+/// Observes a state of the node with these conditions.
 fn see(
     observations: &mut Observations,
     node: &Node,
@@ -44,7 +44,7 @@ fn net() -> BTreeSet<Arc<str>> {
     BTreeSet::from(["Net".into()])
 }
 
-/// When the present boot was first seen, if it is another one than this.
+/// When the present boot was first seen, if it differs from this one.
 fn rebooted_at(observations: &Observations, last_boot: Option<&str>) -> Option<Timestamp> {
     observations.reboot(last_boot).map(|reboot| reboot.seen)
 }
@@ -119,7 +119,7 @@ fn what_is_from_before_a_reboot_is_told_by_the_kubelets_clock_and_by_no_clock_th
         let mut before = written(5000);
         before[0].kind = "Ready".into();
         see(&mut observations, &booted("a"), &before, &net(), at(0));
-        // What the kubelet writes from then on does not move it.
+        // Later writes of the kubelet do not change it.
         for wrote in [wrote, wrote.and(Some(at(1000)))] {
             let mut conditions = self::wrote(ConditionStatus::True, wrote);
             conditions[0].kind = "Ready".into();

@@ -1,4 +1,4 @@
-//! When pods are Ready.
+//! When pods count as Ready.
 
 use proptest::prelude::*;
 
@@ -179,7 +179,7 @@ fn a_pod_that_was_ready_before_the_node_was_created_is_believed_after_a_minute()
     }
 }
 
-/// A pod of this name in one of the states that matter.
+/// A pod of this name in one of the relevant states.
 fn any_pod(name: &str) -> impl Strategy<Value = PodBuilder> {
     let pod = pod(&format!("kube-system/{name}"));
     let owner = prop::sample::select(vec![None, Some("cni"), Some("proxy")]);

@@ -1,4 +1,4 @@
-//! CSI drivers, classes of their own, resources, and what the Node reports itself.
+//! CSI drivers, configured classes, resources, and conditions that the Node reports itself.
 
 use super::{CNI_MISSING, COMPONENTS, DRIVERS, assert_lack, cni, cni_pod, worker};
 use crate::api::ConditionStatus;
@@ -86,7 +86,7 @@ fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
     }
 }
 
-/// A class for nodes with GPUs, beside Gardener's, that asks for the drivers' volume counts.
+/// A class for GPU nodes that requires the drivers' volume counts, beside Gardener's class.
 const TWO_CLASSES: &str = "
 criticalComponentClasses:
 - name: gardener

@@ -1,4 +1,4 @@
-//! Which taints shut a `DaemonSet` out, and which are looked through.
+//! Which taints keep a `DaemonSet` off a node, and which are ignored because they will go.
 
 use super::{CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, worker};
 use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
@@ -58,7 +58,7 @@ fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
 }
 
 #[test]
-fn a_taint_that_will_go_is_looked_through() {
+fn a_taint_that_will_go_is_ignored() {
     let lifecycle = [
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
@@ -102,7 +102,7 @@ fn a_configured_taint_key_may_be_a_prefix() {
 }
 
 #[test]
-fn a_taint_that_a_rule_manages_is_looked_through() {
+fn a_taint_that_a_rule_manages_is_ignored() {
     let network = || rule("network").waits_for("NetworkReady");
     let elsewhere = |rule: RuleBuilder| rule.selects("pool", "other");
     let gated = || worker().taint(GATE, "NoSchedule");
@@ -153,7 +153,7 @@ fn a_taint_that_a_rule_manages_is_looked_through() {
 }
 
 #[test]
-fn a_taint_left_by_a_rule_that_is_gone_is_looked_through() {
+fn a_taint_left_by_a_rule_that_is_gone_is_ignored() {
     let node = worker()
         .dated_taint("readiness.k8s.io/old", "NoSchedule")
         .owned_by("old", "readiness.k8s.io/old", "NoSchedule");

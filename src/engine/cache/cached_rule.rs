@@ -6,16 +6,16 @@ use crate::api::NodeReadinessRuleStatus;
 use crate::object::Version;
 use crate::rule::Rule;
 
-/// What one rule's object says beyond its compiled form.
+/// A compiled rule, and what else its object says.
 #[derive(Debug)]
 pub struct CachedRule {
     /// The rule, compiled.
     pub rule: Arc<Rule>,
-    /// Whether its spec has it suspended.
+    /// Whether its spec suspends it.
     pub suspends: bool,
-    /// The version of this state.
+    /// The object's resource version.
     pub version: Version,
-    /// All finalizers on the object, ours or not.
+    /// All finalizers, including other controllers'.
     pub finalizers: Vec<String>,
     /// The status as the API server holds it.
     pub status: NodeReadinessRuleStatus,

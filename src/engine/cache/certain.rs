@@ -1,4 +1,4 @@
-//! Whether what the watches have shown is certain, and what begins anew where it was not.
+//! Staleness of the caches, and what restarts after they were stale.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::engine::kind::Watch;
 use crate::plan::StaleKinds;
 use crate::repair::{Census, Headcount};
 
-/// While nodes cannot be seen for no longer than this, no heartbeat is missed that would not be seen afterwards.
+/// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
 
 impl Cache {
-    /// Takes in that a watch has shown everything that had happened by this time.
+    /// Notes that a watch is current as of this time.
     pub(super) fn current(&mut self, watch: Watch, as_of: Instant, now: Now) {
         if !self.certainty.counts(as_of, now.monotonic) {
             return;
@@ -31,7 +31,7 @@ impl Cache {
         }
     }
 
-    /// Takes in that all of a kind is known as of this time; answers how long it was not, where it was in doubt.
+    /// Notes that a kind is current as of this time. If it was stale, returns for how long.
     pub(super) fn certain(
         &mut self,
         watch: Watch,
@@ -50,8 +50,8 @@ impl Cache {
         Some(blind)
     }
 
-    /// When a node came that is seen for the first time: at any time since the view was last certain. `None` where it may
-    /// always have been there.
+    /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
+    /// `None` if it may always have been there.
     pub(super) fn came(&self, now: Now) -> Option<Timestamp> {
         let unseen = if self.certainty.doubts(Watch::Nodes, now.monotonic) {
             self.certainty.age(Watch::Nodes, now.monotonic)
@@ -63,7 +63,7 @@ impl Cache {
         is_known.then_some(came)
     }
 
-    /// Finds out what is in doubt at this time, and until when nobody is repaired. Nothing is decided before that is known.
+    /// Works out which kinds are stale now, and until when repair is postponed. Must precede every decision.
     pub fn weigh(&mut self, now: Now) {
         let settles_at = self.settling.not_before(now.monotonic).and_then(|at| {
             let pause = at.saturating_duration_since(now.monotonic);
@@ -90,23 +90,23 @@ impl Cache {
         self.weighed = weighed;
     }
 
-    /// Whether nothing was in doubt when it was last asked, Karpenter's objects included.
+    /// Whether no kind was stale at the last [`Self::weigh`], including Karpenter's.
     #[cfg(test)]
     pub fn is_certain(&self) -> bool {
         self.weighed.is_certain
     }
 
-    /// Doubts everything until the watches are current as of this time.
+    /// Treats everything as stale until the watches are current as of this time.
     pub fn doubt_all(&mut self, now: Instant) {
         self.certainty.doubt_all(now);
     }
 
-    /// Notes that something was not done for a node because of a doubt, so that it is evaluated again when that ends.
+    /// Notes that a stale kind kept the controller from acting on a node, so that the node is evaluated again afterwards.
     pub fn withhold(&mut self, name: &Arc<str>) {
         self.withheld.insert(name.clone());
     }
 
-    /// Has everything that was measured by the clock begin anew: it was set, by so much forward or back.
+    /// Restarts all measurements by the wall clock, which was set forward or back by `step`.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for entry in self.entries.values_mut() {
             entry.joined = None;
@@ -116,7 +116,8 @@ impl Cache {
         self.mark_all();
     }
 
-    /// Takes the word of reporters, and of nodes that have rebooted, for when that was: for whoever sees them only once.
+    /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
+    /// once.
     pub fn take_reporters_word(&mut self, now: Timestamp) {
         for entry in self.entries.values_mut() {
             if let Some(node) = &entry.node {
@@ -125,7 +126,7 @@ impl Cache {
         }
     }
 
-    /// Counts every reporter's silence from now on, since nothing could be seen of them for a while.
+    /// Counts the silence of every reporter from now on, because its heartbeats could not be seen for a while.
     pub fn restart_heartbeats(&mut self, now: Timestamp) {
         if self.rule_set.followed().is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Karpenter's objects, as the watches show them.
+//! Karpenter's objects, from watches and write responses.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::object::{Node, NodeClaimObject, NodePoolObject};
 use crate::rule::Rule;
 
 impl Cache {
-    /// Keeps a claim as it is shown. One that cannot be understood is as good as none: it must not be deleted.
+    /// Keeps a claim. An unreadable one is dropped, so that the controller never deletes it.
     pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
         let identity = Identity::of(Watch::NodeClaims, object.meta());
         let name = identity.key.name.clone();
@@ -23,8 +23,8 @@ impl Cache {
         self.mark_concerned(concerned);
     }
 
-    /// Takes in a claim as an answer to a write showed it, unless the cache has a newer state already, or knows of none: of another
-    /// claim of that name the watch will tell.
+    /// Takes in a claim from a write response, unless the cache has a newer state or no such claim. The watch will show a new
+    /// claim of the same name.
     pub fn update_claim(&mut self, object: NodeClaimObject) {
         let meta = object.meta();
         let known = meta
@@ -42,7 +42,7 @@ impl Cache {
         self.mark_concerned(concerned);
     }
 
-    /// Keeps a pool as it is shown. One that cannot be understood is taken as it was last.
+    /// Keeps a pool. For an unreadable one, the last readable state stays.
     pub(super) fn see_pool(&mut self, object: NodePoolObject) {
         let identity = Identity::of(Watch::NodePools, object.meta());
         let name = identity.key.name.clone();
@@ -57,13 +57,13 @@ impl Cache {
         self.mark_concerned(concerned);
     }
 
-    /// Takes in how much is known of a kind, if it is one of Karpenter's.
+    /// Notes how much is known of one of Karpenter's kinds; ignores other kinds.
     pub(super) fn know_karpenter(&mut self, watch: Watch, extent: Extent) {
         let concerned = self.karpenter.know(watch, extent);
         self.mark_concerned(concerned);
     }
 
-    /// Has the nodes evaluated that something of Karpenter's concerns, if there is a rule to which that matters.
+    /// Marks the affected nodes for evaluation, if any rule repairs nodes.
     fn mark_concerned(&mut self, concerned: Concerned) {
         let repairs = |rule: &Arc<Rule>| rule.active().is_some_and(|spec| spec.repair.is_some());
         if !self.rule_set.rules().iter().any(repairs) {

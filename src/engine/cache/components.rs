@@ -1,5 +1,4 @@
-//! The pods and `DaemonSet`s of critical component classes, and those that are waited for by name, as the watches and looks
-//! show them.
+//! The pods and `DaemonSet`s of all component groups, from watches and live reads.
 
 use std::sync::Arc;
 
@@ -12,12 +11,11 @@ use crate::engine::kind::Watch;
 use crate::object::{DaemonSetObject, ObjectKey, Pod, PodObject};
 
 impl Cache {
-    /// The class that a group is, if it is one.
+    /// The class of a group, if it is not a named `DaemonSet`.
     fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
         self.classes.get(group.class()?)
     }
 
-    /// What is known of a pod.
     pub(super) fn pod(&self, group: ComponentGroup, key: &ObjectKey) -> Option<&Pod> {
         let node = self.pod_nodes.get(group)?.get(key)?;
         let mut pods = self.entries.get(node)?.pods.get(group)?.iter();
@@ -27,7 +25,7 @@ impl Cache {
     pub(super) fn see_pod(&mut self, group: ComponentGroup, object: PodObject) {
         let identity = Identity::of(Watch::Pods(group), object.meta());
         let class = self.class(group);
-        // Where a class has several namespaces, the watch is of all.
+        // If a class has several namespaces, its watch covers all namespaces.
         if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
             return;
         }
@@ -37,7 +35,7 @@ impl Cache {
         let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
         let is_of_a_class = class.is_some();
         if let Some(pod) = self.understood(identity, node, read) {
-            // Of a DaemonSet that is waited for by name only its own pods count, and its selector may select others.
+            // For a `DaemonSet` that is waited for by name, only its own pods count. Its selector may match others.
             if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
             {
                 self.put_pod(group, pod);
@@ -48,7 +46,7 @@ impl Cache {
     }
 
     fn put_pod(&mut self, group: ComponentGroup, pod: Pod) {
-        // A pod is bound once; another node means that it was created again under its name.
+        // A pod is bound once. Another node means a new pod of the same name.
         let known = self.pod_nodes.entry(group).get(&pod.key);
         if known.is_some_and(|node| *node != pod.node) {
             self.remove_pod(group, &pod.key);
@@ -82,7 +80,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a `DaemonSet`. One that cannot be understood is taken as it was last: it may be meant for any node.
+    /// Keeps a `DaemonSet`. For an unreadable one, the last readable state stays: it may run on any node.
     pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: DaemonSetObject) {
         let identity = Identity::of(Watch::DaemonSets(group), object.meta());
         let Some(daemon_set) = self.understood(identity, None, object.read()) else {
@@ -90,7 +88,7 @@ impl Cache {
         };
         let all = self.daemon_sets.entry(group);
         if let Some(known) = all.get_mut(&daemon_set.key) {
-            // The status is not decoded, so only what decisions depend on can differ beside the version.
+            // The status is not decoded, so besides the version only fields that matter to decisions can differ.
             known.version = daemon_set.version;
             if *known == daemon_set {
                 return;
@@ -109,8 +107,8 @@ impl Cache {
         }
     }
 
-    /// Has evaluated what depends on a `DaemonSet`. One in a namespace that does not count is only told of: whoever may
-    /// change it there must not keep the controller busy.
+    /// Marks for evaluation what depends on a `DaemonSet`. One outside its class's namespaces is only reported: those who may
+    /// change it there must not be able to keep the controller busy.
     fn daemon_set_changed(&mut self, group: ComponentGroup, key: &ObjectKey) {
         let class = self.class(group);
         if group

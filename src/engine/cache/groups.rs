@@ -1,5 +1,4 @@
-//! What becomes of the groups of `DaemonSet`s that are waited for by name: when they are begun and ended, and what is known of
-//! them.
+//! Starts and ends the component groups of `DaemonSet`s that rules wait for by name.
 
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use crate::plan::StaleKinds;
 use crate::selector::Selector;
 
 impl Cache {
-    /// What is to be watched from now on, and what no longer, since this was asked last.
+    /// Takes the watches to start and stop.
     pub fn take_orders(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.named.orders)
     }
 
-    /// Which pods a look at these kinds reads besides those of the classes.
+    /// The pods to read in a live read of these kinds, besides those of the classes.
     pub fn pods_to_look_at(&self, kinds: &StaleKinds) -> Vec<(ComponentGroup, Scope)> {
         let named = self.named.all.iter().zip(&self.named.selectors);
         let meant = named.filter(|(named, _)| kinds.has_group(named.group));
@@ -31,7 +30,7 @@ impl Cache {
             .collect()
     }
 
-    /// Which `DaemonSet`s a look reads besides those of the classes.
+    /// The `DaemonSet`s to read in a live read, besides those of the classes.
     pub fn daemon_sets_to_look_at(&self) -> Vec<(ComponentGroup, ObjectKey)> {
         let named = self.named.all.iter();
         named
@@ -39,7 +38,7 @@ impl Cache {
             .collect()
     }
 
-    /// Whether a watch is one that is not wanted any more.
+    /// Whether the watch has been stopped.
     pub(super) fn is_unwatched(&self, watch: Watch) -> bool {
         let (Watch::Pods(group) | Watch::DaemonSets(group)) = watch else {
             return false;
@@ -47,7 +46,7 @@ impl Cache {
         group.class().is_none() && self.named.position(group).is_none()
     }
 
-    /// Watches what rules name from now on, and nothing else.
+    /// Starts and stops groups to match the rules.
     pub(super) fn follow_named(&mut self) {
         let wanted = self.rule_set.daemon_sets().into_iter().take(MOST);
         let wanted: Vec<ObjectKey> = wanted.cloned().collect();
@@ -66,7 +65,7 @@ impl Cache {
         }
     }
 
-    /// Takes in which pods a `DaemonSet` has that is waited for by name.
+    /// Sets the pod selector of a `DaemonSet` that is waited for by name.
     pub(super) fn select_pods(&mut self, group: ComponentGroup, selector: Option<Selector>) {
         let Some(position) = self.named.position(group) else {
             return;
@@ -86,7 +85,7 @@ impl Cache {
         }
     }
 
-    /// Finds out whether everything has been seen of what this watch is about, if that is waited for by name.
+    /// If the watch belongs to a named group, works out whether all of the group has been seen.
     pub(super) fn settle_named(&mut self, watch: Watch) {
         let (Watch::Pods(group) | Watch::DaemonSets(group)) = watch else {
             return;
@@ -95,7 +94,7 @@ impl Cache {
             return;
         };
         let [pods, daemon_sets] = [Watch::Pods(group), Watch::DaemonSets(group)];
-        // One that is there and cannot be understood may be meant for any node.
+        // An unreadable `DaemonSet` may run on any node.
         let is_understood = self.unreadables.of_watch(daemon_sets).next().is_none()
             || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
         let awaited = &self.named.awaited;
@@ -107,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// Forgets a `DaemonSet` that was waited for by name, and its pods.
+    /// Ends a group: forgets its `DaemonSet` and its pods.
     fn end_group(&mut self, group: ComponentGroup) {
         let Some(position) = self.named.position(group) else {
             return;

@@ -1,5 +1,5 @@
-//! What the watches have shown of Karpenter's `NodeClaim`s and `NodePool`s. A cluster without them is no problem: then
-//! there is nothing to delete, and the rules' own readiness TTLs are in force.
+//! Karpenter's `NodeClaim`s and `NodePool`s, from watches. Without them there is nothing to delete, and the rules' own
+//! readiness TTLs apply.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::object::{Node, NodeClaim, NodePool};
 use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};
 use crate::rule::Rule;
 
-/// Karpenter's objects, as far as the watches have shown them.
+/// The cache of Karpenter's objects.
 #[derive(Debug)]
 pub struct KarpenterCache {
     is_watched: bool,
@@ -19,29 +19,29 @@ pub struct KarpenterCache {
     pools_known: Extent,
 }
 
-/// How much is known of one kind.
+/// How much is known of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Not all there is.
+    /// Not everything yet.
     Nothing,
     /// The cluster has no such resource.
     NotInstalled,
-    /// All there is.
+    /// Everything.
     Everything,
 }
 
-/// Which nodes something that was seen concerns.
+/// Which nodes a change affects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Concerned {
     /// None.
     Nobody,
-    /// Whichever any of these speaks of.
+    /// Those that any of these matches.
     Nodes(Vec<Mention>),
     /// All of them.
     Everybody,
 }
 
-/// What one of Karpenter's objects says about which nodes it concerns.
+/// Identifies nodes that one of Karpenter's objects refers to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Mention {
     /// The node of this name.
@@ -53,7 +53,7 @@ pub(super) enum Mention {
 }
 
 impl KarpenterCache {
-    /// A cache that has seen nothing, and never will unless its objects are watched.
+    /// An empty cache. It stays empty unless Karpenter's objects are watched.
     pub fn new(is_watched: bool) -> Self {
         Self {
             is_watched,
@@ -64,7 +64,7 @@ impl KarpenterCache {
         }
     }
 
-    /// What Karpenter has to say about a node.
+    /// What Karpenter's objects say about a node.
     pub fn of(&self, node: &Node) -> Karpenter<'_> {
         match (self.is_watched, self.claims_known, self.pools_known) {
             (false, _, _) => Karpenter::Disabled,
@@ -78,20 +78,19 @@ impl KarpenterCache {
         }
     }
 
-    /// The name of the pool that a node belongs to.
     pub fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         pool_name(node, self.claims.find(node).ok())
     }
 
-    /// The nodes among which a node's health counts under a rule.
+    /// The group of nodes in which a rule's repair limit counts this node.
     pub fn group<'a>(&'a self, node: &'a Node, rule: &'a Rule) -> Group<'a> {
         Group::of(self.pool_name(node), rule)
     }
 
-    /// Whether `NodeClaim`s can be deleted here at all.
+    /// Whether the controller can delete `NodeClaim`s at all in this cluster.
     ///
     /// # Errors
-    /// Why not, as long as nothing changes about it.
+    /// The reason why not.
     pub fn availability(&self) -> Result<(), NoClaim<'static>> {
         match (self.is_watched, self.claims_known) {
             (false, _) => Err(NoClaim::Disabled),
@@ -100,12 +99,11 @@ impl KarpenterCache {
         }
     }
 
-    /// The claim of this name.
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
         self.claims.get(name)
     }
 
-    /// How many objects of each kind there are; nothing where they are not watched.
+    /// How many objects of each kind are known; empty if they are not watched.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         [
             ("nodeclaims", self.claims.names().count()),
@@ -115,17 +113,15 @@ impl KarpenterCache {
         .filter(|_| self.is_watched)
     }
 
-    /// Names of all claims.
     pub fn claim_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.claims.names()
     }
 
-    /// Names of all pools.
     pub fn pool_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pools.keys()
     }
 
-    /// Notes how much is known of one of Karpenter's kinds; the others are not for here.
+    /// Notes how much is known of one of Karpenter's kinds, and ignores other kinds.
     pub(super) fn know(&mut self, watch: Watch, extent: Extent) -> Concerned {
         let known = match watch {
             Watch::NodeClaims => &mut self.claims_known,
@@ -175,7 +171,7 @@ impl KarpenterCache {
 }
 
 impl Mention {
-    /// Whether this speaks of a node that belongs to the pool of this name.
+    /// Whether this matches a node of the pool of this name.
     pub(super) fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
         match self {
             Self::Name(name) => *name == node.name,

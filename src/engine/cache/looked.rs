@@ -1,4 +1,4 @@
-//! Takes in what a last look has read, past all watches.
+//! Takes in live reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::engine::kind::Watch;
 use crate::object::{self, ObjectKey, Version};
 
 impl Cache {
-    /// Takes in what was read of a node. Answers what has still to be read, and why: a Node that was read before a patch tells
-    /// nothing of it, and the answer to the patch nothing of the status.
+    /// Takes in what a live read says of a node. Returns what must be read again and why: a Node that was read before a patch
+    /// does not show the patch, and the response to the patch does not show the status.
     pub fn take_in_node(&mut self, name: &Arc<str>, evidence: NodeEvidence, now: Now) -> Unread {
         let mut unread = evidence.unread;
         if let Some(node) = evidence.node {
@@ -49,7 +49,7 @@ impl Cache {
         unread
     }
 
-    /// Takes in what was read of the cluster. Answers what was not.
+    /// Takes in what a live read says of the cluster. Returns what was not read.
     pub fn take_in_cluster(&mut self, evidence: ClusterEvidence, now: Timestamp) -> Unread {
         let cluster: Arc<str> = "".into();
         let rules = self.rules.iter();
@@ -72,8 +72,8 @@ impl Cache {
         evidence.unread
     }
 
-    /// Takes in a list of a node's objects, or under no name of the cluster's, beside those of them that are known: what it does
-    /// not name is gone. Nothing is taken in that is older than what the watch has shown.
+    /// Takes in a list of a node's objects (of the cluster's, if `node` is empty). Known objects that it lacks are gone.
+    /// Objects that are older than what the watch has shown are ignored.
     fn take_in<K: Resource<DynamicType = ()>>(
         &mut self,
         watch: Watch,

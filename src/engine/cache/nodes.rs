@@ -1,4 +1,4 @@
-//! Nodes and their `CSINode`s, as the watches, answers and looks show them.
+//! Nodes and their `CSINode`s, from watches, write responses and live reads.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::engine::kind::Watch;
 use crate::object::{self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, Taint};
 
 impl Cache {
-    /// Takes in a node as an answer to a write or a read showed it, unless the cache has a newer state already. What
-    /// that says over time is noted as when a watch shows it: the watch may never show just this state. Where it is another
-    /// node of that name, the known one is gone; of the other one the watch will tell.
+    /// Takes in a node from the response to a write or a read, unless the cache has a newer state. Observations are updated as
+    /// for a watch event: the watch may never show this state. If the UID differs, the known node is gone; the watch will show
+    /// the new one.
     pub fn update_node(&mut self, object: NodeObject, now: Now) {
         let meta = object.meta();
         let name = object::name(meta);
         let known = self.entries.get(&name).and_then(|it| it.node.as_ref());
-        // Of the same version there may be more to see: a patch answers with metadata alone.
+        // An equal version may show more: the response to a patch has metadata only.
         let Some(known) = known.filter(|it| it.version <= object::resource_version(meta)) else {
             return;
         };
@@ -30,8 +30,7 @@ impl Cache {
         }
     }
 
-    /// Takes in what a patch has made of a node, unless the cache has a newer state already. Whoever made it has the node
-    /// evaluated again.
+    /// Takes in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
     pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
         let Some(entry) = self.entries.get_mut(&patched.name) else {
             return;
@@ -48,7 +47,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a node as it is shown, and what that says over time. `came` is when it came, if it was not there before.
+    /// Keeps a node and updates its observations. `came` is when it joined, if it was not known before.
     pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
         let name = identity.key.name.clone();

@@ -1,4 +1,4 @@
-//! Rules, as the watches, answers and looks show them.
+//! Rules, from watches, write responses and live reads.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::engine::kind::Watch;
 use crate::object::{self, RuleObject, Version};
 use crate::rule::{Rule, RuleSet};
 
-/// How many rules are remembered that are gone.
+/// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;
 
 impl Cache {
-    /// Takes in a rule as an answer to a write showed it, unless the cache has a newer state already.
+    /// Takes in a rule from a write response, unless the cache has a newer state.
     pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
         let meta = &object.metadata;
         let known = self.rules.get(&object::name(meta));
@@ -27,7 +27,7 @@ impl Cache {
         }
     }
 
-    /// Takes in that a rule's status has been written, unless the cache has a newer state already.
+    /// Notes that a rule's status was written, unless the cache has a newer state.
     pub fn wrote_status(
         &mut self,
         uid: &str,
@@ -44,7 +44,6 @@ impl Cache {
         }
     }
 
-    /// Keeps a rule.
     pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
         let identity = Identity::of(Watch::Rules, &object.metadata);
         let Some(object) = self.understood(identity, None, object.read()) else {
@@ -54,7 +53,7 @@ impl Cache {
         let suspends = rule.suspended;
         rule.suspended |= self.suspends_all;
         let known = self.rules.get(&rule.name);
-        // What was there before this process is as old as the cluster.
+        // Rules that existed before this process are as old as the cluster.
         let since = if self.has_synced() {
             now
         } else {
@@ -84,7 +83,7 @@ impl Cache {
         self.rule_news.are_unsorted |= changed;
     }
 
-    /// Suspends all rules, whatever they say, or lets them go on.
+    /// Suspends or resumes all rules, whatever their specs say.
     pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
         self.suspends_all = suspends_all;
         for cached in self.rules.values_mut() {
@@ -101,7 +100,7 @@ impl Cache {
         self.take_over_rules();
     }
 
-    /// Takes in that the API server refuses time and again to put our finalizer on a rule.
+    /// Notes that the API server keeps refusing our finalizer on a rule.
     pub fn refused_finalizer(&mut self, name: &str) {
         if let Some(cached) = self.rules.get_mut(name)
             && !cached.rule.refused
@@ -112,7 +111,6 @@ impl Cache {
         }
     }
 
-    /// Whether all rules are suspended, whatever they say.
     pub fn suspends_all(&self) -> bool {
         self.suspends_all
     }
@@ -124,7 +122,7 @@ impl Cache {
         }
     }
 
-    /// Remembers a rule that is gone: taints may be left of it.
+    /// Remembers a deleted rule: its taints may still be on nodes.
     fn retire(&mut self, rule: Arc<Rule>) {
         if self.former_rules.len() == FORMER_RULES {
             self.former_rules.pop_front();
@@ -132,8 +130,7 @@ impl Cache {
         self.former_rules.push_back(rule);
     }
 
-    /// Puts the rules in order again where they have changed, and has every node evaluated. Before everything has synced
-    /// there is no need.
+    /// If rules have changed, sorts them again and marks every node for evaluation. Does nothing until everything has synced.
     pub(super) fn take_over_rules(&mut self) {
         if !self.has_synced() || !std::mem::take(&mut self.rule_news.are_unsorted) {
             return;

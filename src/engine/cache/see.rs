@@ -1,4 +1,4 @@
-//! Takes in what the watches show: each object by itself, and what a complete list says of those that it does not name.
+//! Takes in watch events: single objects, and what a complete list says of objects that it lacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use crate::engine::map::Map;
 use crate::object::{self, ObjectKey, Version};
 
 impl Cache {
-    /// Takes in what a watch shows, at this time.
     pub fn see(&mut self, seen: Seen, now: Now) {
         let watch = seen.watch();
         if self.is_unwatched(watch) {
@@ -49,8 +48,8 @@ impl Cache {
         self.take_over_rules();
     }
 
-    /// Keeps an object as it is shown. What a list shows is how it is, though its version be lower: the cluster may have
-    /// been restored from an older state.
+    /// Keeps an object. A list shows the present state even if its version is lower: the cluster may have been restored from a
+    /// backup.
     fn apply(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let is_listed = self.relists.saw(watch, &ObjectKey::of(meta));
@@ -75,7 +74,7 @@ impl Cache {
         }
     }
 
-    /// Takes in that an object is gone, unless it is known to be there again.
+    /// Removes an object, unless a newer state is known.
     fn delete(&mut self, object: &Object) {
         let (watch, meta) = (object.watch(), object.meta());
         if !self.is_outdated(watch, meta) {
@@ -85,7 +84,7 @@ impl Cache {
         self.shown.watched(watch, version);
     }
 
-    /// Whether an object that is not known was gone already when its kind was looked at last.
+    /// Whether a live read has shown that an unknown object was already gone.
     fn has_been_seen_gone(&self, object: &Object) -> bool {
         let (watch, meta) = (object.watch(), object.meta());
         let node = match object {
@@ -98,7 +97,6 @@ impl Cache {
             && self.version(watch, &ObjectKey::of(meta)).is_none()
     }
 
-    /// Forgets an object.
     pub(super) fn remove(&mut self, watch: Watch, key: &ObjectKey) {
         let left_alone = self.unreadables.clear(watch, key);
         self.mark_each(left_alone.as_slice());
@@ -113,7 +111,7 @@ impl Cache {
         }
     }
 
-    /// Ends a list: what it has not shown is gone.
+    /// Ends a list: objects that it has not shown are gone.
     fn drop_unlisted(&mut self, watch: Watch) {
         let listed = self.relists.end(watch);
         let mut gone = self.known(watch);
@@ -128,7 +126,7 @@ impl Cache {
         self.know_karpenter(watch, Extent::Everything);
     }
 
-    /// What there is of a kind, as far as is known, and whether or not it can be understood.
+    /// The known objects of a watch, unreadable ones included.
     pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
         let nowhere: Arc<str> = "".into();
         let unscoped = |name: &Arc<str>| ObjectKey::new(nowhere.clone(), name.clone());
@@ -155,15 +153,14 @@ impl Cache {
         keys
     }
 
-    /// Whether the state of an object that these metadata belong to is older than the one that is known, from the answer
-    /// to a write or a look.
+    /// Whether a write response or a live read has shown a newer state of the object.
     pub(super) fn is_outdated(&self, watch: Watch, meta: &ObjectMeta) -> bool {
         let shown = object::resource_version(meta);
         let known = self.version(watch, &ObjectKey::of(meta));
         shown != 0 && known.is_some_and(|known| shown < known)
     }
 
-    /// The version of what is known of an object.
+    /// The version of the known state of an object.
     fn version(&self, watch: Watch, key: &ObjectKey) -> Option<Version> {
         match watch {
             Watch::Nodes => {
@@ -181,7 +178,7 @@ impl Cache {
             }
             Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),
             Watch::NodeClaims => self.karpenter.claim(&key.name).map(|claim| claim.version),
-            // Nobody writes or looks at one, so that nothing but the watch shows any.
+            // Pools are neither written nor read live, so only their watch shows them.
             Watch::NodePools => None,
         }
     }

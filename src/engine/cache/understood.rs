@@ -1,4 +1,4 @@
-//! Whether what was seen can be understood, and what is left as it is where it cannot.
+//! Unreadable objects, and the nodes that are left as they are because of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,16 @@ use crate::engine::kind::Watch;
 use crate::object::Unreadable;
 
 impl Cache {
-    /// The object because of which this node is left as it is, if there is one: it cannot be understood.
+    /// The unreadable object because of which this node is left as it is, if any.
     pub fn left_alone(&self, node: &str) -> Option<&Broken> {
         self.unreadables.of_node(node)
     }
 
-    /// The objects that cannot be understood, as far as that has not been told yet.
+    /// The unreadable objects that have not been reported yet.
     pub fn tell_unreadable(&mut self) -> Vec<Broken> {
         self.unreadables.tell()
     }
 
-    /// How many objects of each kind cannot be understood.
     pub fn unreadable_counts(&self) -> BTreeMap<&'static str, usize> {
         let kinds = Watch::KINDS.into_iter();
         let mut counts: BTreeMap<_, _> = kinds.map(|watch| (watch.kind(), 0)).collect();
@@ -29,8 +28,7 @@ impl Cache {
         counts
     }
 
-    /// Answers an object that was seen, if it can be understood. One that cannot is noted, and the node that it is about left
-    /// as it is until it can.
+    /// Returns the decoded object. If it is unreadable, notes that, and its node is left as it is until the object is readable.
     pub(super) fn understood<T>(
         &mut self,
         object: Identity,

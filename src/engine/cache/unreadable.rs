@@ -1,5 +1,5 @@
-//! The objects that cannot be understood at the moment, the nodes that are left as they are because of them, and what of this
-//! is still to be told.
+//! The objects that are unreadable at present, the nodes that are left as they are because of them, and which objects have not
+//! been reported yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::object::{ObjectKey, Unreadable};
 
 type Key = (Watch, ObjectKey);
 
-/// The objects that cannot be understood at the moment.
+/// The objects that are unreadable at present.
 #[derive(Debug, Default)]
 pub struct Unreadables {
     all: Map<Key, Known>,
-    /// Whether some of them have not been told.
+    /// Whether any has not been reported yet.
     has_news: bool,
     by_node: Map<Arc<str>, BTreeSet<Key>>,
 }
@@ -27,8 +27,8 @@ struct Known {
 }
 
 impl Unreadables {
-    /// Answers an object that was seen, if it can be understood, and the nodes that are left as they are from now on, or no
-    /// longer, because of it. `node` is the one that it is about, where it is about one alone.
+    /// Returns the decoded object, if it is readable, and the nodes that this affects: those that are left as they are from now
+    /// on, or no longer. `node` is the node that the object belongs to, if it belongs to one.
     pub fn understood<T>(
         &mut self,
         object: Identity,
@@ -44,7 +44,7 @@ impl Unreadables {
         }
     }
 
-    /// Notes an object that cannot be understood; answers the nodes that this concerns, where it is news.
+    /// Notes an unreadable object; returns the nodes that this affects if it is new.
     fn note(&mut self, broken: Broken) -> Vec<Arc<str>> {
         let key = (broken.object.watch, broken.object.key.clone());
         if self
@@ -69,7 +69,7 @@ impl Unreadables {
         concerned
     }
 
-    /// Notes that an object can be understood again, or is gone; answers the node that was left as it was because of it.
+    /// Notes that an object is readable again, or gone; returns the node that was left as it was because of it.
     pub fn clear(&mut self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
         if self.all.is_empty() {
             return None;
@@ -77,13 +77,13 @@ impl Unreadables {
         self.forget(&(watch, key.clone()))
     }
 
-    /// An object because of which this node is left as it is.
+    /// An unreadable object because of which this node is left as it is.
     pub fn of_node(&self, node: &str) -> Option<&Broken> {
         let key = self.by_node.get(node)?.first()?;
         self.all.get(key).map(|known| &known.broken)
     }
 
-    /// What has not been told yet. From now on it has been.
+    /// Takes what has not been reported yet.
     pub fn tell(&mut self) -> Vec<Broken> {
         if !std::mem::take(&mut self.has_news) {
             return Vec::new();
@@ -101,12 +101,12 @@ impl Unreadables {
         untold
     }
 
-    /// Where each of the objects was seen.
+    /// The watch of each object.
     pub fn watches(&self) -> impl Iterator<Item = Watch> {
         self.all.keys().map(|(watch, _)| *watch)
     }
 
-    /// The objects of a kind.
+    /// The objects of one watch.
     pub fn of_watch(&self, watch: Watch) -> impl Iterator<Item = &ObjectKey> {
         let of_it = self.all.keys().filter(move |key| key.0 == watch);
         of_it.map(|(_, key)| key)

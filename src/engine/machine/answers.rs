@@ -1,4 +1,4 @@
-//! What follows from the answers to the engine's requests.
+//! Handles the answers to the engine's requests.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::object::{NodeMetadata, NodeObject};
 use crate::plan::ChangeKind;
 
 impl Engine {
-    /// Takes in the answer to a request.
     pub(super) fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
         let Some(purpose) = self.out.answered(id, answer.as_ref().err()) else {
             return;
@@ -102,7 +101,7 @@ impl Engine {
         self.cache.mark(name);
     }
 
-    /// Counts what a write has done, and tells what bootstraps it has completed.
+    /// Counts what a write has done, and announces the bootstraps that it completed.
     fn count(&mut self, node: &Arc<str>, uid: &Arc<str>, write: &NodeWrite) {
         for change in &write.changes {
             self.out.count(Count::Changed(Box::new(change.clone())));
@@ -141,7 +140,7 @@ impl Engine {
         self.cache.mark(name);
     }
 
-    /// Takes in that a look has ended.
+    /// Handles the end of a live read.
     pub(super) fn looked(&mut self, looked: Looked) {
         self.cache.mark(&looked.name);
         if let Some(work) = self.nodes.get_mut(&looked.name) {

@@ -1,12 +1,12 @@
-//! When something that failed is tried again: after pauses that double, each cut short by up to a half so that things that
-//! failed together do not come back together. The pauses are `backon`'s.
+//! Exponential back-off with jitter: pauses double, and each is cut short by up to half, so that things that failed together
+//! are not retried together. The pauses are `backon`'s.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-/// How long the pauses are.
+/// A first pause and a longest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pauses {
     first: Duration,
@@ -14,9 +14,9 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// After an answer that says no: the same again so soon is likely to be answered the same.
+    /// After a refusal: an early retry is likely to be refused too.
     pub const REFUSED: Self = Self::between(Duration::from_millis(50), Duration::from_secs(30));
-    /// Where nothing could be reached. An API server that is back is to be noticed soon.
+    /// After an unreachable API server, whose return must be noticed soon.
     pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
 
     /// Pauses that double from `first` to `longest`.
@@ -25,12 +25,12 @@ impl Pauses {
         Self { first, longest }
     }
 
-    /// The pause after so many failures in a row, of which there is one at least. What is cut off depends on when the pause
-    /// begins, so that the same inputs have the same effects.
+    /// The pause after this many failures in a row, 1 or more. The jitter depends on the start time, so the same inputs have
+    /// the same effects.
     fn after(self, failures: u32, now: Instant) -> Duration {
         let mut hasher = DefaultHasher::new();
         (now, failures).hash(&mut hasher);
-        // The library adds up to as much again.
+        // The library's jitter only adds, up to the same again.
         let mut pauses = ExponentialBuilder::new()
             .with_min_delay(self.first / 2)
             .with_max_delay(self.longest / 2)
@@ -38,24 +38,24 @@ impl Pauses {
             .with_jitter()
             .with_jitter_seed(hasher.finish())
             .build();
-        // By then every pause is the longest.
+        // By then, every pause is the longest.
         let before = failures.clamp(1, u32::BITS) - 1;
         pauses.nth(before as usize).unwrap_or(self.longest)
     }
 }
 
-/// When something that failed may be tried again.
+/// When something that failed may be retried.
 #[derive(Debug, Clone, Default)]
 pub struct Backoff {
     failures: u32,
-    /// The pauses that the failures were counted for.
+    /// The kind of pauses for which the failures were counted.
     pauses: Option<Pauses>,
     not_before: Option<Instant>,
 }
 
 impl Backoff {
-    /// Notes a failure; answers when to try again. What has failed for one cause says nothing about another: with other
-    /// pauses than before, the first comes first.
+    /// Notes a failure; returns when to retry. A failure with other pauses than before has another cause, and starts with its
+    /// first pause.
     pub fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
         if self.pauses.replace(pauses) != Some(pauses) {
             self.failures = 0;
@@ -66,13 +66,13 @@ impl Backoff {
         at
     }
 
-    /// When the next try is due, which may be past; `None` where nothing has failed.
+    /// When the next try is due, which may be past; `None` if nothing failed.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.not_before
     }
 
-    /// When to try again; `None` where that may be done now.
+    /// When to retry; `None` for now.
     #[must_use]
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.not_before.filter(|at| now < *at)

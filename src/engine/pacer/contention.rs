@@ -1,21 +1,20 @@
-//! Somebody who keeps undoing what a rule does to a taint of one node: followed at once at first, and after a few times a
-//! minute with growing pauses. It is over when they stop.
+//! Contention: someone keeps undoing what a rule does to a taint of one node. The controller redoes the change at once a few
+//! times a minute, then with growing pauses, until they stop.
 //!
-//! A change that is made twice in a row has been undone in between: taints are put on and lifted by turns. Where it is undone
-//! and that is as the rules want it by then, there is no contention.
+//! Taints are added and removed by turns, so a change that is made twice in a row was undone in between. A reversal that the
+//! rules now want is not contention.
 
 use std::time::{Duration, Instant};
 
 use super::backoff::{Backoff, Pauses};
 
-/// So many times within [`WINDOW`] is contention.
+/// This many reversals within [`WINDOW`] are contention.
 const TOLERATED: u32 = 4;
-/// The time in which they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// The pauses between further tries.
+/// The pauses before further changes.
 const PAUSES: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_secs(5 * 60));
 
-/// What has been done to one node's taints, and undone; `T` says which taint, `C` what was done to it.
+/// The recent changes on one node; `T` identifies the taint, `C` the change.
 #[derive(Debug)]
 pub struct Contention<T, C> {
     records: Vec<Record<T, C>>,
@@ -27,36 +26,35 @@ struct Record<T, C> {
     change: C,
     /// When it was last made.
     made: Instant,
-    /// Apart, since hardly any change is ever undone.
+    /// Boxed, because changes are rarely undone.
     undone: Option<Box<Contest>>,
 }
 
-/// How a change has been undone.
+/// The reversals of a change.
 #[derive(Debug)]
 struct Contest {
-    /// How often since then.
     times: u32,
     since: Instant,
-    /// In whose name it is made, once it is contended.
+    /// The rule that makes it, once it is contended.
     contended: Option<String>,
     retry: Backoff,
 }
 
-/// A change that has been undone once more.
+/// What a reversal amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone {
-    /// As may happen.
+    /// Tolerated.
     Now,
-    /// Too often: this is contention, as of now.
+    /// Contention starts.
     TooOften {
-        /// How often.
+        /// The number of reversals.
         times: u32,
-        /// Within which time.
+        /// The time that they took.
         within: Duration,
-        /// How long it is left so.
+        /// How long the controller waits before it makes the change again.
         pause: Duration,
     },
-    /// Contention goes on.
+    /// Contention continues.
     Again,
 }
 
@@ -69,7 +67,7 @@ impl<T, C> Default for Contention<T, C> {
 }
 
 impl<T, C> Record<T, C> {
-    /// Whether it has stood for so long that who undid it has stopped.
+    /// Whether it has stood for so long that contention is over.
     fn has_settled(&self, now: Instant) -> bool {
         let next_try = self
             .undone
@@ -79,7 +77,7 @@ impl<T, C> Record<T, C> {
         now.duration_since(self.made) > WINDOW.max(2 * pause)
     }
 
-    /// In whose name it is made, where it is contended.
+    /// The rule that makes it, if it is contended.
     fn contended(&self, now: Instant) -> Option<&str> {
         let rule = self.undone.as_ref()?.contended.as_deref()?;
         (!self.has_settled(now)).then_some(rule)
@@ -87,7 +85,7 @@ impl<T, C> Record<T, C> {
 }
 
 impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
-    /// Notes that a change has been made to a taint, in the name of this rule. Answers whether it had been undone.
+    /// Notes a change to a taint by this rule. Returns `Some` if the same change had been undone.
     pub fn made(&mut self, taint: T, change: C, rule: &str, now: Instant) -> Option<Undone> {
         self.records.retain(|known| !known.has_settled(now));
         let known = self.records.iter().position(|known| known.taint == taint);
@@ -134,20 +132,20 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
         })
     }
 
-    /// Forgets what has stood for long, and what has been undone where that is as it should be.
+    /// Forgets changes that have stood for long, and reversals that the rules now want.
     pub fn forget(&mut self, now: Instant, is_as_it_should_be: impl Fn(&T, C) -> bool) {
         self.records.retain(|known| {
             !known.has_settled(now) && !is_as_it_should_be(&known.taint, known.change)
         });
     }
 
-    /// Whether nothing has been done lately.
+    /// Whether no recent change is remembered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// When this change of a taint may be made again; `None` where that may be done now.
+    /// When this change of a taint may be made again; `None` for now.
     #[must_use]
     pub fn not_before(
         &self,
@@ -160,7 +158,7 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
         known.undone.as_ref()?.retry.not_before(now)
     }
 
-    /// In the name of which rules there is contention.
+    /// The rules whose changes are contended.
     pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
         self.records
             .iter()
@@ -189,7 +187,7 @@ mod tests {
         contention.made("gate", change, "r", now)
     }
 
-    /// Follows somebody who undoes a change as soon as it is made, for so long; answers when it was made.
+    /// Makes a change again as soon as allowed, against someone who undoes it at once; returns when it was made.
     fn follow(
         contention: &mut Contention<&'static str, Kind>,
         start: Instant,
@@ -291,7 +289,7 @@ mod tests {
         assert!(!contention.is_empty());
         contention.forget(start + 61 * S, |_, _| false);
         assert!(contention.is_empty());
-        // What is contended stands when it has stood for twice its pause, if that is longer.
+        // A contended change stands once it has stood for twice its pause, if that is longer.
         follow(&mut contention, start, 3600 * S);
         contention.forget(start + 3700 * S, |_, _| false);
         assert!(!contention.is_empty());
@@ -322,7 +320,7 @@ mod tests {
             let change = if time % 2 == 0 { Added } else { Removed };
             assert_eq!(made(&mut contention, change, now + time * S), None);
         }
-        // Somebody else lifts the taint just before the rule would, each time.
+        // Someone else removes the taint just before the rule would, each time.
         let mut contention: Contention<_, _> = Contention::default();
         for time in 0..100 {
             assert_eq!(made(&mut contention, Added, now + time * S), None);

@@ -1,25 +1,25 @@
-//! How many requests of a class there are at a time: as many as the API server bears.
+//! How many requests of a class may be under way at a time: as many as the API server accepts.
 //!
-//! The number follows "additive increase, multiplicative decrease" (RFC 5681, section 3.1): each answer that says "too many",
-//! "not now" or nothing at all halves it, once for all requests that were under way together, and makes the others of the class
-//! wait for a common pause; each full round of answers adds one.
+//! The number follows "additive increase, multiplicative decrease" (RFC 5681, section 3.1). A response that says "too many" or
+//! "not now", or none at all, halves it, once for all requests that were under way together, and starts a common pause for the
+//! class. Each full round of answers adds one.
 
 use std::time::{Duration, Instant};
 
 use super::backoff::{Backoff, Pauses};
 
-/// The longest that the API server is obeyed at once. It may say so again.
+/// The longest pause that the API server may ask for at once. It may ask again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The limit that the requests of a class share.
 #[derive(Debug)]
 pub struct ClassLimit {
     ceiling: f64,
-    /// How many may be under way; from 1 to the ceiling.
+    /// How many may be under way, from 1 to the ceiling.
     window: f64,
     /// When the window was last cut.
     cut: Option<Instant>,
-    /// The common pauses, where the API server does not say for how long.
+    /// The common pauses, if the API server asks for none.
     pauses: Pauses,
     retry: Backoff,
     /// The end of the common pause.
@@ -27,7 +27,7 @@ pub struct ClassLimit {
 }
 
 impl ClassLimit {
-    /// At most so many at a time, 1 or more, with these pauses.
+    /// A limit of this many requests at a time, 1 or more, with these pauses.
     pub fn new(at_a_time: u16, pauses: Pauses) -> Self {
         let ceiling = f64::from(at_a_time.max(1));
         Self {
@@ -40,23 +40,23 @@ impl ClassLimit {
         }
     }
 
-    /// The end of the common pause; `None` where there is none.
+    /// The end of the common pause; `None` if there is none.
     #[must_use]
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.paused.filter(|at| now < *at)
     }
 
-    /// Notes that a request that was made at this time has been dealt with, be it refused.
+    /// Notes that a request that was made at this time was handled, or refused.
     pub fn dealt_with(&mut self, made: Instant) {
-        // What was under way when the window was cut says nothing about how it is now.
+        // Requests from before the window was cut say nothing about the present load.
         if self.cut.is_none_or(|cut| cut <= made) {
             self.window = (self.window + 1.0 / self.window).min(self.ceiling);
             self.retry = Backoff::default();
         }
     }
 
-    /// Notes that the API server did not deal with a request that was made at this time: it has too much to do, or fails, or
-    /// does not answer. It may have said when to come again.
+    /// Notes that a request that was made at this time was not handled: overload, failure or timeout. The API server may have
+    /// said when to retry.
     pub fn overloaded(&mut self, made: Instant, come_again: Option<Duration>, now: Instant) {
         let is_known = self.cut.is_some_and(|cut| made < cut);
         if !is_known {
@@ -71,7 +71,6 @@ impl ClassLimit {
         self.paused = self.paused.max(Some(until));
     }
 
-    /// How many may be under way at a time, 1 or more.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -79,7 +78,7 @@ impl ClassLimit {
     )]
     #[must_use]
     pub fn at_a_time(&self) -> usize {
-        // A window that is short of a whole number by the error of adding up fractions counts as that.
+        // Rounding errors of added fractions must not cost a request.
         (self.window + 1e-6) as usize
     }
 }
@@ -110,7 +109,7 @@ mod tests {
     fn writes_that_are_turned_away_together_count_once() {
         let start = Instant::now();
         let mut limits = limit(64);
-        // Well before the shortest pause is over.
+        // Well within the shortest pause.
         for answer in 1..=40 {
             limits.overloaded(start, None, start + answer * MS);
         }
@@ -118,10 +117,10 @@ mod tests {
         let again = limits.not_before(start + 40 * MS).expect("a pause");
         assert!(again <= start + 101 * MS, "{:?}", again - start);
         assert_eq!(limits.not_before(again), None);
-        // One that was under way then says nothing about how it is now.
+        // An answer to a request from before the cut says nothing about the present load.
         limits.dealt_with(start);
         assert_eq!(limits.at_a_time(), 32);
-        // One that was made as soon as that was known does.
+        // An answer to a request that was made right after the cut does.
         limits.overloaded(start + MS, None, again);
         assert_eq!(limits.at_a_time(), 16);
     }
@@ -182,7 +181,7 @@ mod tests {
             limits.dealt_with(later);
             answers += 1;
         }
-        // 1 + 2 + ... + 7, and a little more for growing in the midst of a round.
+        // 1 + 2 + ... + 7, and a little more, because the window grows during a round.
         assert!((28..36).contains(&answers), "{answers}");
     }
 
@@ -193,14 +192,14 @@ mod tests {
         let mut limits = limit(64);
         limits.overloaded(now, Some(3 * S), now);
         assert_eq!(limits.not_before(now), Some(now + 3 * S));
-        // The longest counts, also among those that were under way together.
+        // The longest pause counts, even among requests that were under way together.
         limits.overloaded(before, Some(5 * S), now + MS);
         limits.overloaded(before, Some(S), now + MS);
         limits.overloaded(before, None, now + MS);
         assert_eq!(limits.not_before(now + S), Some(now + 5 * S + MS));
         assert_eq!(limits.at_a_time(), 32);
         assert_eq!(limits.not_before(now + 5 * S + MS), None);
-        // Nobody waits for hours because of one answer.
+        // One response cannot stop the controller for hours.
         limits.overloaded(now + 6 * S, Some(3600 * S), now + 6 * S);
         assert_eq!(limits.not_before(now + 7 * S), Some(now + 66 * S));
     }

@@ -1,5 +1,5 @@
-//! The pacer: when which request may be made. Each class of requests has a limit of its own, all wait together in an outage, and
-//! what was refused or undone is tried again in its own time.
+//! The pacer: when each request may be made. Each class of requests has its own limit, all wait together in an outage, and
+//! refused or undone writes are retried at their own pace.
 
 mod backoff;
 mod contention;
@@ -29,10 +29,10 @@ use repetitions::Repetitions;
 use super::error::RequestError;
 use crate::bucket::TokenBucket;
 
-/// What the complaint about too many requests is known by.
+/// The key of the log message about rate limiting.
 const THROTTLED: &str = "throttled";
 
-/// What requests are for, the most urgent first.
+/// Classes of requests, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Nodes' taints and annotations.
@@ -41,7 +41,7 @@ pub enum Class {
     Rule,
     /// `NodeClaim`s.
     Claim,
-    /// Last looks: they change nothing.
+    /// Live reads, which change nothing.
     Look,
     /// Nodes' published conditions.
     Conditions,
@@ -49,49 +49,47 @@ pub enum Class {
     Event,
 }
 
-/// How many classes there are.
 const CLASSES: usize = 6;
 
-/// How many requests of each class there are at a time at most, but for nodes, where that is configured.
+/// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
 const CLAIMS: u16 = 8;
 const LOOKS: u16 = 16;
 const CONDITIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
-/// The common pauses of a class, where the API server does not say for how long.
+/// A class's common pauses, if the API server asks for none.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));
 
-/// How many writes there may be a second: a token bucket, as in `k8s.io/client-go/util/flowcontrol`.
+/// A rate limit for writes: a token bucket, as in `k8s.io/client-go/util/flowcontrol`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// Writes a second, above 0.
     pub per_second: f64,
-    /// How many may come at once, 1 or more.
+    /// The largest burst, 1 or more.
     pub burst: u32,
 }
 
-/// When which request may be made.
+/// When each request may be made.
 #[derive(Debug)]
 pub struct Pacer {
-    /// What the API server bears of each class. One that it bears no more of holds up no other, save that all wait where it
-    /// does not deal with nodes.
+    /// What the API server accepts of each class. An overloaded class delays no other, except that all wait while the API
+    /// server does not accept writes to nodes.
     limits: [ClassLimit; CLASSES],
-    /// How many writes of all classes there may be a second, if that is limited.
+    /// The rate limit of all writes, if any.
     bucket: Option<(Rate, TokenBucket)>,
     outage: Outage,
-    /// What has been refused of nodes, and who waits for a turn to try that again.
+    /// Refused writes of nodes, and the queue for their retries.
     pub nodes: Retries,
-    /// The same of their published conditions.
+    /// The same for nodes' published conditions.
     pub conditions: Retries,
     complaints: Repetitions,
     under_way: [usize; CLASSES],
-    /// When the limit on writes lets the next one through, where one waits for that.
+    /// When the rate limit permits the write that waits for it.
     next_write: Option<Instant>,
 }
 
 impl Pacer {
-    /// A pacer with these limits.
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
         let at_a_time = [nodes, RULES, CLAIMS, LOOKS, CONDITIONS, EVENTS];
         Self {
@@ -106,12 +104,10 @@ impl Pacer {
         }
     }
 
-    /// How many requests of this class are under way.
     pub fn under_way(&self, class: Class) -> usize {
         self.under_way[class as usize]
     }
 
-    /// How many nodes may be written at a time now.
     pub fn at_a_time(&self) -> usize {
         self.limit(Class::Node).at_a_time()
     }
@@ -120,11 +116,11 @@ impl Pacer {
         &self.limits[class as usize]
     }
 
-    /// How many requests of this class there may be at a time now.
+    /// How many requests of this class may be under way at a time now.
     pub fn permits(&self, class: Class, now: Instant) -> usize {
         let usual = self.limit(class).at_a_time();
         match class {
-            // Events wait for the end of an outage rather than be lost in it.
+            // Events wait for the end of an outage instead of being lost.
             Class::Event if self.outage.is_on() => 0,
             Class::Event | Class::Look => usual,
             Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
@@ -133,8 +129,7 @@ impl Pacer {
         }
     }
 
-    /// Whether another request of this class may be made now. If not, the end of another one or [`Self::next_turn`] has it
-    /// asked again.
+    /// Whether another request of this class may begin now. If not, ask again when another one ends, or at [`Self::next_turn`].
     pub fn may_begin(&mut self, class: Class, now: Instant) -> bool {
         if !self.has_room(class, now) {
             return false;
@@ -144,8 +139,7 @@ impl Pacer {
         later.is_none()
     }
 
-    /// Whether fewer requests of this class are under way than may be. Conditions are about nodes, too, of which no more are
-    /// written at a time.
+    /// Whether fewer requests of this class are under way than permitted. Published conditions count among the writes of nodes.
     fn has_room(&self, class: Class, now: Instant) -> bool {
         let of_nodes = self.under_way(Class::Node) + self.under_way(Class::Conditions);
         self.under_way(class) < self.permits(class, now)
@@ -158,13 +152,13 @@ impl Pacer {
         is_free && self.may_begin(Class::Conditions, now)
     }
 
-    /// Has nobody wait for a turn to try again what has been refused.
+    /// Clears the retry queues.
     pub fn try_nothing_again(&mut self) {
         self.nodes.stop();
         self.conditions.stop();
     }
 
-    /// When a request of this class may be made as far as pauses and the number a second go; `None` where that may be now.
+    /// When pauses and the rate limit permit a request of this class; `None` for now.
     pub fn not_before(&self, class: Class, now: Instant) -> Option<Instant> {
         if class == Class::Look {
             return None;
@@ -178,7 +172,6 @@ impl Pacer {
         of_all.max(of_class).max(token)
     }
 
-    /// Notes that a request is made.
     pub fn begins(&mut self, class: Class, is_write: bool, now: Instant) {
         self.under_way[class as usize] += 1;
         if is_write && let Some((rate, bucket)) = &mut self.bucket {
@@ -187,7 +180,6 @@ impl Pacer {
         }
     }
 
-    /// Notes that a request has ended.
     pub fn ends(&mut self, class: Class) {
         self.under_way[class as usize] -= 1;
     }
@@ -199,7 +191,7 @@ impl Pacer {
         }
     }
 
-    /// Notes what the answer to a request of this class that was made at this time says about the API server.
+    /// Updates the limits by the answer to a request of this class that was made at this time.
     pub fn answered(
         &mut self,
         class: Class,
@@ -213,7 +205,7 @@ impl Pacer {
                     warn!("{error}; waiting for it with all writes");
                 }
             }
-            // That says neither.
+            // A timeout says nothing about reachability.
             Some(RequestError::TimedOut(_)) => {}
             _ => {
                 if self.outage.answered() {
@@ -240,7 +232,7 @@ impl Pacer {
         }
     }
 
-    /// Logs why something about an object cannot be written, unless the same has just been said of another one.
+    /// Logs why an object cannot be written, unless the same was just logged for another one.
     pub fn complain(&mut self, what: &str, name: &str, error: &RequestError, now: Instant) {
         let complaint = format!("{what}: {error}");
         let cause = complaint.replace(name, "");
@@ -249,12 +241,12 @@ impl Pacer {
         }
     }
 
-    /// Forgets who waits for the limit: they are asked again.
+    /// Forgets who waits for the rate limit: they ask again.
     pub fn ask_again(&mut self) {
         self.next_write = None;
     }
 
-    /// When it is somebody's turn who waits for no answer.
+    /// When a request that waits for no answer may begin.
     pub fn next_turn(&self, now: Instant) -> Option<Instant> {
         let turn = |retries: &Retries, class| {
             let at = retries.next_turn(now);

@@ -1,18 +1,13 @@
-//! What may be done while the API server cannot be reached.
+//! What may be written while the API server is unreachable.
 //!
-//! | state | comes from | writes at a time | nodes are closed anew |
-//! |---|---|---|---|
-//! | reachable | an answer to one of our own requests | as usual | as usual |
-//! | unreachable | a request that reached nothing | one after each pause | only as the one write that tries |
-//! | unproven | a sign of life of another connection | one after each pause | as usual |
-//!
-//! There is no state that only a write can end and in which nothing is written.
+//! One probe write is made after each pause; it closes another node only if nothing else is to be written. A state that only a
+//! write can end always permits one.
 
 use std::time::Instant;
 
 use super::backoff::{Backoff, Pauses};
 
-/// Whether the API server can be reached, as far as can be told.
+/// Whether the API server is reachable, as far as requests and watches show.
 #[derive(Debug, Default)]
 pub struct Outage {
     state: State,
@@ -28,16 +23,16 @@ enum State {
 }
 
 impl Outage {
-    /// Notes that a request reached nothing; answers whether that is news.
+    /// Notes a request that did not reach the API server; returns whether the outage is new.
     pub fn unreachable(&mut self, now: Instant) -> bool {
-        // Those that were under way together have found out the same thing.
+        // Requests that were under way together fail for the same reason.
         if self.state == State::Reachable || self.retry.not_before(now).is_none() {
             self.retry.failed(Pauses::UNREACHABLE, now);
         }
         std::mem::replace(&mut self.state, State::Unreachable) != State::Unreachable
     }
 
-    /// Notes that a request of ours has been answered, whatever the answer; answers whether that is news.
+    /// Notes an answer to one of our requests, even an error; returns whether it ends an outage.
     pub fn answered(&mut self) -> bool {
         if self.state == State::Reachable {
             return false;
@@ -46,8 +41,7 @@ impl Outage {
         std::mem::take(&mut self.state) == State::Unreachable
     }
 
-    /// Notes a sign of life on a connection of its own: something that a watch has shown, a lease that has been renewed.
-    /// Answers whether that is news.
+    /// Notes a sign of life on another connection: a watch event or a lease renewal. Returns whether it ends an outage.
     pub fn heard(&mut self) -> bool {
         let is_news = self.state == State::Unreachable;
         if is_news {
@@ -56,13 +50,13 @@ impl Outage {
         is_news
     }
 
-    /// Whether nothing is known that could be reached.
+    /// Whether the API server is unreachable.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.state == State::Unreachable
     }
 
-    /// How many writes may be under way at a time, of as many as usual.
+    /// How many writes may be under way at a time, where `usual` is the limit without an outage.
     #[must_use]
     pub fn permits(&self, usual: usize, now: Instant) -> usize {
         match (self.state, self.retry.not_before(now)) {
@@ -72,7 +66,7 @@ impl Outage {
         }
     }
 
-    /// When to try again; `None` where nothing has to wait for that.
+    /// The end of the pause; `None` if there is none.
     #[must_use]
     pub fn next_try(&self, now: Instant) -> Option<Instant> {
         match self.state {
@@ -88,13 +82,12 @@ mod tests {
 
     use super::*;
 
-    /// What happens, and what then holds.
+    /// What happens in a case.
     #[derive(Debug, Clone, Copy)]
     enum Event {
         Unreachable,
         Answered,
         Heard,
-        /// The pause ends.
         Later,
     }
     use Event::{Answered, Heard, Later, Unreachable};

@@ -1,15 +1,15 @@
-//! What the API server has refused of one node's changes. Once the whole has been refused, it is tried taint by taint, so
-//! that the others are not held up, and the right one is blamed.
+//! What the API server refused of one node's changes. After a refusal of the whole plan, each taint is written alone, so that
+//! the others go through and the refusal is attributed to the right one.
 
 use std::time::Instant;
 
 use super::slot::{Verdict, WriteSlot};
 use crate::engine::error::RequestError;
 
-/// What has been refused on one node; `T` says which taint a change is about.
+/// The refusals on one node; `T` identifies the taint.
 #[derive(Debug)]
 pub struct Refusals<T> {
-    /// The whole has been refused, which may be for the sake of any part of it.
+    /// The whole plan was refused, because of an unknown part of it.
     is_split: bool,
     refused: Vec<(T, WriteSlot)>,
 }
@@ -24,18 +24,18 @@ impl<T> Default for Refusals<T> {
 }
 
 impl<T: PartialEq> Refusals<T> {
-    /// Whether all can be tried at once.
+    /// Whether the whole plan may be written at once.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.is_split && self.refused.is_empty()
     }
 
-    /// Notes that the whole has been refused, and that there is more than one part of it.
+    /// Notes that a plan of several parts was refused.
     pub fn split(&mut self) {
         self.is_split = true;
     }
 
-    /// Takes in how a write of a part has ended.
+    /// Handles the end of a write of one part.
     pub fn ended(&mut self, what: T, error: Option<&RequestError>, now: Instant) -> Verdict {
         let known = self.refused.iter().position(|(known, _)| *known == what);
         if error.is_none() {
@@ -49,19 +49,19 @@ impl<T: PartialEq> Refusals<T> {
         self.refused[known].1.judge(error, now)
     }
 
-    /// Forgets all but these parts: nothing else is to be written any more. Where there is but one, it is the whole.
+    /// Forgets all but these parts, the only ones that are still to be written. If there is just one, it is the whole plan.
     pub fn retain(&mut self, parts: &[T]) {
         self.refused.retain(|(what, _)| parts.contains(what));
         self.is_split &= parts.len() > 1;
     }
 
-    /// When this may be tried again; `None` where that may be done now.
+    /// When this part may be retried; `None` for now.
     #[must_use]
     pub fn not_before(&self, what: &T, now: Instant) -> Option<Instant> {
         self.find(what)?.not_before(now)
     }
 
-    /// How often this has been refused.
+    /// How often in a row this part was refused.
     #[must_use]
     pub fn times(&self, what: &T) -> u32 {
         self.find(what).map_or(0, WriteSlot::refusals)
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(refusals.ended("b", None, now), Verdict::Done);
         assert!(refusals.not_before(&"a", now).is_some());
         assert_eq!(refusals.not_before(&"b", now), None);
-        // What is left is one part: from now on it is the whole, with its own pauses.
+        // One part is left, so it is the whole plan, with its own pauses.
         refusals.retain(&["a"]);
         assert!(!refusals.is_empty());
         let later = now + Duration::from_secs(1);

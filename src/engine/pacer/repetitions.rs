@@ -1,14 +1,14 @@
-//! Which of many equal complaints are told: the first, and then one a minute that says how many there were in between.
+//! Limits equal log messages: the first is logged, then one a minute with the number of those suppressed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How often the same is told.
+/// How often an equal message is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How many different complaints are remembered.
+/// How many different messages are remembered.
 const CAPACITY: usize = 256;
 
-/// What has been told lately.
+/// The recently logged messages.
 #[derive(Debug, Default)]
 pub struct Repetitions {
     told: HashMap<String, Told>,
@@ -17,18 +17,18 @@ pub struct Repetitions {
 #[derive(Debug)]
 struct Told {
     at: Instant,
-    /// How often it has come up again since then.
+    /// How often it was suppressed since then.
     again: u64,
 }
 
 impl Repetitions {
-    /// Whether to tell this now, and how often it has come up since it was last told.
+    /// Whether to log this now; if so, how often it was suppressed.
     pub fn tell(&mut self, what: &str, now: Instant) -> Option<u64> {
         if !self.told.contains_key(what) && self.told.len() >= CAPACITY {
             self.told
                 .retain(|_, told| now.duration_since(told.at) < INTERVAL);
         }
-        // Beyond what is remembered, all are one.
+        // Beyond the capacity, all messages share one entry.
         let is_one_of_many = !self.told.contains_key(what) && self.told.len() >= CAPACITY;
         let what = if is_one_of_many { "" } else { what };
         let Some(told) = self.told.get_mut(what) else {

@@ -1,11 +1,11 @@
-//! Whose turn it is to try again what the API server has refused. All nodes together have one limit for that.
+//! The queue for retries of refused writes. All nodes share one limit for that.
 //!
-//! A try that is refused again halves how many there may be at a time, and makes the others wait for a moment; one that is
-//! carried out lets more through, since the cause may be gone for others too ([`ClassLimit`]).
+//! A retry that is refused again halves how many may be under way at a time, and delays the others for a moment. One that
+//! succeeds lets more through, since the cause may be gone for other nodes too ([`ClassLimit`]).
 //!
-//! What has been refused least often goes first, so that one node's passing trouble does not wait behind ten thousand
-//! nodes that a missing permission holds up. A first try is free, unless the same has been refused on node after node: then
-//! that waits as well, behind all else, and the newest node is the first to find out.
+//! The least refused goes first, so that one node's passing trouble does not wait behind ten thousand nodes that lack a
+//! permission. First tries are free, unless the same has been refused on many nodes in a row. Then they are queued as well,
+//! behind everything else, newest node first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -15,22 +15,22 @@ use std::time::{Duration, Instant};
 use super::backoff::Pauses;
 use super::limits::ClassLimit;
 
-/// The common pauses after tries that were refused again.
+/// The common pauses after retries that were refused again.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_millis(600));
-/// What has been refused so often in a row is locked out: its first tries wait for their turn as well.
+/// After this many refusals in a row the write is locked out: its first tries are queued as well.
 const LOCKOUT: u32 = 64;
 
-/// Where a node stands in the queue: whether what it is about is locked out, how often it has been refused there, and when it
-/// came, the newest first.
+/// A node's place in the queue: whether its write is locked out, how often it was refused there, and when it was queued,
+/// newest first.
 type Place = (bool, u32, Reverse<u64>);
 
-/// The limit on tries of what has been refused, and who waits for one.
+/// The limit on retries, and its queue.
 #[derive(Debug)]
 pub struct Retries {
     limit: ClassLimit,
-    /// The nodes on which something is tried again, and since when.
+    /// The nodes with a retry under way, and since when.
     under_way: HashMap<Arc<str>, Instant>,
-    /// What has been refused on the last nodes on which it was tried, and on how many.
+    /// How often in a row each write was refused, over all nodes.
     in_a_row: HashMap<Arc<str>, u32>,
     waiting: BTreeSet<(Place, Arc<str>)>,
     places: HashMap<Arc<str>, Place>,
@@ -38,7 +38,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Nothing has been refused yet. So many may be tried again at a time at most.
+    /// An empty queue, for at most this many retries at a time.
     pub fn new(at_a_time: u16) -> Self {
         Self {
             limit: ClassLimit::new(at_a_time, PAUSES),
@@ -50,8 +50,8 @@ impl Retries {
         }
     }
 
-    /// Whether this may be tried on the node now, which has refused it so often. If so, it is under way until its answer is
-    /// told. If not, the node waits for [`Self::next`].
+    /// Whether this write may be tried on the node now, after this many refusals. If so, it counts as under way until it is
+    /// answered. If not, the node waits for [`Self::next`].
     pub fn turn(&mut self, node: &Arc<str>, what: &str, refusals: u32, now: Instant) -> bool {
         let is_locked_out = self.is_locked_out(what);
         if refusals == 0 && !is_locked_out {
@@ -72,13 +72,13 @@ impl Retries {
         false
     }
 
-    /// Whether this has been refused on node after node.
+    /// Whether this write was refused on many nodes in a row.
     pub fn is_locked_out(&self, what: &str) -> bool {
         let times = self.in_a_row.get(what);
         times.is_some_and(|times| *times >= LOCKOUT)
     }
 
-    /// Takes the nodes whose turn it is out of the queue. Each of them has to ask for its turn again.
+    /// Takes the nodes that may retry now. Each of them has to call [`Self::turn`] again.
     pub fn next(&mut self, now: Instant) -> Vec<Arc<str>> {
         let free = self.free(now);
         let waiting = std::iter::from_fn(|| self.waiting.pop_first());
@@ -89,7 +89,7 @@ impl Retries {
         next
     }
 
-    /// When it is somebody's turn; `None` while nobody waits, or an answer is waited for.
+    /// When the next node may retry; `None` if the queue is empty, or if an answer must come first.
     pub fn next_turn(&self, now: Instant) -> Option<Instant> {
         let is_full = self.under_way.len() >= self.limit.at_a_time();
         if self.waiting.is_empty() || is_full {
@@ -98,7 +98,7 @@ impl Retries {
         Some(self.limit.not_before(now).unwrap_or(now))
     }
 
-    /// Forgets a node that is gone, or has nothing to try any more.
+    /// Forgets a node that is gone, or has nothing to retry any more.
     pub fn forget(&mut self, node: &Arc<str>) {
         self.under_way.remove(node);
         if let Some(place) = self.places.remove(node) {
@@ -106,7 +106,7 @@ impl Retries {
         }
     }
 
-    /// Takes in that this has been refused on a node where it had been refused so often before.
+    /// Notes a refusal on a node where the write was refused this often before.
     pub fn refused(&mut self, node: &Arc<str>, what: &str, before: u32, now: Instant) {
         let made = self.under_way.remove(node).unwrap_or(now);
         if let Some(times) = self.in_a_row.get_mut(what) {
@@ -119,7 +119,7 @@ impl Retries {
         }
     }
 
-    /// Takes in that this has been carried out on a node where it had been refused so often before.
+    /// Notes a success on a node where the write was refused this often before.
     pub fn carried_out(&mut self, node: &Arc<str>, what: &str, refusals: u32, now: Instant) {
         let made = self.under_way.remove(node).unwrap_or(now);
         let was_refused = self.in_a_row.remove(what).is_some();
@@ -128,12 +128,12 @@ impl Retries {
         }
     }
 
-    /// Takes in that what was tried on a node has been neither carried out nor refused.
+    /// Notes that a try was neither carried out nor refused.
     pub fn failed(&mut self, node: &Arc<str>) {
         self.under_way.remove(node);
     }
 
-    /// Has nobody wait for a turn any more.
+    /// Clears the queue.
     pub fn stop(&mut self) {
         self.waiting.clear();
         self.places.clear();
@@ -161,8 +161,8 @@ mod tests {
         format!("node-{index}").into()
     }
 
-    /// Nodes whose changes are refused for as long as `refused` says so, each with pauses of its own of a second; an answer
-    /// takes 10 milliseconds. Answers the tries of each second.
+    /// Nodes whose writes are refused while `refused` says so, each with pauses of one second; an answer takes 10 milliseconds.
+    /// Returns the number of tries in each second.
     fn tries(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
         let start = Instant::now();
         let mut retries = Retries::new(64);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_lasting_refusal_costs_a_few_tries_a_second_however_many_nodes_there_are() {
         let counts = tries(2000, 20, |_| true);
-        // The first tries of all are made at once.
+        // All first tries are made at once.
         assert!(counts[0] >= 2000, "{counts:?}");
         assert!(counts[5..].iter().all(|count| *count <= 4), "{counts:?}");
     }
@@ -221,7 +221,7 @@ mod tests {
         assert!(counts.iter().sum::<usize>() >= 18, "{counts:?}");
     }
 
-    /// Retries of which one at a time may be under way, and a node on which one is.
+    /// Retries with a limit of one, and a node whose retry is under way.
     fn one_at_a_time(now: Instant) -> Retries {
         let mut retries = Retries::new(1);
         assert!(retries.turn(&name(0), WHAT, 1, now));
@@ -289,17 +289,17 @@ mod tests {
         let mut at_once = (0..100).filter(|node| retries.turn(&name(*node), WHAT, 0, next));
         let under_way: Vec<_> = at_once.by_ref().take(5).collect();
         assert!(under_way.len() <= 4, "{under_way:?}");
-        // A first try of something else is free, and the second comes before all that is locked out.
+        // A first try of another write is free, and a second goes before everything that is locked out.
         assert!(retries.turn(&name(200), OTHER, 0, next));
         assert!(!retries.turn(&name(201), OTHER, 3, next));
-        // Of what is locked out, the newest node finds out whether it still is.
+        // Of the locked-out writes, the newest node goes first.
         assert!(!retries.turn(&name(202), WHAT, 0, next));
         for node in under_way {
             retries.failed(&name(node));
         }
         let order = retries.next(next);
         assert_eq!(order[..], [201, 202].map(name)[..order.len().min(2)]);
-        // One that is carried out is enough.
+        // One success is enough.
         retries.carried_out(&name(202), WHAT, 0, next);
         assert!(retries.turn(&name(203), WHAT, 0, next));
     }

@@ -1,70 +1,62 @@
-//! One write at a time of one thing, and when it is made again: the error policy of every write.
-//!
-//! | answer | the next write |
-//! |---|---|
-//! | done | whenever there is something to write |
-//! | unreachable, too many requests | after a short pause, and when the pacer lets its class through: all wait for that together |
-//! | conflict, gone | after a pause; a watch or a read shows what has become of the object |
-//! | anything else: a refusal | after a pause, and it is told |
+//! One write at a time of one thing, and when to retry it: the error policy of every write.
 
 use std::time::Instant;
 
 use super::backoff::{Backoff, Pauses};
 use crate::engine::error::RequestError;
 
-/// The write of one thing, with what is known of it while it is under way, and how earlier attempts have ended.
+/// The slot for writes of one thing: the write under way, and how earlier attempts ended.
 #[derive(Debug)]
 pub struct WriteSlot<W = ()> {
     under_way: Option<W>,
     backoff: Backoff,
-    /// How often in a row it has been refused.
+    /// Refusals in a row.
     refusals: u32,
 }
 
 /// What follows from the answer to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has been carried out.
+    /// It succeeded.
     Done,
-    /// It may be made again at this time, if it is still wanted.
+    /// It may be retried at this time, if it is still wanted.
     Again(Instant),
-    /// It has been refused, after so many refusals before, and may be made again at this time.
+    /// It was refused, and may be retried at this time.
     Refused {
-        /// When.
+        /// When to retry.
         again: Instant,
-        /// How often in a row it had been refused before.
+        /// The refusals in a row before this one.
         before: u32,
     },
 }
 
 impl<W> WriteSlot<W> {
-    /// Begins a write. None is under way.
+    /// Begins a write. None may be under way.
     pub fn begin(&mut self, write: W) {
         self.under_way = Some(write);
     }
 
-    /// Whether a write is under way.
     pub fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Takes in the answer to the write that is under way; answers what was known of it, and what follows.
+    /// Ends the write under way; returns it, and what follows.
     pub fn ended(&mut self, error: Option<&RequestError>, now: Instant) -> Option<(W, Verdict)> {
         let write = self.take()?;
         Some((write, self.judge(error, now)))
     }
 
-    /// Takes the write that is under way out of the slot, for whoever judges its answer.
+    /// Takes the write out of the slot, for callers that judge its answer themselves.
     pub fn take(&mut self) -> Option<W> {
         self.under_way.take()
     }
 
-    /// Takes the write that is under way out of the slot, if this holds of it.
+    /// Takes the write out of the slot if the predicate holds for it.
     pub fn take_if(&mut self, is_meant: impl FnOnce(&mut W) -> bool) -> Option<W> {
         self.under_way.take_if(is_meant)
     }
 
-    /// Judges an answer.
+    /// Updates pauses and refusals by an answer.
     pub fn judge(&mut self, error: Option<&RequestError>, now: Instant) -> Verdict {
         match error {
             None => {
@@ -88,18 +80,17 @@ impl<W> WriteSlot<W> {
         }
     }
 
-    /// Forgets how earlier attempts have ended.
+    /// Forgets earlier failures.
     pub fn forgive(&mut self) {
         self.backoff = Backoff::default();
         self.refusals = 0;
     }
 
-    /// When to try again; `None` where that may be done now.
+    /// When to retry; `None` for now.
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.backoff.not_before(now)
     }
 
-    /// How often in a row it has been refused.
     pub fn refusals(&self) -> u32 {
         self.refusals
     }

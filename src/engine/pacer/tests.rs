@@ -1,4 +1,4 @@
-//! Whose turn it is, by the urgency of what waits and by what the API server has answered.
+//! Which request the pacer permits, by class and by the API server's responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ fn no_class_has_more_under_way_than_it_may() {
 }
 
 #[test]
-fn all_but_looks_wait_where_the_api_server_bears_no_more_writes_of_nodes() {
+fn all_but_live_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
     let now = Instant::now();
     let mut pacer = Pacer::new(64, None);
     assert_eq!(pacer.not_before(Class::Node, now), None);
@@ -254,7 +254,7 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
 }
 
 #[test]
-fn it_is_somebodys_turn_as_soon_as_anything_says_so() {
+fn the_next_turn_is_the_earliest_of_all() {
     let now = Instant::now();
     let (node, other) = ("n".into(), "m".into());
     let mut pacer = Pacer::new(8, None);
@@ -276,7 +276,7 @@ fn it_is_somebodys_turn_as_soon_as_anything_says_so() {
 }
 
 #[test]
-fn nobody_is_woken_to_try_again_what_may_not_be_tried_yet() {
+fn no_retry_is_woken_before_it_may_be_made() {
     let now = Instant::now();
     let node: Arc<str> = "n".into();
     for (name, error, until) in [

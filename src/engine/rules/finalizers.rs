@@ -1,4 +1,4 @@
-//! All rules: their finalizers, and their deletion.
+//! The rules, with their finalizers and deletion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,28 +21,26 @@ use crate::guard::Limits;
 use crate::object::RuleObject;
 use crate::rule::Rule;
 
-/// How many nodes the statuses may be about that are made in one go: some milliseconds' work.
+/// How many nodes the statuses built in one go may cover: a few milliseconds' work.
 const NODES_IN_STATUSES: usize = 50_000;
 
-/// How often our finalizer is refused before other rules no longer wait for it: in about ten seconds.
+/// After this many refusals of our finalizer (about ten seconds), other rules stop waiting for it.
 const REFUSALS: u32 = 8;
 
-/// The rules, each with what is under way for it.
+/// The rules, each with its state.
 #[derive(Debug)]
 pub struct Rules {
     pub(super) works: Map<Arc<str>, RuleWork>,
-    /// UIDs of the rules that wait for their turn to be tended: those that want their finalizers written come first.
+    /// UIDs of the rules to process. Those that need their finalizers written come first.
     queue: VecDeque<Arc<str>>,
-    /// For how many nodes statuses may still be made before other work has its turn.
+    /// For how many nodes statuses may still be built before other work is done.
     pub(super) allowance: usize,
-    /// The limits of disruption guards, where a rule does not say.
+    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
     pub(super) closure_limits: Limits,
-    /// How many nodes each list of a status may name.
     pub(super) node_limit: usize,
 }
 
 impl Rules {
-    /// No rules, for which these limits will hold.
     pub fn new(closure_limits: Limits, node_limit: usize) -> Self {
         Self {
             works: Map::default(),
@@ -53,12 +51,11 @@ impl Rules {
         }
     }
 
-    /// All of them.
     pub fn works(&self) -> impl Iterator<Item = &RuleWork> {
         self.works.values()
     }
 
-    /// Takes in which rules there are.
+    /// Takes in the current set of rules.
     pub fn sync(&mut self, cache: &Cache, out: &mut Effects) {
         let known: Set<_> = cache
             .rules()
@@ -110,7 +107,7 @@ impl Rules {
         work.status_changed(out);
     }
 
-    /// Has it seen in its turn what is to be done for a rule whose timer has fired.
+    /// Queues a rule whose timer has fired.
     pub fn wake(&mut self, uid: &Arc<str>) {
         if let Some(work) = self.works.get_mut(uid)
             && !std::mem::replace(&mut work.is_queued, true)
@@ -119,7 +116,7 @@ impl Rules {
         }
     }
 
-    /// Has a rule's finalizers written before any status.
+    /// Queues a rule in front: finalizers are written before any status.
     fn wake_first(&mut self, uid: &Arc<str>) {
         if let Some(work) = self.works.get_mut(uid)
             && !std::mem::replace(&mut work.is_queued, true)
@@ -128,8 +125,7 @@ impl Rules {
         }
     }
 
-    /// Sees what is to be done for the rules whose turn it is, as long as it may be written, and for so many that nothing
-    /// else waits for long.
+    /// Processes queued rules, as long as the pacer permits writes, and no more than the allowance.
     pub fn tend(&mut self, cache: &Cache, is_busy: bool, out: &mut Effects) {
         while self.has_turn(out.now.monotonic, out)
             && let Some(uid) = self.queue.pop_front()
@@ -149,17 +145,17 @@ impl Rules {
         !self.queue.is_empty() && self.allowance > 0 && out.pacer.may_begin(Class::Rule, now)
     }
 
-    /// Begins another go.
+    /// Resets the allowance.
     pub fn renew_allowance(&mut self) {
         self.allowance = NODES_IN_STATUSES;
     }
 
-    /// Whether rules wait for nothing but that other work has had its turn.
+    /// Whether queued rules wait only for other work.
     pub fn gives_way(&self) -> bool {
         !self.queue.is_empty() && self.allowance == 0
     }
 
-    /// Lets deleted rules go whose nodes are all clean.
+    /// Finishes the deletion of rules whose nodes are all clean.
     pub fn finish_deletions(&mut self, cache: &Cache, out: &mut Effects) {
         let is_done = |work: &&RuleWork| work.pending.as_ref().is_some_and(Set::is_empty);
         let done = self.works.values().filter(is_done);
@@ -173,8 +169,8 @@ impl Rules {
         }
     }
 
-    /// Puts our finalizer on a rule that needs one, or takes it off one that is being deleted and whose nodes are clean; answers
-    /// whether that is asked for now. Whoever calls this has seen to it that it is a rule's turn.
+    /// Adds our finalizer to a rule that needs one, or removes it from a deleted rule whose nodes are clean; returns whether a
+    /// request was made. The caller has checked that the pacer permits it.
     fn tend_finalizers(&mut self, uid: &Arc<str>, cache: &Cache, out: &mut Effects) -> bool {
         let Some(work) = self.works.get_mut(uid) else {
             return false;
@@ -208,7 +204,7 @@ impl Rules {
         true
     }
 
-    /// Takes in how a write of a rule's finalizers has ended.
+    /// Handles the end of a finalizer write.
     pub fn finalizers_answered(
         &mut self,
         uid: &Arc<str>,
@@ -250,8 +246,7 @@ impl Rules {
                 }
                 out.timers.wake_rule(uid, again);
             }
-            // A rule that is gone takes its work with it; but an API server that has only just started may say so of
-            // one that is there.
+            // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
             (Err(_), Verdict::Again(at)) => out.timers.wake_rule(uid, at),
             (Err(_), Verdict::Done) => {}
         }

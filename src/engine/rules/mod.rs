@@ -1,5 +1,4 @@
-//! What is done for the rules themselves: their finalizers, their deletion, their status, and what each of them does on its
-//! nodes.
+//! The controller's work for rules themselves: finalizers, deletion, status, and statistics over their nodes.
 
 mod finalizers;
 mod outcomes;

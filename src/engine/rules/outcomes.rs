@@ -1,4 +1,4 @@
-//! What the rules do on their nodes: kept in each one's stats, and counted by its disruption guard.
+//! What the rules do on their nodes: kept in each rule's stats, and counted by its disruption guard.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,19 +15,17 @@ use crate::object::Node;
 use crate::plan::{ChangeKind, ClusterState, NodePlan, Outcome, TaintChange};
 use crate::rule::{Rule, RuleSet};
 
-/// A plan that has just been made.
+/// A plan that was just made.
 #[derive(Clone, Copy)]
 pub struct Evaluated<'a> {
-    /// For this node.
     pub node: &'a Node,
-    /// The plan.
     pub plan: &'a NodePlan<'a>,
-    /// All rules there are.
+    /// All rules.
     pub set: &'a RuleSet,
 }
 
 impl Rules {
-    /// Takes in what the rules do on a node. `recorded_by` are the UIDs of those that have a record of it.
+    /// Takes in what the rules do on a node. `recorded_by` holds the UIDs of the rules that have a record of it.
     pub fn evaluated(
         &mut self,
         evaluated: Evaluated<'_>,
@@ -37,8 +35,7 @@ impl Rules {
         let Evaluated {
             node, plan, set, ..
         } = evaluated;
-        // A rule that has nothing to do with the node any more may still have to clean it; until that is done, its
-        // failure stays on record.
+        // A rule that no longer matches the node may still have to clean it. Its failure stays on record until that is done.
         let is_clean = |uid: &Arc<str>| !plan.writes_node() && !plan.looking.contains(uid);
         let is_selected_by =
             |uid: &Arc<str>| plan.outcomes.iter().any(|outcome| outcome.rule.uid == *uid);
@@ -68,7 +65,7 @@ impl Rules {
         }
     }
 
-    /// Forgets a node that is gone.
+    /// Forgets a deleted node.
     pub fn forget_node(&mut self, name: &Arc<str>, recorded_by: &[Arc<str>], out: &mut Effects) {
         for uid in recorded_by {
             if let Some(work) = self.works.get_mut(uid)
@@ -79,7 +76,7 @@ impl Rules {
         }
     }
 
-    /// Takes in that nothing is left of a node, so that no rule that is being deleted waits for it.
+    /// Notes that the node is clean, so that no deleted rule waits for it.
     pub fn cleaned_up(&mut self, name: &Arc<str>) {
         let works = self.works.values_mut();
         for work in works.filter(|work| work.pending.is_some()) {
@@ -87,7 +84,7 @@ impl Rules {
         }
     }
 
-    /// Notes that these changes of a node have failed, and why; tells what is new of it.
+    /// Notes that these changes of a node failed and why, and announces it if it is new.
     pub fn blame(
         &mut self,
         node: &About,
@@ -120,7 +117,7 @@ impl Rules {
         }
     }
 
-    /// Notes for the rules with these UIDs that nothing can be done on a node, and why.
+    /// Notes for these rules that the controller leaves the node as it is, and why.
     pub fn left_alone(
         &mut self,
         name: &Arc<str>,
@@ -135,20 +132,20 @@ impl Rules {
         }
     }
 
-    /// Whether no controller had taken the rule on before this process did, or it is not known at all.
+    /// Whether no controller had adopted the rule before this process, or the rule is unknown.
     pub fn is_new(&self, rule: &Rule) -> bool {
         self.works.get(&rule.uid).is_none_or(|work| work.is_new)
     }
 
-    /// UIDs of those of the rules that let the node be closed now, of those that have a guard. While anything is in doubt
-    /// that a rule goes by, none is: its guard counts all of its nodes.
+    /// UIDs of the rules whose guards let this node be closed now. A guard counts all of its nodes, so it lets none be closed
+    /// while anything that its rule depends on is stale.
     pub fn may_close(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let may_close = |rule: &&Arc<Rule>| {
             let work = self.works.get(&rule.uid);
             work.and_then(|work| work.closures.as_ref())
                 .is_some_and(|closures| closures.may_close(node))
-                && !is_in_doubt(rule, cluster)
+                && !evidence_is_stale(rule, cluster)
         };
         let rules = cluster.rules.rules();
         let selecting = selecting.iter().map(|index| &rules[*index]);
@@ -156,7 +153,7 @@ impl Rules {
         closing.map(|rule| rule.uid.clone()).collect()
     }
 
-    /// Notes that a rule's taint has been put on a node.
+    /// Notes that a rule's taint was added to a node.
     pub fn closed(&mut self, uid: &str, node: &str) {
         let work = self.works.get_mut(uid);
         if let Some(closures) = work.and_then(|work| work.closures.as_mut()) {
@@ -164,15 +161,15 @@ impl Rules {
         }
     }
 
-    /// The nodes that may be closed from now on. Every node has to have been evaluated: the guards count them all, as they
-    /// are. A rule that goes by anything that is in doubt lets none go.
+    /// The nodes that may be closed from now on. The guards count all nodes, so each must have been evaluated. A rule that
+    /// depends on anything stale gets none.
     pub fn grant_closures(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let mut granted = Vec::new();
         for rule in cluster.rules.rules() {
             if let Some(work) = self.works.get_mut(&rule.uid)
                 && let Some(closures) = &mut work.closures
-                && !is_in_doubt(rule, cluster)
+                && !evidence_is_stale(rule, cluster)
             {
                 granted.extend(closures.grant(now));
             }
@@ -180,20 +177,20 @@ impl Rules {
         granted
     }
 
-    /// When a guard may let another node go.
+    /// When a guard may let another node be closed.
     pub fn next_closure(&self, cache: &Cache, now: Instant) -> Option<Instant> {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
-            let is_in_doubt = is_in_doubt(rule, cluster);
-            closures.next_grant(now).filter(|_| !is_in_doubt)
+            let evidence_is_stale = evidence_is_stale(rule, cluster);
+            closures.next_grant(now).filter(|_| !evidence_is_stale)
         });
         next.min()
     }
 }
 
-/// Whether anything is in doubt that a rule goes by, or has still to be seen.
-fn is_in_doubt(rule: &Rule, cluster: ClusterState<'_>) -> bool {
+/// Whether anything that a rule depends on is stale, or has not been seen yet.
+fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
     rule.active().is_some_and(|spec| {
         cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster.named).is_empty()
     })
@@ -207,13 +204,13 @@ impl RuleWork {
             rule: self.name.clone(),
         });
         self.count_unmet(name, outcome, out);
-        // Before everything has been seen, nobody knows how a node does.
+        // Before everything has been seen, the node's state is unknown.
         let is_known = !outcome.evaluation.is_to_be_seen();
         let closures = self.closures.as_mut().filter(|_| is_known);
         let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
         let record = Record::new(outcome, outcome.would_repair());
         let is_news = self.stats.record(name, record, out.now.wall);
-        // What is refused for another rule, or waits for its look, is no failure of this one.
+        // A refusal for another rule, or a live read for it, is no failure of this one.
         let recovered = self.stats.has_failed(name)
             && !plan.is_looking_for(outcome.rule)
             && !plan.writes_for(outcome.rule)
@@ -223,7 +220,7 @@ impl RuleWork {
         }
     }
 
-    /// Counts the conditions that are unmet.
+    /// Counts the unmet conditions.
     fn count_unmet(&self, name: &str, outcome: &Outcome<'_>, out: &mut Effects) {
         let before = self.stats.statuses(name);
         for (index, result) in outcome.evaluation.results.iter().enumerate() {
@@ -238,8 +235,8 @@ impl RuleWork {
         }
     }
 
-    /// Notes whether the node has nothing left of the rule, which is being deleted. A node that cannot be written for one
-    /// rule does not keep another one.
+    /// Notes whether the node is clean of the rule, which is being deleted. A write that is refused for one rule does not hold
+    /// up the deletion of another.
     fn note_clean(&mut self, name: &Arc<str>, rule: &Rule, plan: &NodePlan<'_>, out: &mut Effects) {
         if !plan.is_looking_for(rule) && !plan.writes_for(rule) {
             self.cleaned_up(name);
@@ -248,7 +245,7 @@ impl RuleWork {
         }
     }
 
-    /// Notes that the rule could not be carried out on a node; answers whether that is news.
+    /// Notes that the rule failed on a node; returns whether that is new.
     fn fail(&mut self, name: &Arc<str>, message: String, out: &mut Effects) -> bool {
         let failure = RuleFailure {
             reason: EVALUATION_ERROR,

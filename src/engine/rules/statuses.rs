@@ -1,5 +1,4 @@
-//! The rules' statuses: written when something in them has changed, not too often, and
-//! again where somebody else has written over them.
+//! Writes the rules' statuses: when they have changed, at a limited rate, and again if someone else has overwritten them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,19 +23,17 @@ use crate::object::Version;
 use crate::plan::{ClusterState, PassedOver};
 use crate::rule::Rule;
 
-/// The status of a rule is written at most this often.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a first change waits for others that belong to it.
+/// How long a first change waits for related ones.
 const STATUS_DELAY: Duration = Duration::from_millis(200);
-/// How long a status is put off in favour of taint writes: to name its nodes costs the API server as much as several of
-/// those.
+/// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often at most a status is written only because somebody else has written over it.
+/// How often at most a status is written only because someone else has overwritten it.
 const HEAL_INTERVAL: Duration = Duration::from_secs(10);
 
 impl RuleWork {
-    /// Has the status looked at, together with what else changes within a moment.
+    /// Schedules a comparison of the status, together with other changes within a moment.
     pub fn status_changed(&mut self, out: &mut Effects) {
         let written = self.status.written_at;
         let soon = out.now.monotonic + STATUS_DELAY;
@@ -44,12 +41,12 @@ impl RuleWork {
         if self.status.due.is_some_and(|due| due <= at) {
             out.count(Count::StatusCoalesced);
         } else {
-            self.look_again(at, out);
+            self.schedule(at, out);
         }
     }
 
-    /// Takes in the status as the API server holds it. Where somebody else has written over it, it is written again, but
-    /// not as often as they may care to.
+    /// Takes in the status that the API server holds. If someone else has overwritten it, it is written again, at a limited
+    /// rate.
     fn see_status(&mut self, held: &CachedRule, out: &mut Effects) {
         if held.rule.uid != self.uid || !self.status.written.shown(&held.status, held.version) {
             return;
@@ -57,7 +54,7 @@ impl RuleWork {
         let now = out.now.monotonic;
         let healed = self.status.healed_at;
         if healed.is_some_and(|healed| healed > now) {
-            // It is going to be.
+            // Already scheduled.
             return;
         }
         let soon = now + STATUS_DELAY;
@@ -65,11 +62,11 @@ impl RuleWork {
         self.status.healed_at = Some(at);
         info!(rule = %self.name, "somebody else has written over the rule's status; writing it again");
         if self.status.due.is_none_or(|due| at < due) {
-            self.look_again(at, out);
+            self.schedule(at, out);
         }
     }
 
-    fn look_again(&mut self, at: Instant, out: &mut Effects) {
+    fn schedule(&mut self, at: Instant, out: &mut Effects) {
         self.status.due = Some(at);
         out.timers.wake_rule(&self.uid, at);
     }
@@ -87,7 +84,7 @@ impl Rules {
         }
     }
 
-    /// Writes a rule's status, if it is time to and anything in it has changed.
+    /// Writes a rule's status, if it is due and has changed.
     pub(super) fn tend_status(
         &mut self,
         uid: &Arc<str>,
@@ -114,15 +111,15 @@ impl Rules {
             return;
         }
         work.status.due = None;
-        // Before it is taken on, nothing has been done for a rule; after its deletion, nobody reads on, unless to find out
-        // what keeps it.
+        // Nothing has been done for a rule that is not adopted. The status of a deleted rule only says what holds up its
+        // deletion.
         let has_begun = rule.is_taken_on() || rule.spec.is_err();
         if (rule.deleting && !work.stats.has_unfinished()) || !has_begun {
             return;
         }
         self.allowance = self.allowance.saturating_sub(1 + work.stats.matched());
-        work.look_for_passed_over(rule, cache, out);
-        work.look_for_obstacle(rule, cache);
+        work.update_passed_over(rule, cache, out);
+        work.update_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
         let is_there = status == cached.status;
         if is_there || work.status.written.stands_as(&status) {
@@ -143,7 +140,7 @@ impl Rules {
         out.ask(Purpose::Status(uid.clone()), request);
     }
 
-    /// Takes in how a write of a rule's status has ended.
+    /// Handles the end of a status write.
     pub fn status_answered(
         &mut self,
         uid: &Arc<str>,
@@ -164,17 +161,16 @@ impl Rules {
                 if let Some(status) = work.status.written.status().cloned() {
                     cache.wrote_status(uid, &work.name, status, version);
                 }
-                // The watch may have been faster.
+                // The watch may have been faster than the response.
                 if let Some(held) = cache.rules().get(&work.name) {
                     work.see_status(held, out);
                 }
-                // What changed while the write was under way waits for its turn.
+                // Changes during the write are scheduled.
                 if let Some(due) = work.status.due {
-                    work.look_again(due.max(now), out);
+                    work.schedule(due.max(now), out);
                 }
             }
-            // Also where the rule is said to be gone, which an API server that has only just started may say of one
-            // that is there.
+            // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
             Err(error) => {
                 work.status.written.failed();
                 let at = match verdict {
@@ -192,13 +188,13 @@ impl Rules {
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
-                work.look_again(at.max(now + STATUS_INTERVAL), out);
+                work.schedule(at.max(now + STATUS_INTERVAL), out);
             }
         }
     }
 }
 
-/// The rule's conditions that nothing makes, though their prefix is ours, with why.
+/// The rule's conditions with our prefix that nothing provides, with the reason.
 fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
     let conditions = rule.spec.iter().flat_map(|spec| &spec.conditions);
     conditions
@@ -213,7 +209,7 @@ fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
         .collect()
 }
 
-/// The classes that the rule waits for and no `DaemonSet` is of, by name.
+/// The classes that the rule waits for and that have no `DaemonSet`, by name.
 fn empty_classes<'a>(rule: &Rule, cluster: ClusterState<'a>) -> Vec<&'a str> {
     let is_empty = |index: usize, class: &CriticalComponentClass| {
         let waits = rule.spec.iter().any(|spec| spec.waits_for_class(index));
@@ -228,7 +224,7 @@ fn empty_classes<'a>(rule: &Rule, cluster: ClusterState<'a>) -> Vec<&'a str> {
 }
 
 impl RuleWork {
-    /// The status as it should be now.
+    /// The current status.
     fn status(
         &mut self,
         cached: &CachedRule,
@@ -256,8 +252,8 @@ impl RuleWork {
         status::build(&self.stats, basis)
     }
 
-    /// Finds out what keeps the rule from repairing any node, and tells when that has changed.
-    fn look_for_obstacle(&mut self, rule: &Rule, cache: &Cache) {
+    /// Finds out what keeps the rule from repairing any node, and logs changes.
+    fn update_obstacle(&mut self, rule: &Rule, cache: &Cache) {
         let found = obstacle(cache, rule);
         if let Some(obstacle) = &found
             && self.obstacle.as_ref() != Some(obstacle)
@@ -267,8 +263,8 @@ impl RuleWork {
         self.obstacle = found;
     }
 
-    /// Finds out which labelled `DaemonSet`s the rule does not wait for, and tells when that has changed.
-    fn look_for_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+    /// Finds out which labelled `DaemonSet`s the rule does not wait for, and announces changes.
+    fn update_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
         let Some(spec) = rule.live() else {
             self.passed_over.clear();
             return;

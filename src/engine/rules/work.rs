@@ -1,4 +1,4 @@
-//! What is under way for one rule.
+//! The engine's state for one rule.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,35 +10,33 @@ use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::PassedOver;
 use crate::rule::{RequiredCondition, Rule};
 
-/// What is under way for one rule.
+/// The engine's state for one rule.
 #[derive(Debug)]
 pub struct RuleWork {
     pub name: Arc<str>,
     pub uid: Arc<str>,
-    /// The types of the conditions that the rule names.
+    /// The types of the conditions that the rule requires.
     pub conditions: Vec<Arc<str>>,
-    /// Whether no controller had taken the rule on before this process did: it had no finalizer of ours.
+    /// Whether no controller had adopted the rule before this process: it lacked our finalizer.
     pub is_new: bool,
-    /// What the rule does on its nodes.
     pub stats: RuleStats,
-    /// The nodes that have to be seen clean before a deleted rule may go; `None` while it is not being deleted.
+    /// The nodes that must be clean before a deleted rule may go; `None` while it is not being deleted.
     pub pending: Option<Set<Arc<str>>>,
     pub passed_over: Vec<PassedOver>,
-    /// What keeps the rule from repairing any node, as it was told last.
+    /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
     pub closures: Option<Closures>,
-    /// The generation whose rejection has been told.
+    /// The generation whose rejection was announced.
     pub rejected: Option<i64>,
     pub finalizers: WriteSlot,
-    /// How often in a row our finalizer has been refused.
+    /// Refusals of our finalizer in a row.
     pub finalizer_refusals: u32,
     pub status: StatusWork,
-    /// It waits for its turn to be tended.
+    /// Whether it is queued.
     pub is_queued: bool,
 }
 
 impl RuleWork {
-    /// Nothing is under way yet.
     pub fn new(rule: &Rule) -> Self {
         let types = |requirement: &RequiredCondition| requirement.kind.clone();
         let spec = rule.spec.iter();
@@ -62,15 +60,14 @@ impl RuleWork {
         }
     }
 
-    /// Notes that the rule has nothing to do with a node any more, and whether the node is clean of it; answers whether
-    /// that is news.
+    /// Notes that the rule no longer matches a node, and whether the node is clean; returns whether that is new.
     pub fn forget_node(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
         let closures = self.closures.as_mut();
         let counted = closures.is_some_and(|closures| closures.forget(node));
         self.stats.forget(node, is_clean) || counted
     }
 
-    /// Notes that a node has nothing left of the rule.
+    /// Notes that a node is clean of the rule.
     pub fn cleaned_up(&mut self, node: &Arc<str>) {
         if let Some(pending) = &mut self.pending {
             pending.remove(node);
@@ -79,14 +76,14 @@ impl RuleWork {
     }
 }
 
-/// What is under way for one rule's status.
+/// The state of one rule's status writes.
 #[derive(Debug, Default)]
 pub struct StatusWork {
-    /// When to see what there is to write; `None` while nothing has changed.
+    /// When to compare the status with what was written; `None` while nothing has changed.
     pub due: Option<Instant>,
     pub slot: WriteSlot,
     pub written_at: Option<Instant>,
     pub written: WrittenStatus,
-    /// When it was last to be written only because somebody else had written over it.
+    /// When it was last scheduled only because someone else had overwritten it.
     pub healed_at: Option<Instant>,
 }

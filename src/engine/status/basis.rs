@@ -1,4 +1,4 @@
-//! What goes into a rule's status besides what it does on each node.
+//! Inputs of a rule's status besides its stats.
 
 use std::sync::Arc;
 
@@ -14,47 +14,43 @@ use crate::rule::Rule;
 pub struct Prospects {
     /// Nodes that would be repaired.
     pub repaired: usize,
-    /// Nodes that would not, because too many are unhealthy.
+    /// Nodes that would not be repaired, because too many are unhealthy.
     pub blocked: usize,
 }
 
-/// Why nothing makes a condition whose prefix is ours.
+/// Why nothing provides a condition that has our prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmade {
-    /// There is nothing of that name.
+    /// Nothing of that name exists.
     NoSuchThing,
-    /// Earlier rules name as many `DaemonSet`s as are watched.
+    /// Earlier rules name as many `DaemonSet`s as can be watched.
     TooMany,
 }
 
-/// What goes into a rule's status besides the stats.
+/// Inputs of a rule's status besides the stats.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis<'a> {
-    /// The rule.
     pub rule: &'a Rule,
-    /// The labelled `DaemonSet`s that the rule does not wait for.
     pub passed_over: &'a [PassedOver],
-    /// The conditions of the rule that nothing makes, though their prefix is ours, with why.
+    /// The rule's conditions with our prefix that nothing provides, with the reason.
     pub unmade: &'a [(Arc<str>, Unmade)],
-    /// The classes that the rule waits for and no `DaemonSet` is of, by name.
+    /// The classes that the rule waits for and that have no `DaemonSet`, by name.
     pub empty_classes: &'a [&'a str],
-    /// What the rule would do about nodes that are not ready in time, if it is a dry run.
     pub prospects: Prospects,
-    /// What keeps the rule from repairing any node at all.
+    /// What keeps the rule from repairing any node.
     pub obstacle: Option<&'a str>,
-    /// How the zones of the rule's nodes do, where it has a disruption guard.
+    /// The report of the rule's disruption guard, if it has one.
     pub disruption: Option<&'a Report>,
-    /// The rules that come before this one on any node that both select.
+    /// The rules that govern nodes that this rule selects as well.
     pub governors: &'a [Arc<str>],
-    /// How many nodes each list may name.
     pub node_limit: usize,
-    /// The status that was written last, from which times are kept where nothing else changed.
+    /// The status that was last written. Unchanged entries keep its times.
     pub previous: &'a NodeReadinessRuleStatus,
-    /// The time for what did change.
+    /// The time of changed entries.
     pub now: Timestamp,
 }
 
-/// The API writes times in whole seconds, so that is what is compared.
+/// The API writes times in whole seconds, so those are compared.
 pub(super) fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! The conditions of a rule itself.
+//! The conditions in a rule's status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,11 +13,10 @@ use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
 const ACCEPTED: &str = "Accepted";
-/// Says that nothing is changed for the rule.
+/// The condition type of a suspended rule.
 pub const SUSPENDED: &str = "Suspended";
 
-/// The conditions of the rule itself. `Accepted` and `Conflicted` are always there; the others only while they have
-/// something to say.
+/// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
 pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
     let rule = basis.rule;
     let condition = |kind: &str, holds: bool, reason: &str, message: String| {
@@ -118,7 +117,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     conditions
 }
 
-/// The conditions of a rule that is suspended: what is known of its nodes stays as it was.
+/// The conditions of a suspended rule. What they say of its nodes stays unchanged.
 pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
     let mut conditions = conditions(stats, basis);
     let stays = |kind: &str| ![ACCEPTED, SUSPENDED].contains(&kind);
@@ -129,7 +128,7 @@ pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
     conditions
 }
 
-/// Says which conditions nothing makes, and what to do about it; `None` where there are none.
+/// The message about conditions that nothing provides, and how to fix that; `None` if there are none.
 fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
     let of = |wanted: Unmade| {
         let them = conditions.iter().filter(|(_, why)| *why == wanted);
@@ -147,8 +146,7 @@ fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("counted as absent on every node; {}", parts.join("; ")))
 }
 
-/// Which earlier rules govern this one's taint, on nodes that there are or, failing that, on nodes that there may be:
-/// as reason and message.
+/// Which earlier rules govern this rule's taint on existing nodes or, failing that, on possible nodes, as reason and message.
 fn conflict(
     stats: &RuleStats,
     spec: &CompiledSpec,
@@ -184,7 +182,7 @@ fn conflict(
     }
 }
 
-/// Why labelled `DaemonSet`s are not waited for, the condition (and the event) that says so, and its reason.
+/// Why a rule does not wait for labelled `DaemonSet`s, with the condition type (also the event's reason) and its reason.
 pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
     (
         WhyPassedOver::ShutOut,
@@ -198,7 +196,7 @@ pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
     ),
 ];
 
-/// Says which labelled `DaemonSet`s a rule does not wait for, and what to do about it; `None` where there are none.
+/// The message about labelled `DaemonSet`s that a rule does not wait for, and how to fix that; `None` if there are none.
 #[must_use]
 pub fn passed_over_message(
     spec: &CompiledSpec,

@@ -1,4 +1,4 @@
-//! What a rule does on all of its nodes, and what it failed to do (pure).
+//! Statistics of a rule over its nodes, and its failures (pure).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode};
 use crate::plan::{Decision, Finding, Outcome, Standing};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
-/// What a rule was found to do on one node.
+/// What a rule does on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub(super) role: Role,
-    /// The status of each condition as the node has it, in the rule's order.
+    /// The status of each condition on the node, in the rule's order.
     pub(super) statuses: Vec<Option<ConditionStatus>>,
     pub(super) tainted: bool,
     pub(super) misses_a_condition: bool,
-    /// Whether the rule would repair the node if it were no dry run and not too many others were unhealthy.
+    /// Whether the rule would repair the node if it were no dry run and the repair were not blocked.
     pub(super) would_repair: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Role {
 }
 
 impl Record {
-    /// What a rule does on a node, and whether it would repair it if it were no dry run.
+    /// A record of this outcome.
     pub fn new(outcome: &Outcome<'_>, would_repair: bool) -> Self {
         Self {
             role: match outcome.standing {
@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// Whether the node is closed under the rule's taint, once what was decided is done.
+    /// Whether the rule's taint closes the node once the decision is carried out.
     pub(super) fn is_held(&self) -> bool {
         match self.role {
             Role::Governs { holds } => holds,
@@ -63,12 +63,12 @@ impl Record {
     }
 }
 
-/// Why a rule could not be carried out on a node.
+/// Why a rule failed on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFailure {
-    /// One word.
+    /// A reason in CamelCase.
     pub reason: &'static str,
-    /// What the API server said.
+    /// The API server's message.
     pub message: String,
 }
 
@@ -77,14 +77,14 @@ pub struct RuleFailure {
 pub struct RuleStats {
     pub(super) nodes: BTreeMap<Arc<str>, (Record, Timestamp)>,
     pub(super) failures: BTreeMap<Arc<str>, (RuleFailure, Timestamp)>,
-    /// The nodes that still have the taint of the rule, which is being deleted.
+    /// The nodes that still have the taint of a rule that is being deleted.
     pub(super) lingering: BTreeSet<Arc<str>>,
-    /// Since when nodes have been closed under the rule's taint, or are to be.
+    /// Since when each node has been closed under the rule's taint, or is to be.
     closed_since: BTreeMap<Arc<str>, Timestamp>,
 }
 
 impl RuleStats {
-    /// Notes what the rule does on a node; answers whether that is news.
+    /// Notes what the rule does on a node; returns whether that is new.
     pub fn record(&mut self, node: &Arc<str>, record: Record, now: Timestamp) -> bool {
         if self
             .nodes
@@ -102,7 +102,7 @@ impl RuleStats {
         true
     }
 
-    /// Notes that the rule could not be carried out on a node; answers whether that is news.
+    /// Notes that the rule failed on a node; returns whether that is new.
     pub fn fail(&mut self, node: &Arc<str>, failure: RuleFailure, now: Timestamp) -> bool {
         if self
             .failures
@@ -115,17 +115,16 @@ impl RuleStats {
         true
     }
 
-    /// Whether the rule could not be carried out on the node.
     pub fn has_failed(&self, node: &str) -> bool {
         self.failures.contains_key(node)
     }
 
-    /// Notes that the rule has been carried out on a node after all; answers whether that is news.
+    /// Notes that the rule no longer fails on a node; returns whether that is new.
     pub fn recover(&mut self, node: &Arc<str>) -> bool {
         self.failures.remove(node).is_some()
     }
 
-    /// Notes whether a node still has the taint of the rule, which is being deleted; answers whether that is news.
+    /// Notes whether a node still has the taint of a rule that is being deleted; returns whether that is new.
     pub fn linger(&mut self, node: &Arc<str>, lingers: bool) -> bool {
         if lingers {
             self.lingering.insert(node.clone())
@@ -134,12 +133,12 @@ impl RuleStats {
         }
     }
 
-    /// How many nodes still have the taint of the rule, which is being deleted.
+    /// How many nodes still have the taint of a rule that is being deleted.
     pub fn lingering(&self) -> usize {
         self.lingering.len()
     }
 
-    /// How many nodes are in which state.
+    /// The number of nodes in each state.
     pub fn states(&self, mode: EnforcementMode) -> States {
         let mut states = States::default();
         for (name, (record, _)) in &self.nodes {
@@ -156,12 +155,12 @@ impl RuleStats {
         states
     }
 
-    /// Since when the node that has been closed longest has been closed, as far as this process has seen.
+    /// Since when the longest-held node has been closed, as far as this process has seen.
     pub fn longest_closed_since(&self) -> Option<Timestamp> {
         self.closed_since.values().min().copied()
     }
 
-    /// Whether a node is closed under the rule's taint: as decided, or as it is where that could not be carried out.
+    /// Whether a node is closed under the rule's taint: as decided, or as it is if that failed.
     pub(super) fn is_held(&self, node: &str, record: &Record) -> bool {
         if self.failures.contains_key(node) {
             record.tainted
@@ -170,27 +169,26 @@ impl RuleStats {
         }
     }
 
-    /// The status of each condition as it was found on a node last; none, where the node had no such condition.
+    /// The last status of each condition on a node; `None` for a condition that the node lacked.
     pub fn statuses(&self, node: &str) -> Option<&[Option<ConditionStatus>]> {
         self.nodes
             .get(node)
             .map(|(record, _)| record.statuses.as_slice())
     }
 
-    /// The statuses of the rule's conditions, node by node.
+    /// The last status of each condition, node by node.
     pub fn all_statuses(&self) -> impl Iterator<Item = (&Arc<str>, &[Option<ConditionStatus>])> {
         self.nodes
             .iter()
             .map(|(node, (record, _))| (node, record.statuses.as_slice()))
     }
 
-    /// How many nodes the rule selects.
     pub fn matched(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many nodes the rule holds for the sake of each of its conditions, in the rule's order; of several of which one
-    /// would do, only nodes on which none is met.
+    /// How many nodes the rule holds because of each condition, in the rule's order. For a rule that needs only one of several,
+    /// nodes on which none is met.
     pub fn blocked(&self, spec: &CompiledSpec) -> Vec<usize> {
         let mut blocked = vec![0; spec.conditions.len()];
         for (name, (record, _)) in &self.nodes {
@@ -214,7 +212,7 @@ impl RuleStats {
         blocked
     }
 
-    /// Whether the rule, a dry run, would repair some node.
+    /// Whether the rule, a dry run, would repair any node.
     pub fn would_repair_any(&self) -> bool {
         self.nodes.values().any(|(record, _)| record.would_repair)
     }
@@ -225,14 +223,12 @@ impl RuleStats {
         record.is_some_and(|(record, _)| record.would_repair)
     }
 
-    /// Whether there is something to tell of a rule that is being deleted: nodes still have its taint, or it could not
-    /// be carried out somewhere.
+    /// Whether a rule that is being deleted has something to report: nodes with its taint, or failures.
     pub fn has_unfinished(&self) -> bool {
         !self.failures.is_empty() || !self.lingering.is_empty()
     }
 
-    /// Forgets a node that the rule does not select any more, with its failure once the node is clean; answers
-    /// whether that is news.
+    /// Forgets a node that the rule no longer selects, and its failure if the node is clean; returns whether that is new.
     pub fn forget(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
         let recovered = is_clean && self.recover(node);
         self.closed_since.remove(node);
@@ -240,7 +236,7 @@ impl RuleStats {
     }
 }
 
-/// How many nodes of a rule are in which state.
+/// The number of nodes in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct States {
     /// Free of the taint.

@@ -10,7 +10,7 @@ use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
 const KEY: &str = "readiness.k8s.io/gate";
 
-/// A node that the rules here select.
+/// A node that the rules in these tests select.
 fn member(name: &str) -> NodeBuilder {
     node(name).label("pool", "a")
 }
@@ -22,7 +22,7 @@ fn gate() -> RuleBuilder {
         .waits_for("Net")
 }
 
-/// What the rule makes of these nodes.
+/// The stats of the rule over these nodes.
 fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
     let mut stats = RuleStats::default();
     for node in nodes {
@@ -236,7 +236,7 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
     assert_eq!(status.matched_nodes, Some(200));
 }
 
-/// A rule with this many conditions, and what it makes of this many nodes with names of this length.
+/// The stats of a rule with this many conditions over this many nodes with names of this length.
 fn many(conditions: usize, nodes: usize, length: usize) -> (RuleStats, Arc<Rule>) {
     let mut rule = rule("gate").selects("pool", "a").taint(KEY, "NoSchedule");
     for index in 0..conditions {
@@ -259,7 +259,7 @@ fn the_lists_name_as_many_nodes_as_there_is_room_for() {
         let status = build(&stats, basis);
         let listed = status.node_evaluations.len();
         assert_eq!(status.applied_nodes.len(), listed);
-        // With the record of who manages it, an item takes twice to four times as many bytes as it has itself.
+        // With its field managers, an item takes two to four times its own size.
         let bytes = serde_json::to_string(&status.node_evaluations)
             .unwrap()
             .len();

@@ -1,25 +1,25 @@
-//! What was written of a status last, and whether it still stands. Somebody else may have written over it: a second
-//! controller of these rules, `kubectl edit --subresource=status`, a backup that was restored.
+//! Tracks the status that was last written, and whether someone else has overwritten it: another controller of these rules,
+//! `kubectl edit --subresource=status`, a restored backup.
 //!
-//! Pure: what was written, answered and shown is put in.
+//! Pure: writes, answers and watch events go in.
 
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::Version;
 
-/// A status as it was written last.
+/// The status that was last written.
 #[derive(Debug, Default)]
 pub struct WrittenStatus {
     status: Option<NodeReadinessRuleStatus>,
-    /// The version that the rule had with it; `None` while it is under way.
+    /// The rule's version with it; `None` while the write is under way.
     version: Option<Version>,
-    /// What the API server has made of it: under an older CRD it holds less.
+    /// What the API server kept of it: an older CRD prunes fields.
     kept: Option<NodeReadinessRuleStatus>,
-    /// Somebody else has written over it.
+    /// Someone else has overwritten it.
     overwritten: bool,
 }
 
 impl WrittenStatus {
-    /// What is about to be written.
+    /// Notes a write that is about to be made.
     pub fn writes(&mut self, status: NodeReadinessRuleStatus) {
         *self = Self {
             status: Some(status),
@@ -27,17 +27,17 @@ impl WrittenStatus {
         };
     }
 
-    /// It has been written: the rule has this version with it.
+    /// The write succeeded and gave the rule this version.
     pub fn was_answered(&mut self, version: Version) {
         self.version = Some(version);
     }
 
-    /// It may not have been written.
+    /// The write may have failed.
     pub fn failed(&mut self) {
         *self = Self::default();
     }
 
-    /// What was to be written was there already, in this version.
+    /// The status was already there, in this version.
     pub fn found(&mut self, status: NodeReadinessRuleStatus, version: Version) {
         *self = Self {
             kept: Some(status.clone()),
@@ -47,7 +47,7 @@ impl WrittenStatus {
         };
     }
 
-    /// Takes in the rule's status as a watch shows it; answers whether somebody else has written over ours.
+    /// Takes in the rule's status from a watch; returns whether someone else has overwritten ours.
     pub fn shown(&mut self, status: &NodeReadinessRuleStatus, version: Version) -> bool {
         let (Some(ours), Some(at)) = (&self.status, self.version) else {
             return false;
@@ -60,12 +60,12 @@ impl WrittenStatus {
         self.overwritten
     }
 
-    /// The status, for what follows it.
+    /// The status that was last written.
     pub fn status(&self) -> Option<&NodeReadinessRuleStatus> {
         self.status.as_ref()
     }
 
-    /// Whether this is what was written, and it stands.
+    /// Whether this status was written and has not been overwritten.
     pub fn stands_as(&self, status: &NodeReadinessRuleStatus) -> bool {
         !self.overwritten && self.status.as_ref() == Some(status)
     }
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// What an API server with an older CRD makes of any status.
+    /// Any status, pruned by an older CRD.
     fn pruned() -> NodeReadinessRuleStatus {
         NodeReadinessRuleStatus::default()
     }
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn writing_it_again_ends_it_even_where_nothing_changes_by_it() {
         let mut written = written(1, 5);
-        // Pruned by an older CRD, and not seen before something else changed.
+        // Pruned by an older CRD, and not shown before something else changed.
         assert!(written.shown(&pruned(), 6));
         written.writes(status(1));
-        // The same again is no change: the version stays.
+        // Writing the same again is no change: the version stays.
         written.was_answered(6);
         assert!(!written.shown(&pruned(), 6));
         assert!(!written.shown(&pruned(), 7));

@@ -1,4 +1,4 @@
-//! What becomes of nodes that are not ready in time where Karpenter made them.
+//! The repair of late nodes that Karpenter created.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const POOL: &str = "karpenter.sh/nodepool";
 const TTL: &str = "nodegate.dev/readiness-ttl";
-/// When the time of nodes that are there from the beginning is up, in milliseconds after that.
+/// The age in milliseconds at which the initial nodes are late.
 const OVERDUE: u64 = 60_000;
 
 fn deleting() -> RuleBuilder {
@@ -23,7 +23,7 @@ fn repairing(action: &str) -> RuleBuilder {
     ))
 }
 
-/// A claim that has become the node.
+/// The claim of this node.
 fn claim_of(node: &str) -> Value {
     json!({
         "metadata": {"name": format!("{node}-claim"), "uid": format!("{node}-claim-uid")},
@@ -31,7 +31,7 @@ fn claim_of(node: &str) -> Value {
     })
 }
 
-/// An engine that knows Karpenter's objects too: a claim for each of these nodes.
+/// An engine that watches Karpenter's objects, with a claim for each of these nodes.
 fn bench_of(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     let mut karpenter = settings();
     karpenter.enable_karpenter = true;
@@ -45,7 +45,7 @@ fn bench_of(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     bench
 }
 
-/// The same just before the nodes' time is up, with nothing of what came before.
+/// The same, just before the nodes are late, with an empty record.
 fn late(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     let mut bench = bench_of(rules, nodes);
     bench.wait(OVERDUE - 1000);
@@ -86,7 +86,7 @@ fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
         *annotations,
         json!({"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:02:40Z"})
     );
-    // Whatever happens to the node until the watch shows that.
+    // Changes of the node before the watch shows the deletion have no effect.
     bench.change("n", |node| node["metadata"]["labels"]["a"] = json!("b"));
     bench.wait(60_000);
     assert_eq!(deletions(&mut bench), 0);
@@ -217,7 +217,7 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
 
 #[test]
 fn a_deletion_that_is_tried_again_goes_by_what_its_first_step_has_made_of_the_claim() {
-    // The watch shows nothing of it yet.
+    // The watch does not show it yet.
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.refusal = |request| match request {
         Request::DeleteNodeClaim { .. } => Some(RequestError::Conflict),
@@ -241,7 +241,7 @@ fn a_claim_that_is_created_again_under_its_name_is_another_one() {
     claim["metadata"]["uid"] = json!("another");
     bench.shows(Watch::NodeClaims, claim.clone());
     assert_eq!(deletions(&mut bench), 1);
-    // And one that comes when there has been none for a while.
+    // The same for one that is created after there was none for a while.
     bench.shows_gone(Watch::NodeClaims, "n-claim");
     bench.shows(Watch::NodeClaims, claim);
     assert_eq!(deletions(&mut bench), 0, "that one has been deleted");
@@ -299,7 +299,7 @@ fn a_few_claims_are_deleted_at_a_time() {
 }
 
 #[test]
-fn nothing_is_deleted_while_something_is_in_doubt_nor_as_long_again() {
+fn nothing_is_deleted_while_evidence_is_stale_nor_for_as_long_again() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.silent = vec![Watch::NodePools];
     bench.wait(30_000);

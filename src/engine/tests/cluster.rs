@@ -1,5 +1,4 @@
-//! The cluster around the bench's engine: every object in its latest state, whether or not a watch has shown that, and what an
-//! API server answers.
+//! A simulated API server: it holds every object's latest state, whether or not a watch has shown it, and answers requests.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::StaleKinds;
 
-/// All objects, by what watches them and by name.
+/// All objects, by watch and name.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     objects: BTreeMap<Watch, BTreeMap<String, Value>>,
@@ -28,7 +27,7 @@ fn decode<T: DeserializeOwned>(json: &Value) -> T {
     serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
 }
 
-/// An object as a watch shows it.
+/// Converts JSON to a watch object.
 pub(super) fn object(watch: Watch, json: &Value) -> Object {
     match watch {
         Watch::Nodes => Object::Node(decode(json)),
@@ -41,7 +40,7 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
     }
 }
 
-/// Merges the conditions of a strategic merge patch.
+/// Applies a strategic merge patch to conditions.
 fn merge_conditions(conditions: &mut Vec<Value>, patch: &Value) {
     for condition in patch["status"]["conditions"].as_array().unwrap() {
         conditions.retain(|it| it["type"] != condition["type"]);
@@ -51,7 +50,7 @@ fn merge_conditions(conditions: &mut Vec<Value>, patch: &Value) {
     }
 }
 
-/// Carries a patch out, whatever it tests.
+/// Applies a patch without its tests.
 fn carry_out(object: &mut Value, mut patch: json_patch::Patch) {
     patch
         .0
@@ -60,7 +59,6 @@ fn carry_out(object: &mut Value, mut patch: json_patch::Patch) {
 }
 
 impl Cluster {
-    /// All objects of a kind.
     pub fn all(&self, watch: Watch) -> impl Iterator<Item = &Value> {
         self.objects
             .get(&watch)
@@ -68,12 +66,11 @@ impl Cluster {
             .flat_map(BTreeMap::values)
     }
 
-    /// An object of a kind.
     pub fn get(&self, watch: Watch, name: &str) -> Option<&Value> {
         self.objects.get(&watch)?.get(name)
     }
 
-    /// Takes an object in, in a version of its own.
+    /// Stores an object with a new version.
     pub fn put(&mut self, watch: Watch, mut object: Value) -> &Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -83,7 +80,7 @@ impl Cluster {
         &objects[&name]
     }
 
-    /// Takes an object away; answers it as it was last, in the version of its end.
+    /// Deletes an object; returns its last state, with the version of its deletion.
     pub fn remove(&mut self, watch: Watch, name: &str) -> Value {
         self.version += 1;
         let objects = self.objects.get_mut(&watch).unwrap();
@@ -92,12 +89,11 @@ impl Cluster {
         object
     }
 
-    /// The version of the cluster.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Changes an object; answers it as it is then, or that it is gone.
+    /// Changes an object; returns its new state, or that it is gone.
     fn change(
         &mut self,
         watch: Watch,
@@ -109,7 +105,7 @@ impl Cluster {
         Ok(self.put(watch, object))
     }
 
-    /// Carries a request out; answers what was asked for, in words, and the answer.
+    /// Executes a request; returns its description and the answer.
     pub fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
         match request {
             Request::PatchNode { name, patch } => {
@@ -203,7 +199,7 @@ impl Cluster {
         }
     }
 
-    /// Whether an object is there in just this state.
+    /// Whether the object is in exactly this state.
     fn is_as(
         &self,
         watch: Watch,

@@ -1,4 +1,4 @@
-//! Pods, `DaemonSet`s and `CSINode`s of critical components, as they come and go.
+//! Pods, `DaemonSet`s and `CSINode`s of critical components.
 
 use super::Bench;
 use crate::condition::ComponentGroup;
@@ -15,7 +15,7 @@ fn unready(node: &str) -> PodBuilder {
     pod("kube-system/p").critical().on(node)
 }
 
-/// The watch shows this state of a pod, which lasts for more than a moment.
+/// The watch shows this pod, and some time passes.
 fn show(bench: &mut Bench, pod: &PodBuilder) {
     bench.shows(
         Watch::Pods(ComponentGroup::Class(0)),
@@ -119,7 +119,7 @@ fn what_changes_nothing_has_no_node_evaluated() {
         counted.iter().filter(is_evaluation).count()
     };
     evaluated(&mut bench);
-    // The same once more, in other versions.
+    // The same state again, with other versions.
     show(&mut bench, &unready("a"));
     bench.shows(
         Watch::DaemonSets(ComponentGroup::Class(0)),

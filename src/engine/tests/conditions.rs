@@ -1,4 +1,4 @@
-//! Conditions that are published on nodes.
+//! Published conditions.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn waiting() -> RuleBuilder {
     rule("r").waits_for(COMPONENTS)
 }
 
-/// A node on which the condition was published with this status.
+/// A node with a published condition of this status.
 fn said(status: &str) -> NodeBuilder {
     node("n").condition(COMPONENTS, status)
 }
@@ -85,7 +85,7 @@ fn what_is_refused_is_tried_again_after_a_pause() {
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
 }
 
-/// Which pods keep a node from being ready, as the published condition says, and since when it says so.
+/// The published condition's list of unready pods, and its transition time.
 fn detail(bench: &Bench) -> (String, Value) {
     let conditions = bench.node("n")["status"]["conditions"].as_array().unwrap();
     let condition = &conditions[0];
@@ -122,7 +122,7 @@ fn a_message_that_changes_alone_is_written_every_five_seconds_at_most_and_keeps_
     );
     assert_eq!(still, since);
     assert_eq!(bench.asked(), ["conditions of n"]);
-    // A status that changes is written at once, with the time of that.
+    // A change of status is written at once, with its own time.
     for name in ["a", "b", "c"] {
         let ready = pod(&format!("kube-system/{name}"))
             .critical()

@@ -1,4 +1,4 @@
-//! What the gauges and histograms are made of: which conditions keep nodes closed, and for how long they were.
+//! The sources of gauges and histograms: which conditions keep nodes closed, and for how long.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
 
-/// The holds that were counted.
+/// The counted holds.
 fn holds(bench: &mut Bench) -> Vec<Option<Hold>> {
     let counted = std::mem::take(&mut bench.counted).into_iter();
     let hold = |count| match count {
@@ -149,7 +149,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
         let annotations = bench.node("n")["metadata"]["annotations"].clone();
         assert_eq!(annotations, json!({}), "{mode}: gone with the rule");
     }
-    // Of a node that was held before this process came, nobody knows when what is met was met.
+    // For a node that was held before this process started, the times are unknown.
     let held = node("n")
         .created(at(0))
         .dated_taint(GATE, "NoSchedule")

@@ -1,4 +1,4 @@
-//! What is told of nodes that are kept closed for long.
+//! Events about nodes that are kept closed for long.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Last looks: what is in doubt is read before anything is done that could hurt.
+//! Live reads: stale kinds are read before anything harmful is done.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, csi_node, daemon_set, node, pod, rule,
 };
 
-/// Something that happens and that no watch shows.
+/// A change that no watch shows.
 type Hidden<'a> = &'a dyn Fn(&mut Bench);
 
 fn gate() -> RuleBuilder {
@@ -31,21 +31,21 @@ fn interrupted(bench: &mut Bench, watch: Watch) {
     bench.take(vec![Input::Seen(Seen::Interrupted(watch))]);
 }
 
-fn is_a_look(request: &Request) -> bool {
+fn is_a_live_read(request: &Request) -> bool {
     matches!(
         request,
         Request::LookAtNode { .. } | Request::LookAtCluster { .. }
     )
 }
 
-/// The watch shows that the network of a node is so.
+/// The watch shows this network condition of a node.
 fn network(bench: &mut Bench, name: &str, status: &str) {
     bench.change(name, |node| {
         node["status"]["conditions"] = json!([{ "type": "Net", "status": status }]);
     });
 }
 
-/// An engine that has evaluated these nodes and then lost sight of a kind.
+/// An engine that has evaluated these nodes and then lost the watch of a kind.
 fn blind(rule: &RuleBuilder, nodes: &[NodeBuilder], watch: Watch) -> Bench {
     let mut bench = Bench::new(std::slice::from_ref(rule), nodes);
     bench.wait(10_000);
@@ -56,11 +56,11 @@ fn blind(rule: &RuleBuilder, nodes: &[NodeBuilder], watch: Watch) -> Bench {
 }
 
 #[test]
-fn a_node_is_closed_when_a_look_says_the_same() {
+fn a_node_is_closed_when_a_live_read_confirms_it() {
     for (watch, asked) in [
         (Watch::Nodes, &["look at n", "node n"][..]),
         (Watch::Rules, &["look at the cluster", "node n"]),
-        // On which the rule does not depend.
+        // The rule does not depend on it.
         (Watch::CsiNodes, &["node n"]),
         (Watch::Pods(ComponentGroup::Class(0)), &["node n"]),
     ] {
@@ -72,7 +72,7 @@ fn a_node_is_closed_when_a_look_says_the_same() {
 }
 
 #[test]
-fn a_look_that_says_otherwise_counts() {
+fn a_live_read_that_differs_from_the_cache_counts() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
     let mut unready = bench.node("n").clone();
     unready["status"]["conditions"][0]["status"] = json!("False");
@@ -89,7 +89,7 @@ fn a_look_that_says_otherwise_counts() {
 }
 
 #[test]
-fn a_rule_that_is_deleted_goes_though_the_look_of_another_one_is_never_answered() {
+fn a_deleted_rule_goes_though_the_live_read_of_another_one_is_never_answered() {
     let agent = daemon_set("kube-system/agent")
         .critical()
         .toleration("{operator: Exists}");
@@ -120,7 +120,7 @@ fn a_rule_that_is_deleted_goes_though_the_look_of_another_one_is_never_answered(
 }
 
 #[test]
-fn a_rule_that_a_look_does_not_find_is_not_gone_by() {
+fn a_rule_that_a_live_read_does_not_find_is_not_enforced() {
     for (name, is_there) in [("gone", false), ("as it was", true)] {
         let mut bench = blind(&gate(), &[ready("n")], Watch::Rules);
         if !is_there {
@@ -132,7 +132,7 @@ fn a_rule_that_a_look_does_not_find_is_not_gone_by() {
 }
 
 #[test]
-fn a_rule_that_a_look_finds_is_gone_by() {
+fn a_rule_that_a_live_read_finds_is_enforced() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Rules);
     let late = gate().taint("readiness.k8s.io/late", "NoSchedule");
     let mut late = late.waits_for("Late");
@@ -145,10 +145,9 @@ fn a_rule_that_a_look_finds_is_gone_by() {
     assert_eq!(taints, [GATE, "readiness.k8s.io/late"]);
 }
 
-/// A node that opens by the next thing that is seen, while a kind of what its rule depends on is in doubt, and is something
-/// else than what is seen of it.
+/// The next event would open the node, while a kind that its rule depends on is stale and differs from the cache.
 #[test]
-fn what_a_last_look_reads_keeps_a_node_closed() {
+fn a_live_read_that_differs_keeps_a_node_closed() {
     let driver = "csi.example.com";
     let agent = || {
         daemon_set("kube-system/agent")
@@ -233,7 +232,7 @@ fn what_a_last_look_reads_keeps_a_node_closed() {
         assert_eq!(bench.taints("n"), [GATE], "{name}");
         interrupted(&mut bench, watch);
         bench.asked();
-        bench.held_up = is_a_look;
+        bench.held_up = is_a_live_read;
         bench.shows(
             Watch::Pods(ComponentGroup::Class(0)),
             waits().json().clone(),
@@ -247,7 +246,7 @@ fn what_a_last_look_reads_keeps_a_node_closed() {
 }
 
 #[test]
-fn a_daemon_set_that_a_look_does_not_find_is_not_waited_for() {
+fn a_daemon_set_that_a_live_read_does_not_find_is_not_waited_for() {
     let agent = || {
         daemon_set("kube-system/agent")
             .critical()
@@ -273,7 +272,7 @@ fn a_daemon_set_that_a_look_does_not_find_is_not_waited_for() {
                 .cluster
                 .remove(Watch::DaemonSets(ComponentGroup::Class(0)), "agent");
         }
-        // To close this one the cluster is looked at.
+        // Closing this node takes a live read of the cluster.
         bench.shows(
             Watch::Pods(ComponentGroup::Class(0)),
             of_agent().json().clone(),
@@ -318,7 +317,7 @@ fn what_is_the_same_for_all_nodes_is_read_once_for_all_that_ask_within_a_second(
 }
 
 #[test]
-fn so_many_nodes_are_looked_at_at_a_time_and_the_others_after_them() {
+fn live_reads_are_limited_and_the_other_nodes_follow() {
     let names: Vec<String> = (10..30).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| ready(name)).collect();
     let mut bench = blind(&gate(), &nodes, Watch::Nodes);
@@ -339,7 +338,7 @@ fn so_many_nodes_are_looked_at_at_a_time_and_the_others_after_them() {
 }
 
 #[test]
-fn a_look_that_fails_is_had_again_after_a_pause_and_nothing_is_done_before() {
+fn a_live_read_that_fails_is_retried_after_a_pause_and_nothing_is_done_before() {
     for (name, watch) in [("the node", Watch::Nodes), ("the cluster", Watch::Rules)] {
         let mut bench = blind(&gate(), &[ready("n")], watch);
         bench.refusal = |request| match request {
@@ -366,7 +365,7 @@ fn a_look_that_fails_is_had_again_after_a_pause_and_nothing_is_done_before() {
 }
 
 #[test]
-fn what_is_seen_again_needs_no_look() {
+fn a_kind_that_is_current_again_needs_no_live_read() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
     bench.refusal = |request| match request {
         Request::LookAtNode { .. } => Some(RequestError::Failed("forbidden".into())),
@@ -382,7 +381,7 @@ fn what_is_seen_again_needs_no_look() {
 }
 
 #[test]
-fn a_look_counts_for_a_few_seconds_and_not_beyond_a_new_doubt() {
+fn a_live_read_counts_for_some_seconds_unless_everything_becomes_stale() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
     network(&mut bench, "n", "False");
     assert_eq!(bench.asked(), ["look at n", "node n"]);
@@ -402,7 +401,7 @@ fn a_look_counts_for_a_few_seconds_and_not_beyond_a_new_doubt() {
 }
 
 #[test]
-fn a_silence_of_a_watch_is_a_doubt_too() {
+fn a_silent_watch_is_stale_too() {
     let mut bench = Bench::new(&[gate()], &[ready("n")]);
     bench.silent = vec![Watch::Rules];
     bench.wait(20_000);
@@ -419,7 +418,7 @@ fn a_silence_of_a_watch_is_a_doubt_too() {
 }
 
 #[test]
-fn a_guard_lets_no_node_go_while_anything_is_in_doubt() {
+fn a_guard_lets_no_node_be_closed_while_anything_is_stale() {
     let careful = gate().spec("disruption: {}");
     let nodes = ["a", "b", "c"].map(ready);
     let mut bench = Bench::new(&[careful], &nodes);
@@ -434,7 +433,7 @@ fn a_guard_lets_no_node_go_while_anything_is_in_doubt() {
 }
 
 #[test]
-fn what_is_gone_when_a_look_is_answered_is_not_brought_back_by_it() {
+fn an_object_deleted_during_a_live_read_is_not_brought_back() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Rules);
     let late = || {
         let mut late = gate()
@@ -444,14 +443,14 @@ fn what_is_gone_when_a_look_is_answered_is_not_brought_back_by_it() {
         late.json()["metadata"]["uid"] = json!("late-uid");
         late
     };
-    bench.held_up = is_a_look;
+    bench.held_up = is_a_live_read;
     network(&mut bench, "n", "False");
-    // What the look reads...
+    // What the live read returns...
     let shown = bench.cluster.put(Watch::Rules, late().json().clone());
     let shown = super::object(Watch::Rules, &shown.clone());
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
-    // ...is gone when the watch recovers, and the answer comes then.
+    // ...is deleted when the watch recovers, and only then does the answer come.
     bench.take(vec![Input::Seen(Seen::Apply(shown))]);
     bench.shows_gone(Watch::Rules, "late");
     bench.silent.clear();
@@ -462,11 +461,11 @@ fn what_is_gone_when_a_look_is_answered_is_not_brought_back_by_it() {
 }
 
 #[test]
-fn nodes_that_vanish_while_they_wait_for_a_look_leave_their_turns_to_others() {
+fn nodes_that_are_deleted_while_they_wait_for_a_live_read_make_room_for_others() {
     let names: Vec<String> = (10..50).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| ready(name)).collect();
     let mut bench = blind(&gate(), &nodes, Watch::Nodes);
-    bench.held_up = is_a_look;
+    bench.held_up = is_a_live_read;
     for name in &names {
         network(&mut bench, name, "False");
     }

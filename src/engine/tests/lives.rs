@@ -1,4 +1,4 @@
-//! How rules come and go, with their finalizers, and what is left of them on nodes.
+//! The lifecycle of rules, with their finalizers, and what remains of deleted rules on nodes.
 
 use serde_json::{Value, json};
 
@@ -256,7 +256,7 @@ fn a_rule_whose_answer_was_overtaken_is_as_the_watch_has_shown_it() {
     bench.sees_rule(&gate().without_finalizer());
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
-    // Somebody changes it, and the watch is faster.
+    // Someone changes it, and the watch is faster than the response.
     bench.sees_rule(&gate().dry_run());
     bench.take(vec![Input::Answered(id, answer)]);
     bench.wait(3000);
@@ -286,7 +286,7 @@ fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
     assert_eq!(bench.taints("n"), [GATE]);
     bench.sees_rule(&rule("r").waits_for("Disk"));
     assert_eq!(bench.taints("n"), [""; 0]);
-    // What changes nothing of what it says has none evaluated.
+    // A change that does not affect its spec evaluates no node.
     let evaluated = |bench: &mut Bench| {
         let counted = std::mem::take(&mut bench.counted);
         let is_evaluation = |it: &&super::Count| matches!(it, super::Count::Evaluated { .. });
@@ -307,7 +307,7 @@ fn a_node_that_comes_again_and_is_not_the_rules_any_more_is_not_counted_by_it() 
     let mut bench = Bench::new(&[small], &[node("n").label("size", "small")]);
     bench.wait(3000);
     assert_eq!(bench.status("r")["matchedNodes"], json!(1));
-    // The watch shows the new one without having shown the end of the earlier one.
+    // The watch shows the new node without the deletion of the earlier one.
     bench.sees(&node("n").uid("another"));
     bench.wait(3000);
     assert_eq!(bench.status("r")["matchedNodes"], json!(0));

@@ -1,7 +1,7 @@
-//! The engine as a whole: what was seen and answered goes in; what it asks for, tells and counts comes out.
+//! Tests of the engine as a whole: watch events and answers go in; requests, Events and counts come out.
 //!
-//! What it does to nodes whatever goes wrong is the laboratory's to try. These are about what the laboratory has no law for:
-//! what is told and counted, what rules' statuses say, and in which order things are written.
+//! The laboratory tests the safety of nodes under any failure. These tests cover what it has no law for: Events and counts,
+//! statuses of rules, and the order of writes.
 
 mod claims;
 mod cluster;
@@ -32,46 +32,45 @@ use crate::guard::Limits;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};
 use cluster::{Cluster, object};
 
-/// What a request is refused with, if it is.
+/// The error with which a request is refused, if it is.
 type Refusal = fn(&Request) -> Option<RequestError>;
 
-/// How often in a row the engine may ask for something more as soon as it is answered.
+/// How often in a row the engine may make requests right after an answer.
 const RESTLESS: usize = 1000;
 
-/// Something that happens around the engine.
+/// Something that happens outside the engine.
 type Happening = fn(&mut Bench);
 
-/// An engine that leads and has seen everything, and what comes of what it asks for: each request is carried out at once,
-/// unless it is refused or held up.
+/// A leading, synced engine and a simulated API server, which answers each request at once unless it is refused or held up.
 struct Bench {
     engine: Engine,
     now: Now,
     began: Instant,
     cluster: Cluster,
     refusal: Refusal,
-    /// How many requests have been refused.
+    /// The number of refused requests.
     refused: usize,
-    /// Which requests are not answered before [`Bench::answers`].
+    /// Which requests are answered only by [`Bench::answers`].
     held_up: fn(&Request) -> bool,
-    /// Those that have been held up.
+    /// The requests that are held up.
     pending: Vec<(RequestId, Request)>,
     watches: Vec<Watch>,
-    /// What is watched besides what always is. It is one of the watches from [`Bench::lists`] on.
+    /// Watches that the engine started. They join `watches` in [`Bench::lists`].
     begun: BTreeMap<Watch, Scope>,
-    /// The watches that do not show any more that they live.
+    /// The watches that send no bookmarks.
     silent: Vec<Watch>,
-    /// How often everything was to be confirmed.
+    /// How often the watches were asked to become current.
     confirmations: usize,
-    /// What was asked for, each with what it is about.
+    /// A description of each request.
     asked: Vec<String>,
-    /// What was told, each as its reason, what it is about, and what it says.
+    /// The reason, object and note of each Event.
     told: Vec<String>,
-    /// The same of nodes that are held for long.
+    /// The same for nodes that are held for long.
     held: Vec<String>,
     counted: Vec<Count>,
 }
 
-/// What these tests are configured with.
+/// The configuration of these tests.
 fn settings() -> Settings {
     Settings {
         classes: Config::default().classes().unwrap(),
@@ -86,12 +85,12 @@ fn settings() -> Settings {
 }
 
 impl Bench {
-    /// An engine that comes to know these rules and nodes at [`at`]`(100)`, and what it does about them at once.
+    /// A new bench that sees these rules and nodes at [`at`]`(100)`, after its first reaction.
     fn new(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Self {
         Self::refusing(rules, nodes, |_| None)
     }
 
-    /// The same, where requests are refused from the start.
+    /// The same, with refusals from the start.
     fn refusing(rules: &[RuleBuilder], nodes: &[NodeBuilder], refusal: Refusal) -> Self {
         let mut bench = Self::of(settings());
         bench.refusal = refusal;
@@ -99,7 +98,7 @@ impl Bench {
         bench
     }
 
-    /// An engine with these settings, which has seen nothing yet.
+    /// A bench with these settings, which has seen nothing yet.
     fn of(settings: Settings) -> Self {
         let now = Now {
             wall: at(100),
@@ -126,7 +125,7 @@ impl Bench {
         }
     }
 
-    /// It leads, and every watch shows all there is.
+    /// The engine becomes the leader, and every watch lists.
     fn begin(&mut self, rules: &[RuleBuilder], nodes: &[NodeBuilder]) {
         let rules = rules
             .iter()
@@ -142,12 +141,11 @@ impl Bench {
         self.take(inputs);
     }
 
-    /// Every watch shows all there is.
     fn listed(&self) -> Vec<Input> {
         self.lists_of(&self.watches)
     }
 
-    /// A watch that was begun shows all there is.
+    /// A watch that the engine started lists.
     fn lists(&mut self, watch: Watch) {
         assert!(self.begun.contains_key(&watch), "{watch:?}");
         self.watches.push(watch);
@@ -155,7 +153,7 @@ impl Bench {
         self.take(inputs);
     }
 
-    /// These watches show all there is.
+    /// These watches list everything.
     fn lists_of(&self, watches: &[Watch]) -> Vec<Input> {
         let watches = || watches.iter().copied();
         let all = watches().flat_map(|watch| {
@@ -168,7 +166,6 @@ impl Bench {
         seen.map(Input::Seen).chain(self.confirmed()).collect()
     }
 
-    /// The watch shows this state of an object.
     fn shows(&mut self, watch: Watch, mut json: Value) {
         let name = json["metadata"]["name"].as_str().unwrap();
         if let Some(known) = self
@@ -183,35 +180,32 @@ impl Bench {
         self.take(vec![Input::Seen(seen)]);
     }
 
-    /// The watch shows that an object is gone.
+    /// The watch shows that an object is deleted.
     fn shows_gone(&mut self, watch: Watch, name: &str) {
         let json = self.cluster.remove(watch, name);
         self.take(vec![Input::Seen(Seen::Delete(object(watch, &json)))]);
     }
 
-    /// The watch shows this state of a node.
     fn sees(&mut self, node: &NodeBuilder) {
         self.shows(Watch::Nodes, node.clone().json().clone());
     }
 
-    /// The watch shows that a node is gone.
     fn gone(&mut self, name: &str) {
         self.shows_gone(Watch::Nodes, name);
     }
 
-    /// The watch shows this state of a rule.
     fn sees_rule(&mut self, rule: &RuleBuilder) {
         self.shows(Watch::Rules, rule.clone().json().clone());
     }
 
-    /// Somebody else changes a node.
+    /// Someone else changes a node.
     fn change(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut node = self.node(name).clone();
         change(&mut node);
         self.shows(Watch::Nodes, node);
     }
 
-    /// Time passes, in which the watches go on to show that nothing else happens.
+    /// Time passes, and the watches stay current.
     fn wait(&mut self, milliseconds: u64) {
         let until = self.now.monotonic + Duration::from_millis(milliseconds);
         while self.now.monotonic < until {
@@ -236,7 +230,7 @@ impl Bench {
             .collect()
     }
 
-    /// Takes inputs in, and all that follows from them at this time.
+    /// Takes in inputs, and executes all requests that follow at this time.
     fn take(&mut self, mut inputs: Vec<Input>) {
         for _ in 0..RESTLESS {
             let effects = self.engine.take(inputs.drain(..), self.now);
@@ -272,7 +266,7 @@ impl Bench {
         panic!("it does not come to rest; last: {:?}", self.asked.last());
     }
 
-    /// What is held up is answered now.
+    /// Answers the requests that are held up.
     fn answers(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let answered = pending
@@ -301,17 +295,17 @@ impl Bench {
         answer
     }
 
-    /// What has been told since this was asked last.
+    /// The Events since the last call.
     fn told(&mut self) -> Vec<String> {
         std::mem::take(&mut self.told)
     }
 
-    /// What has been asked for since this was asked last.
+    /// The requests since the last call.
     fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.asked)
     }
 
-    /// What has been counted since this was asked last, but for evaluations, how nodes start, and what was saved.
+    /// The counts since the last call, except evaluations, node startups and spared status writes.
     fn counted(&mut self) -> Vec<String> {
         let counted = std::mem::take(&mut self.counted);
         let of_note = counted.into_iter().filter_map(|count| match count {
@@ -336,7 +330,6 @@ impl Bench {
         of_note.collect()
     }
 
-    /// The keys of a node's taints.
     fn taints(&self, node: &str) -> Vec<&str> {
         let taints = self.node(node)["spec"]["taints"].as_array();
         let keys = taints.into_iter().flatten();

@@ -22,14 +22,14 @@ fn agent() -> DaemonSetBuilder {
     agent.toleration("{operator: Exists}")
 }
 
-/// The watch of a `DaemonSet` that is there shows it.
+/// The watch of the existing `DaemonSet` lists it.
 fn lists_agent(bench: &mut Bench) {
     let agent = agent().json().clone();
     bench.cluster.put(DAEMON_SETS, agent);
     bench.lists(DAEMON_SETS);
 }
 
-/// It has a Ready pod on this node.
+/// Adds a Ready pod of it on this node.
 fn put_pod(bench: &mut Bench, node: &str) {
     let pod = pod(&format!("tools/{node}")).of(&agent()).on(node).ready();
     bench.cluster.put(PODS, pod.clone().json().clone());
@@ -47,7 +47,7 @@ fn ready(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     bench
 }
 
-/// What a rule's status says of the rule itself, but for what it always says.
+/// The conditions of a rule's status, without those that every rule has.
 fn said(bench: &Bench, rule: &str) -> Vec<String> {
     let conditions = bench.status(rule)["conditions"].as_array().unwrap();
     let said = conditions.iter().map(|condition| {
@@ -94,7 +94,7 @@ fn once_it_is_seen_to_lack_its_pod_an_open_node_is_closed() {
 }
 
 #[test]
-fn what_is_in_doubt_is_looked_at_before_a_node_is_closed() {
+fn stale_kinds_are_read_live_before_a_node_is_closed() {
     for (watch, asked) in [
         (PODS, &["look at n", "look at the cluster", "node n"][..]),
         (DAEMON_SETS, &["look at n", "look at the cluster", "node n"]),

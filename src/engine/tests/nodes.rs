@@ -1,4 +1,4 @@
-//! What is told and counted of nodes, and what follows where a write is not carried out.
+//! Events and metrics of nodes, and what follows a failed write.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn ready(name: &str) -> NodeBuilder {
     node(name).condition("Net", "True")
 }
 
-/// The network of a node gets ready, or ceases to be.
+/// Sets the network condition of a node.
 fn network(bench: &mut Bench, name: &str, status: &str) {
     bench.change(name, |node| {
         node["status"]["conditions"] = json!([{ "type": "Net", "status": status }]);
@@ -150,7 +150,7 @@ fn a_node_that_changes_under_a_write_is_read_again_and_after_some_times_with_a_p
     });
     assert_eq!(bench.asked(), ["read n"; 6]);
     bench.wait(200);
-    // How long each pause is depends on when it begins.
+    // The length of a pause depends on when it begins.
     let again = bench.asked();
     let reads = again.iter().filter(|it| **it == "read n").count();
     assert!((1..=4).contains(&reads), "with pauses: {again:?}");

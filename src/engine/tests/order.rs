@@ -1,4 +1,4 @@
-//! In which order things are written, how many at a time, and what waits for what.
+//! In which order requests are made, how many at a time, and which wait for which.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn writes_a_node(request: &Request) -> bool {
     matches!(request, Request::PatchNode { .. })
 }
 
-/// The API server has too much to do for any write, and will have for five seconds.
+/// The API server is overloaded and refuses all writes for five seconds.
 fn busy(request: &Request) -> Option<RequestError> {
     let busy = RequestError::Throttled {
         message: "busy".into(),
@@ -34,7 +34,6 @@ fn busy(request: &Request) -> Option<RequestError> {
     request.is_write().then_some(busy)
 }
 
-/// How many of these nodes are closed.
 fn closed(bench: &Bench, count: usize) -> usize {
     let is_closed = |index: &usize| bench.taints(&format!("n-{index}")) == [GATE];
     (0..count).filter(is_closed).count()
@@ -424,7 +423,7 @@ fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
             }
             _ => None,
         });
-        // Nothing else is heard: the next try is not answered.
+        // Nothing else is heard from the API server, and the next probe is not answered.
         bench.held_up = writes_a_node;
         bench.silent = bench.watches.clone();
         let heard = heard(&bench);

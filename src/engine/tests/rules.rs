@@ -1,4 +1,4 @@
-//! What rules' statuses say, and the finalizer.
+//! Statuses and finalizers of rules.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
 
-/// The numbers of a status.
+/// The counts in a status.
 fn numbers(status: &Value) -> Value {
     let fields = [
         "matchedNodes",
@@ -122,7 +122,7 @@ fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_ofte
     assert_eq!(bench.status("r")["heldNodes"], json!(1));
 }
 
-/// What a rule's status says besides numbers.
+/// The parts of a rule's status that are not counts.
 fn said(bench: &Bench, rule: &str) -> Vec<String> {
     let conditions = bench.status(rule)["conditions"].as_array();
     let conditions = conditions.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! When an instance begins to act and when it ends, and what follows where time does not go on evenly.
+//! When an instance starts and stops to act, and how it copes with jumps of the clock.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
 }
 
-/// An instance that has seen a rule and a node, and does not lead.
+/// A follower that has seen a rule and a node.
 fn follower() -> Bench {
     let mut bench = Bench::of(settings());
     for (watch, object) in [
@@ -123,7 +123,7 @@ fn the_clock_is_read_every_second_whatever_else_there_is() {
 }
 
 #[test]
-fn a_process_that_stood_still_has_everything_confirmed_and_looks_before_it_closes() {
+fn a_process_that_stood_still_reads_live_before_it_closes_a_node() {
     for (name, seconds, confirmations, asked) in [
         ("for a moment", 2, 0, &["node n"][..]),
         (

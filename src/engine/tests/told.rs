@@ -1,4 +1,4 @@
-//! What people are told of nodes that wait, and of what cannot be understood.
+//! Events about nodes that wait, and about unreadable objects.
 
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_i
         agents_pod().ready().json().clone(),
     );
     assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
-    // When something is missing again it is told anew, after a second.
+    // When something is missing again, it is announced again, after a second.
     bench.shows(
         Watch::Pods(ComponentGroup::Class(0)),
         agents_pod().json().clone(),
@@ -183,7 +183,7 @@ fn a_node_that_cannot_be_understood_is_told_of_and_fails_for_its_rules() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_told_where_somebody_looks_for_it() {
+fn unreadable_objects_are_reported_where_people_look() {
     let meta = |name: &str| json!({"name": name, "uid": "u", "namespace": ""});
     let in_kube_system = json!({"name": "a", "uid": "u", "namespace": "kube-system"});
     let cases: [(&str, Object, &[&str]); 6] = [

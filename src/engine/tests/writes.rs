@@ -1,4 +1,4 @@
-//! What of a node's plan is written where parts of it are refused, and what guards hold back.
+//! Which part of a node's plan is written after a refusal, and what guards hold back.
 
 use serde_json::json;
 
@@ -21,12 +21,12 @@ fn forbidden() -> RequestError {
     RequestError::Failed("forbidden".into())
 }
 
-/// Every write of a node is refused.
+/// Refuses every write of a node.
 fn refuses_nodes(request: &Request) -> Option<RequestError> {
     matches!(request, Request::PatchNode { .. }).then(forbidden)
 }
 
-/// Writes that touch the taint of [`gate`] are refused.
+/// Refuses writes that touch the taint of [`gate`].
 fn refuses_gate(request: &Request) -> Option<RequestError> {
     match request {
         Request::PatchNode { patch, .. } => json!(patch).to_string().contains(GATE).then(forbidden),
@@ -110,7 +110,7 @@ fn what_is_refused_of_several_is_tried_one_by_one_at_once() {
 
 #[test]
 fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_with_it() {
-    // The first write closes the node for one rule and puts on record what another one has completed.
+    // The first write closes the node for one rule and records another rule's completion.
     let done = rule("done")
         .waits_for("Disk")
         .taint(OTHER, "NoSchedule")
@@ -144,7 +144,7 @@ fn what_is_refused_on_many_nodes_is_tried_at_one_pace_for_all_of_them() {
     bench.wait(10_000);
     let tries = bench.refused - before;
     assert!((15..=25).contains(&tries), "{tries} in ten seconds");
-    // Something else of the same nodes is not held up by that.
+    // Other writes of the same nodes are not delayed.
     bench.refusal = refuses_gate;
     bench.sees_rule(&other());
     bench.wait(5000);
@@ -254,7 +254,7 @@ fn met(name: &str) -> NodeBuilder {
 }
 
 #[test]
-fn a_turn_that_a_guard_gave_is_used_up_though_the_taint_was_taken_off_before_anybody_looked() {
+fn a_guards_grant_is_spent_though_the_taint_was_removed_before_the_next_evaluation() {
     let mut bench = Bench::new(&[careful()], &["a", "b", "c"].map(met));
     bench.wait(20_000);
     bench.held_up = |request| matches!(request, Request::PatchNode { .. });

@@ -1,4 +1,4 @@
-//! The corner cases of the Kubernetes node lifecycle controller, by name.
+//! Named corner cases of the Kubernetes node lifecycle controller.
 
 use super::{Nodes, guard, nodes};
 use crate::guard::ZoneState::{self, FullDisruption, Normal, PartialDisruption};
@@ -8,9 +8,9 @@ use crate::testing::moment;
 struct Case {
     name: &'static str,
     zones: Vec<Nodes>,
-    /// State of each zone, in order of name, with its rate.
+    /// State and rate of each zone, ordered by name.
     states: Vec<(ZoneState, f64)>,
-    /// What is granted at once.
+    /// The nodes granted at once.
     granted: &'static [&'static str],
 }
 

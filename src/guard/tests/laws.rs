@@ -1,4 +1,4 @@
-//! What holds whatever happens: random observations, times, limits and grants, beside a model that counts by hand.
+//! Laws of the guard under random observations, times, limits and grants, compared with a simple model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ type Seen = (&'static str, Option<Member>);
 #[derive(Debug, Clone)]
 enum Step {
     Observe(usize, Seen),
-    /// So many milliseconds pass, and what may be closed is asked for.
+    /// This many milliseconds pass, then a grant is requested.
     Grant(u64),
-    /// The next grant is waited for.
+    /// Time passes until the next grant.
     Wait,
-    /// What was granted is closed.
+    /// The granted nodes are closed.
     Close,
-    /// What was granted is closed, and has not been looked at since.
+    /// The granted nodes are closed, but not yet observed as closed.
     CloseUnseen,
     Limits(Limits),
 }
@@ -79,7 +79,7 @@ fn name(node: usize) -> Arc<str> {
     format!("node-{node}").into()
 }
 
-/// What there is, counted by hand.
+/// A model of the guard that counts by iteration.
 struct Model {
     limits: Limits,
     nodes: BTreeMap<Arc<str>, (&'static str, Member)>,
@@ -120,12 +120,12 @@ impl Model {
     }
 }
 
-/// A guard and its model, and what each zone has granted.
+/// A guard, its model, and the grants of each zone.
 struct Run {
     guard: Guard,
     model: Model,
     now: Instant,
-    /// How many tokens have come into each zone's bucket so far, and the rate at which they do, as of the last grant.
+    /// Tokens that each zone's bucket has received so far, and its rate since the last grant.
     inflow: BTreeMap<&'static str, (f64, f64)>,
     granted: Vec<Granted>,
 }
@@ -133,7 +133,7 @@ struct Run {
 struct Granted {
     node: Arc<str>,
     zone: &'static str,
-    /// Tokens that had come in by then.
+    /// Tokens that the bucket had received by then.
     inflow: f64,
     open: bool,
     given_back: bool,
@@ -212,7 +212,7 @@ impl Run {
         }
     }
 
-    /// Asks for grants at this time; answers how many there were.
+    /// Requests grants at this time; returns how many there were.
     fn grant(&mut self, then: Instant) -> usize {
         let passed = then.duration_since(self.now).as_secs_f64();
         self.now = then;
@@ -311,7 +311,7 @@ impl Run {
         }
     }
 
-    /// In no span of time has a zone closed more nodes than its burst of one and what came in meanwhile.
+    /// In no span of time has a zone closed more nodes than its burst of one plus the tokens received meanwhile.
     fn check_rates(&self) {
         for zone in ZONES {
             let kept: Vec<f64> = self
@@ -331,7 +331,7 @@ impl Run {
     }
 }
 
-/// What a guard that has seen these nodes says, and whom it lets be closed when.
+/// The guard's report after these observations, and which nodes it grants when.
 fn verdict(seen: &[(usize, Seen)]) -> (Report, Vec<(Instant, Arc<str>)>) {
     let mut guard = Guard::new(LIMITS[0]);
     for (node, (in_zone, member)) in seen {

@@ -12,7 +12,7 @@ use std::time::Instant;
 use super::{Guard, Limits, Member, Zone};
 use crate::testing::at;
 
-/// A zone by its name; `""` is that of nodes without one.
+/// A zone by its name; `""` for nodes without zone labels.
 fn zone(name: &str) -> Zone {
     Zone::of(&BTreeMap::from([(
         "topology.kubernetes.io/zone".to_owned(),
@@ -20,7 +20,7 @@ fn zone(name: &str) -> Zone {
     )]))
 }
 
-/// So many nodes of a zone.
+/// This many nodes of a zone.
 struct Nodes {
     zone: &'static str,
     met: usize,
@@ -37,8 +37,8 @@ fn nodes(zone: &'static str, met: usize, closed: usize, waiting: usize) -> Nodes
     }
 }
 
-/// A guard that has seen these nodes. Those that wait are called `<zone>-waiting-<number>` and have waited the longer
-/// the lower their number is.
+/// A guard that has seen these nodes. Waiting nodes are named `<zone>-waiting-<number>`; the lower the number, the longer they
+/// have waited.
 fn guard(limits: Limits, zones: &[Nodes]) -> Guard {
     let mut guard = Guard::new(limits);
     for nodes in zones {
@@ -61,7 +61,7 @@ fn waiting(since: i64) -> Member {
 }
 
 impl Guard {
-    /// What is granted at this moment, by name.
+    /// The nodes granted now, by name.
     fn granted(&mut self, now: Instant) -> Vec<String> {
         self.grant(now).iter().map(ToString::to_string).collect()
     }

@@ -1,4 +1,4 @@
-//! What happens over time.
+//! The guard over time.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use super::{Guard, guard, nodes, waiting};
 use crate::guard::{Limits, Member, ZoneState};
 use crate::testing::moment;
 
-/// Closes what is granted, as soon as it is, until nothing more comes; answers when each was closed.
+/// Closes nodes as soon as they are granted, until no more are; returns when each was closed.
 fn close_all(guard: &mut Guard, zone: &str, start: Instant) -> Vec<(String, u64)> {
     let mut closed = Vec::new();
     let mut now = start;

@@ -1,4 +1,4 @@
-//! What people read.
+//! The wording of reports.
 
 use super::{guard, nodes};
 use crate::guard::Limits;
@@ -106,6 +106,6 @@ fn a_report_fits_into_the_note_of_an_event() {
     let mut guard = guard(limits, &zones.collect::<Vec<_>>());
     guard.granted(moment(0));
     let report = guard.report().to_string();
-    // Each zone might have a region of 63 characters and a slash too.
+    // Each zone might add a region of 63 characters and a slash.
     assert!(report.len() + 3 * 64 <= 1024, "{}", report.len());
 }

@@ -1,11 +1,11 @@
-//! Taints that somebody else has put there, and that a rule takes over.
+//! Taints that someone else added and a rule takes over.
 
 use super::{gate, gated, met, unmet, writes};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, world};
 
 const OWNER: &str = "nodegate.dev/taint-added-by-r-uid";
 
-/// A node that came with the taint at the beginning.
+/// A node that joined with the taint at the beginning.
 fn registered(node: &NodeBuilder, rule: &RuleBuilder) -> World {
     world(&gated(node.clone())).rule(rule).joined(at(0))
 }

@@ -1,11 +1,11 @@
-//! Nodes that the API server has closed as it created them, in a rule's name: with the taint, which does not say when it was
-//! added, and with the annotation.
+//! Nodes that were gated by the admission policy as they were created: with the annotation, and with a taint that has no
+//! `timeAdded`.
 
 use super::{gate, gated, met, unmet, writes};
 use crate::plan::Origin;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
 
-/// What the admission policy notes on a node for the rule.
+/// What the admission policy writes on a node for the rule.
 fn born(node: NodeBuilder, rule: &str, is_continuous: bool) -> NodeBuilder {
     let joining = if is_continuous {
         r#","joining":true"#

@@ -4,7 +4,7 @@ use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::Standing;
 use crate::testing::{Builder, NodeBuilder, at, daemon_set, rule, world};
 
-/// The taints of a node of which the cloud provider or Karpenter has more to say.
+/// Taints of nodes that the cloud provider or Karpenter has not finished to set up.
 const INTRODUCTIONS: [(&str, &str); 2] = [
     (
         "node.cloudprovider.kubernetes.io/uninitialized",

@@ -1,4 +1,4 @@
-//! How long a node has to get ready, as it is put on record, and what becomes of a node that is given up.
+//! Readiness deadlines, their record on the node, and nodes that are given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::{Decision, Outcome, Standing};
@@ -11,7 +11,7 @@ fn repairing(name: &str) -> RuleBuilder {
         .spec("repair: {readinessTTL: 15m, action: Release}")
 }
 
-/// The deadline is on record for this many seconds after the beginning.
+/// Records a deadline this many seconds after the beginning.
 fn due(node: NodeBuilder, seconds: i64) -> NodeBuilder {
     node.annotation(
         "nodegate.dev/ready-deadline-r-uid",
@@ -19,7 +19,7 @@ fn due(node: NodeBuilder, seconds: i64) -> NodeBuilder {
     )
 }
 
-/// The node's deadline under the rule `r` when the plan is carried out.
+/// The node's deadline under the rule `r` once the plan is carried out.
 fn deadline(world: &World) -> Option<Deadline> {
     Deadline::recorded(&world.carried_out().node, "r-uid")
 }
@@ -120,7 +120,7 @@ fn a_node_whose_deadline_is_taken_off_has_the_whole_time_anew() {
 #[test]
 fn a_node_that_has_lost_its_taint_has_the_whole_time_anew() {
     let open = due(unmet(), 77);
-    // Nothing is done in the name of a dry run, and nothing is forgotten.
+    // A dry run writes nothing, and its record stays.
     let dry = world(&open).rule(&repairing("r").dry_run()).now(at(5000));
     assert_eq!(writes(&dry), [""; 0]);
     let live = world(&open).rule(&repairing("r")).now(at(5000));
@@ -356,7 +356,7 @@ fn only_a_taint_that_is_held_is_given_up() {
 }
 
 #[test]
-fn nobody_is_given_up_before_all_is_certain_and_has_settled() {
+fn no_node_is_given_up_while_repair_is_postponed() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
     for (name, world, postponed, recheck) in [
@@ -385,7 +385,7 @@ fn nobody_is_given_up_before_all_is_certain_and_has_settled() {
         assert_eq!(plan.outcomes[0].verdict, None, "{name}");
         assert_eq!(writes(&world), [""; 0], "{name}");
         assert!(!world.plan().writes_node(), "{name}");
-        // Whose time is not up is not concerned.
+        // Nodes that are not late are not affected.
         let early = world.now(at(899));
         let early = early.plan();
         assert_eq!((early.postponed, early.recheck), (None, Some(at(900))));

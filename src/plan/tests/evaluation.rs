@@ -1,4 +1,4 @@
-//! A rule's conditions held against a node.
+//! Rules' conditions, evaluated on a node.
 
 use crate::api::ConditionStatus;
 use crate::plan::Finding;

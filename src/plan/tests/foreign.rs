@@ -1,4 +1,4 @@
-//! Other projects' startup taints, which they know by the key alone, whatever the effect.
+//! Other projects' startup taints, which are matched by key, whatever the effect.
 
 use super::{gate, met, unmet, writes};
 use crate::plan::ChangeKind;
@@ -7,7 +7,7 @@ use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, pod, rul
 const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
 const EFFECTS: [&str; 3] = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
 
-/// A rule that lifts Gardener's taint.
+/// A rule that removes Gardener's taint.
 fn lifts(name: &str, effect: &str) -> RuleBuilder {
     gate(name).taint(GARDENER, effect).remove_only()
 }
@@ -80,7 +80,7 @@ fn a_daemon_set_is_meant_for_a_node_whatever_the_effect_of_the_startup_taint() {
         why(&base.clone().daemon_set(&tolerant)).as_deref(),
         Some("DaemonSet kube-system/cni has no pod on this node")
     );
-    // It could not come before the taint is gone, which would never be.
+    // Otherwise it could not start before the taint is gone, so the taint would stay for ever.
     let opened = base
         .daemon_set(&of_one_effect)
         .daemon_set(&tolerant)

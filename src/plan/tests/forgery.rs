@@ -1,5 +1,4 @@
-//! Annotations that somebody else has written, the node's kubelet first of all: it may annotate its Node, and it may not
-//! change its taints.
+//! Forged annotations, above all by the node's kubelet: it may annotate its Node but not change its taints.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -10,7 +9,7 @@ use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, rule, world
 const DEDICATED: &str = "dedicated";
 const QUARANTINE: &str = "readiness.k8s.io/quarantine";
 
-/// A node on which it says that a rule of this name owns the taint.
+/// A node with an annotation that says that a rule of this name owns the taint.
 fn claimed(node: NodeBuilder, rule: &str, key: &str) -> NodeBuilder {
     node.owned_by(rule, key, "NoSchedule")
 }
@@ -142,7 +141,7 @@ fn a_gate_notes_in_the_taint_when_it_was_added() {
     );
 }
 
-/// A rule that was there a moment ago, and what the node got from it.
+/// A rule that existed a moment ago, and the node that it changed.
 fn any_world() -> impl Strategy<Value = (World, NodeBuilder, Vec<RuleBuilder>)> {
     let state = select(vec!["live", "dry", "remove-only", "unusable", "elsewhere"]);
     let taint = (select(vec![GATE, QUARANTINE, DEDICATED]), any::<bool>());
@@ -167,7 +166,7 @@ fn any_world() -> impl Strategy<Value = (World, NodeBuilder, Vec<RuleBuilder>)> 
 
 proptest! {
     #[test]
-    fn nobody_lifts_a_taint_by_writing_annotations(
+    fn no_annotation_alone_lifts_a_taint(
         (honest, node, rules) in any_world(),
         uid in select(vec!["x", "y"]),
         key in select(vec![GATE, QUARANTINE, DEDICATED]),

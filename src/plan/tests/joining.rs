@@ -1,4 +1,5 @@
-//! Which nodes a continuous rule may close at once, and which may run workload, so that grace and guard protect them.
+//! Which nodes a continuous rule may close at once, and which are protected by grace period and guard because they may run
+//! workload.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What holds for every plan, over small worlds: few rules and taints, so that they meet often.
+//! Laws of every plan, over small worlds whose few rules and taints interact often.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const EFFECTS: [&str; 2] = ["NoSchedule", "NoExecute"];
 const CONDITIONS: [&str; 3] = ["X", "Y", "node.gardener.cloud/CriticalComponentsReady"];
 const POOLS: [&str; 2] = ["blue", "green"];
 
-/// Somewhere between a plain rule and one that cannot be used.
+/// Any rule, valid or invalid.
 fn any_rule(name: &'static str) -> impl Strategy<Value = RuleBuilder> {
     let taint = (select(&KEYS[..]), select(&EFFECTS[..]));
     let waits_for = subsequence(&CONDITIONS[..], 1..=2);
@@ -67,7 +67,7 @@ fn any_rule(name: &'static str) -> impl Strategy<Value = RuleBuilder> {
                 }
                 match state {
                     0 => rule.without_finalizer(),
-                    1 => rule, // waits for nothing, so it cannot be used
+                    1 => rule, // waits for nothing, so it is rejected
                     _ => waits_for.into_iter().fold(rule, RuleBuilder::waits_for),
                 }
             },
@@ -82,7 +82,7 @@ fn any_rules() -> impl Strategy<Value = Vec<RuleBuilder>> {
         .prop_shuffle()
 }
 
-/// A taint of a rule or of someone else, as key, value and effect.
+/// A taint of a rule or someone else, as key, value and effect.
 fn any_taints() -> impl Strategy<Value = Vec<(&'static str, &'static str, &'static str)>> {
     let ours = KEYS
         .into_iter()
@@ -96,7 +96,7 @@ fn any_taints() -> impl Strategy<Value = Vec<(&'static str, &'static str, &'stat
     subsequence(ours.chain(theirs).collect::<Vec<_>>(), 0..=8).prop_shuffle()
 }
 
-/// What earlier rules and earlier runs noted on the node.
+/// What earlier rules and earlier runs recorded on the node.
 fn any_annotations() -> impl Strategy<Value = Vec<Note>> {
     let rule = || select(vec!["r0", "r1", "r2", "r3", "gone"]);
     let note = prop_oneof![
@@ -182,7 +182,7 @@ pub(super) fn any_world() -> impl Strategy<Value = (World, Vec<RuleBuilder>)> {
     world_with(node, prop::array::uniform2(any::<bool>()))
 }
 
-/// A world in which every condition is as the rules ask.
+/// A world in which every condition has the required status.
 fn met_world() -> impl Strategy<Value = (World, Vec<RuleBuilder>)> {
     world_with(any_node(Just([Some("True"); 2])), Just([true; 2]))
 }
@@ -198,7 +198,7 @@ fn settled(mut world: World) -> World {
     panic!("plans never settle");
 }
 
-/// Key and effect of the taints that some rule claims here, or that an annotation says we added.
+/// Key and effect of the taints that a rule here claims, or that an annotation says we added.
 fn known_taints(world: &World) -> BTreeSet<(String, String)> {
     let claimed = world.selecting_rules().filter_map(|rule| rule.active());
     let owned = Ownership::all(&world.node);
@@ -228,7 +228,7 @@ fn taints_besides<'a>(known: &BTreeSet<(String, String)>, node: &'a Node) -> Vec
         .collect()
 }
 
-/// Key and effect of the taints that some rule governs here.
+/// Key and effect of the taints that a rule governs here.
 fn governed(world: &World) -> BTreeSet<(String, TaintEffect)> {
     world
         .selecting_rules()

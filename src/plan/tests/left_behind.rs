@@ -1,10 +1,10 @@
-//! What rules leave on nodes that cannot be used, and that another controller carried out: they have got past its definition.
+//! What another controller's invalid rules leave on nodes. Upstream's CRD accepts such rules.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
 use crate::api::TaintEffect;
 use crate::testing::{Builder, GATE, RuleBuilder, World, at, rule, world};
 
-/// Rules that upstream's definition lets through, each with the taint of the gate.
+/// Invalid rules that upstream's CRD accepts, each with the gate's taint.
 fn unusable() -> [(&'static str, RuleBuilder); 4] {
     let default =
         format!("conditions: [{{type: {NETWORK}, requiredStatus: 'True', defaultStatus: 'True'}}]");

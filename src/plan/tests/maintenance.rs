@@ -1,4 +1,4 @@
-//! Nodes that are taken out of service on purpose.
+//! Nodes under maintenance.
 
 use super::{NETWORK, gate, met, unmet, writes};
 use crate::testing::{Builder, NodeBuilder, World, at, world};
@@ -11,7 +11,7 @@ const KINDS: [&str; 3] = [
     "GracefulNodeShutdownInProgress",
 ];
 
-/// A node that completed its bootstrap, and this status of its maintenance, or none.
+/// A node that completed its bootstrap, with this status of its maintenance condition, if any.
 fn completed(node: NodeBuilder, kind: &str, status: Option<&str>) -> NodeBuilder {
     let node = node.annotation(COMPLETED, r#"{"rule-name":"r"}"#);
     match status {
@@ -20,7 +20,7 @@ fn completed(node: NodeBuilder, kind: &str, status: Option<&str>) -> NodeBuilder
     }
 }
 
-/// The same with what the plan has put on record.
+/// The same, with the plan's record.
 fn as_recorded(world: &World, node: NodeBuilder) -> NodeBuilder {
     node.annotation(COMPLETED, world.node.annotation(COMPLETED).unwrap())
 }

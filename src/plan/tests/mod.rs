@@ -1,4 +1,4 @@
-//! What rules make of a node, in tables of named cases, and the laws that every plan keeps.
+//! Tables of named cases for the plans of nodes, and laws that every plan keeps.
 
 mod adoption;
 mod birth;
@@ -24,7 +24,7 @@ mod to_be_seen;
 use crate::object::Taint;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, World, node, rule, world};
 
-/// The condition that the rules of these tests wait for, if they do not say otherwise.
+/// The condition that rules in these tests wait for by default.
 const NETWORK: &str = "NetworkReady";
 
 /// A node that does not report the condition.
@@ -53,7 +53,7 @@ fn gate(name: &str) -> RuleBuilder {
     rule(name).waits_for(NETWORK)
 }
 
-/// What the plan writes to the node: `+` for what it adds or changes, `-` for what it takes away.
+/// What the plan writes to the node: `+` for added or changed, `-` for removed.
 fn writes(world: &World) -> Vec<String> {
     let before = &world.node.taints;
     let after = world.new_taints().unwrap_or_else(|| before.clone());

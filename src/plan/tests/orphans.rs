@@ -1,4 +1,4 @@
-//! Taints whose rule is gone, or about other nodes now.
+//! Taints whose rule is gone or no longer selects the node.
 
 use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
 use crate::testing::{Builder, GATE, at, daemon_set, rule, world};

@@ -1,4 +1,4 @@
-//! The table of decisions, as it reaches a node.
+//! The decision table, as it takes effect on a node.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
 use crate::plan::{Decision, PassedOver, Standing, WhyPassedOver};

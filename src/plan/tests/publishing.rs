@@ -7,7 +7,7 @@ use crate::testing::{Builder, NodeBuilder, World, at, daemon_set, node, rule, wo
 
 const READY: &str = "node.gardener.cloud/CriticalPodsReady";
 
-/// A world in which the condition is `False`, for want of a pod.
+/// A world in which the condition is `False` because a pod is missing.
 fn lacking(node: &NodeBuilder) -> World {
     let cni = daemon_set("kube-system/cni")
         .critical()
@@ -30,7 +30,7 @@ fn as_it_is() -> NodeBuilder {
     )
 }
 
-/// What the plan publishes: `+` a new status, `~` a new wording, `-` withdrawn.
+/// What the plan publishes: `+` for a new status, `~` for a new message, `-` for a removal.
 fn publishes(world: &World) -> Vec<String> {
     let plan = world.plan();
     let set = plan.conditions.set.iter().map(|condition| {

@@ -1,4 +1,4 @@
-//! What several rules make of one taint, and what becomes of it when one of them goes.
+//! Several rules with one taint, and what happens when one of them goes.
 
 use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
 use crate::plan::{ChangeKind, Decision, Memory, Standing};
@@ -292,7 +292,7 @@ fn a_change_is_the_rules_that_makes_it() {
     let others = rule("other").waits_for("Other").taint(OTHER, "NoSchedule");
     let world = world(&gated_by(met(), "r")).with_rules(&[gate("r"), others]);
     let plan = world.plan();
-    // In the order of their names.
+    // Ordered by name.
     let of_rules = |holds: &dyn Fn(&Rule) -> bool| {
         let rules = world.rules().iter();
         rules.map(|rule| holds(rule)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! What is done while what was seen may not be so any more: nothing that can hurt, until a last look has been had.
+//! While evidence is stale, nothing harmful is done until a live read.
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
 use crate::condition::ComponentGroup::{Class, Named};
@@ -27,7 +27,7 @@ fn class() -> StaleKinds {
     doubts(|it| it.add_group(Class(0)))
 }
 
-/// A rule that waits for this condition, under the name `r`.
+/// The rule `r`, which waits for this condition.
 fn waits_for(kind: &str) -> RuleBuilder {
     rule("r").waits_for(kind)
 }
@@ -37,7 +37,7 @@ const PODS: &str = "node.gardener.cloud/CriticalPodsReady";
 const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 
 #[test]
-fn what_could_hurt_waits_for_a_look_and_nothing_else_does() {
+fn only_harmful_changes_wait_for_a_live_read() {
     let bootstrap = || gate("r").bootstrap_only();
     for (name, node, rule, waits) in [
         ("lift", gated_by(met(), "r"), gate("r"), true),
@@ -76,7 +76,7 @@ fn what_could_hurt_waits_for_a_look_and_nothing_else_does() {
 }
 
 #[test]
-fn a_node_that_has_only_just_come_is_closed_whatever_is_in_doubt() {
+fn a_new_node_is_closed_whatever_is_stale() {
     for rule in [gate("r"), gate("r").bootstrap_only()] {
         let new = world(&unmet()).rule(&rule).joined(at(10));
         let in_doubt = new.clone().doubting(StaleKinds::all());
@@ -136,7 +136,7 @@ fn only_what_the_rule_goes_by_is_read_again() {
 }
 
 #[test]
-fn a_silent_reporter_closes_a_node_only_after_a_look_at_it() {
+fn a_silent_reporter_closes_a_node_only_after_a_live_read() {
     let silent: World = world(&met().condition_with(serde_json::json!({
         "type": "Other", "status": "True",
     })))
@@ -171,7 +171,7 @@ fn a_rule_is_not_let_go_while_a_clean_up_waits() {
 }
 
 #[test]
-fn a_rule_that_is_deleted_does_not_wait_for_the_look_of_another_one() {
+fn a_deleted_rule_does_not_wait_for_the_live_read_of_another_one() {
     const OTHER: &str = "readiness.k8s.io/other";
     let node = unmet()
         .completed("gone-uid")

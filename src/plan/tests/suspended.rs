@@ -1,4 +1,4 @@
-//! Rules that are suspended: nothing is changed for them, and nobody takes over.
+//! Suspended rules: nothing is changed for them, and no other rule takes over.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::Standing;

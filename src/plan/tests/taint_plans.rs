@@ -1,4 +1,4 @@
-//! A plan taint by taint: nothing is lost, nothing is written twice, and what goes together stays together.
+//! A plan split by taint: nothing is lost or written twice, and related writes stay together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::testing::{Builder, World, world};
 
 const OTHER: &str = "readiness.k8s.io/other";
 
-/// Each part's taint and what it writes, as changes and annotations.
+/// Each part's taint, its number of changes, and its annotations.
 fn summary(world: &World) -> Vec<(String, usize, Vec<String>)> {
     let parts = world.plan().taints.into_iter();
     parts

@@ -1,4 +1,4 @@
-//! What time does to a node: reporters that fall silent, reboots, grace periods, and the disruption guard's wait.
+//! Effects of time on a node: silent reporters, reboots, grace periods, and waits for the disruption guard.
 
 use serde_json::json;
 
@@ -12,14 +12,14 @@ const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 const GATED: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
 const RELEASED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
 
-/// A node whose network has had this status since then, and whose reporter wrote last at that time.
+/// A node whose network condition has had this status since `since`, and was last written at `heartbeat`.
 fn network(status: &str, since: i64, heartbeat: i64) -> NodeBuilder {
     node("worker-1").condition_with(json!({
         "type": NETWORK, "status": status, "lastTransitionTime": at(since), "lastHeartbeatTime": at(heartbeat),
     }))
 }
 
-/// A world of this node and rule, to which the node was shown first [`at`]`(0)`.
+/// A world with this node and rule; the node was first seen [`at`]`(0)`.
 fn watched(node: &NodeBuilder, rule: &RuleBuilder) -> World {
     world(node).rule(rule).sees(node, at(0))
 }
@@ -102,7 +102,7 @@ fn a_synthesized_condition_has_no_heartbeat() {
     assert!(world.plan().outcomes[0].evaluation.met);
 }
 
-/// The evidence of a node: what its network says, written at that time.
+/// A node in this boot whose network condition was last written at `heartbeat`.
 fn booted(id: &str, heartbeat: i64) -> NodeBuilder {
     network("True", 0, heartbeat).boot_id(id)
 }
@@ -197,7 +197,7 @@ fn a_completion_that_names_no_boot_counts_for_the_boot_in_which_it_is_found() {
 }
 
 #[test]
-fn a_pod_that_has_been_ready_since_before_the_reboot_is_doubted_for_a_minute() {
+fn a_pod_that_was_ready_before_the_reboot_does_not_count_for_a_minute() {
     let cni = daemon_set("kube-system/cni").critical();
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)
@@ -223,8 +223,8 @@ fn a_pod_that_has_been_ready_since_before_the_reboot_is_doubted_for_a_minute() {
 
 const CSI_DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
 
-/// A node that has rebooted [`at`]`(1000)`, with a driver in its `CSINode` that was registered before, under a rule that
-/// waits for this condition after each reboot. A pod of the driver's has been Ready since then.
+/// A node that rebooted [`at`]`(1000)` with a driver that was registered before, under a rule that waits for this condition
+/// after each reboot. The driver's pod has been Ready since `pod_ready_since`.
 fn rebooted_with_a_driver(condition: &str, pod_ready_since: Option<i64>) -> World {
     let rule = crate::testing::rule("r")
         .waits_for(condition)
@@ -268,7 +268,7 @@ fn a_driver_whose_own_pod_is_ready_for_some_seconds_since_the_reboot_is_believed
     const CLASS: &str = "node.gardener.cloud/CSIDriversRegistered";
     const DOUBT: &str = "CSI driver disk.example.com was registered before this node rebooted";
     for kind in [CSI_DRIVER, CLASS] {
-        // The kubelet may still take the driver out, and put it back.
+        // The kubelet may still remove the driver and register it again.
         let ready = rebooted_with_a_driver(kind, Some(1003)).now(at(1004));
         assert_eq!(why(&ready), DOUBT, "{kind}");
         assert_eq!(ready.plan().recheck, Some(at(1008)), "{kind}");

@@ -1,4 +1,4 @@
-//! What is done for a rule that names a `DaemonSet` before everything has been seen of that: nothing that could hurt.
+//! Rules that name a `DaemonSet` do nothing harmful before everything of it has been seen.
 
 use super::{NETWORK, gated_by, met, unmet, writes};
 use crate::plan::{PassedOver, StaleKinds, WhyPassedOver};
@@ -20,7 +20,7 @@ fn ready(node: &NodeBuilder) -> World {
         .pod(&pod("tools/a").of(&agent).ready())
 }
 
-/// A node on which it is not.
+/// A node on which it is not ready.
 fn unready(node: &NodeBuilder) -> World {
     world(node).naming("tools/agent")
 }
@@ -88,12 +88,12 @@ fn what_is_published_stays_as_it_is() {
     let unseen = ready(&said).rule(&agent()).before_it_is_seen();
     let plan = unseen.plan();
     assert!(plan.conditions.is_empty(), "{:?}", plan.conditions);
-    // Should it turn out to be so still, a grace period has gone on since then.
+    // If they are still unmet then, the grace period has been running since.
     assert_eq!(plan.outcomes[0].unmet_since, Some(at(50)));
 }
 
 #[test]
-fn a_doubt_about_its_pods_is_looked_into() {
+fn stale_pods_are_read_live() {
     let mut doubts = StaleKinds::default();
     let world = ready(&gated_by(unmet(), "r")).rule(&agent());
     doubts.add_group(world.cluster().named[0].group);

@@ -1,4 +1,4 @@
-//! Laws of repair, for clusters of any make.
+//! Laws of repair over random clusters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{Cluster, POOL, claim, claim_of, repairing};
 use crate::repair::{Deadline, ReadinessTtl, Verdict};
 use crate::testing::{Builder, RuleBuilder, at, node};
 
-/// What a node may be like.
+/// The properties of a node.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -33,7 +33,7 @@ fn traits() -> impl Strategy<Value = Traits> {
         proptest::option::of(0..3_u8),
         proptest::option::of(0..2000_i64),
         any::<bool>(),
-        // Most nodes are candidates, so that the limit has something to do.
+        // Most nodes are candidates, so that the limit matters.
         proptest::array::uniform6(proptest::bool::weighted(0.1)),
     )
         .prop_map(|(pool, deadline, ready, rare)| {
@@ -126,7 +126,7 @@ proptest! {
             let members: Vec<_> = all.iter().filter(|traits| traits.pool == pool).collect();
             let allowed = (members.len() * limit as usize).div_ceil(100);
             prop_assert!(repaired <= allowed, "{repaired} of {} in {pool:?}", members.len());
-            // Those that are being repaired already have not been forgotten.
+            // Those that are already being repaired count as well.
             let past = members
                 .iter()
                 .filter(|traits| traits.deadline.is_some_and(|deadline| deadline <= now))

@@ -1,4 +1,4 @@
-//! Who is repaired and who is not: each safeguard as a named case; the laws are in `laws`.
+//! Which nodes are repaired: each safeguard as a named case. `laws` has the laws.
 
 mod laws;
 
@@ -25,7 +25,7 @@ fn compiled(rule: &RuleBuilder) -> Arc<Rule> {
     Arc::new(rule.build(&[]))
 }
 
-/// A node of pool `a` whose deadline under the rule `gate` is at minute 15, and that the kubelet calls Ready.
+/// A node of pool `a` that the kubelet reports Ready, with a deadline at minute 15 under the rule `gate`.
 fn overdue(name: &str) -> NodeBuilder {
     node(name)
         .label(POOL, "a")
@@ -212,7 +212,7 @@ fn a_node_that_is_open_is_spared_however_late_it_is() {
 }
 
 #[test]
-fn without_a_claim_that_is_beyond_doubt_nothing_is_deleted() {
+fn without_an_unambiguous_claim_nothing_is_deleted() {
     let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &[overdue("n")]);
     let unknown = |claim| Karpenter::Known { claim, pool: None };
     for karpenter in [
@@ -238,7 +238,7 @@ fn a_node_is_released_without_karpenter_too() {
     for (karpenter, verdict) in [
         (Karpenter::Disabled, Verdict::Repair(Remedy::Release)),
         (Karpenter::NotInstalled, Verdict::Repair(Remedy::Release)),
-        // Its claim may say that it must be left alone.
+        // Its claim may forbid repair.
         (
             Karpenter::Unseen,
             Verdict::Spare(Spared::NoClaim(NoClaim::Unseen)),
@@ -325,7 +325,7 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
             let blocked = matches!(verdict, Verdict::Blocked(_));
             assert_eq!(blocked, is_blocked, "{name}, {action}: {verdict:?}");
         }
-        // To tell of it does no harm.
+        // Reporting it does no harm.
         let cluster = Cluster::new(&repairing("None"), &nodes);
         assert_eq!(cluster.verdict(0, at(900)), Verdict::Repair(Remedy::Report));
     }
@@ -352,7 +352,7 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
             .annotation(&Deadline::key("gate-uid"), &at(900).to_string())
     };
     let mut nodes: Vec<_> = (0..2).map(|n| bare(&format!("n{n}"))).collect();
-    // Neither another pool's nodes nor those of other rules make room.
+    // Nodes of other pools or rules do not raise the limit.
     nodes.extend((0..20).map(|n| {
         node(&format!("p{n}"))
             .label(POOL, "a")

@@ -1,4 +1,4 @@
-//! Which rules can be used, and what is said about the others.
+//! Which rules are valid, and why others are rejected.
 
 use super::gate;
 use crate::api::MAX_CONDITIONS;

@@ -1,4 +1,4 @@
-//! Which rules come before another one, whether or not there is a node yet.
+//! Which rules precede another one, whether or not a node exists yet.
 
 use super::gate;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, world};
@@ -49,7 +49,7 @@ fn a_rule_says_who_comes_before_it_even_where_no_node_is() {
     }
 }
 
-/// What comes before the rule of that name.
+/// The governors of the rule of this name.
 fn governors(rules: &[RuleBuilder]) -> Vec<String> {
     let world = world(&node("elsewhere")).with_rules(rules);
     let rules = world.cluster().rules;

@@ -1,4 +1,4 @@
-//! How rules are compiled, and which of them are in conflict.
+//! Compilation of rules, and conflicts between them.
 
 mod compile;
 mod conflict;

@@ -1,13 +1,12 @@
-//! Lists go in, and what a watch shows beside them; what is there comes out.
+//! How lists, and watch events beside them, change the cache.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// An object that is told from others of its kind by its UID.
 const UID: &str = "uid";
 
-/// A cache with one class, and Karpenter's objects, that has synced with nothing in it.
+/// A synced, empty cache with one class, which watches Karpenter's objects.
 pub(super) fn empty() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
@@ -19,7 +18,7 @@ pub(super) fn empty() -> Cache {
     cache
 }
 
-/// An object of a kind, in this version and with this mark.
+/// An object of a kind, with this version and a value to recognize it by.
 pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> Object {
     let mut meta = json!({
         "name": name,
@@ -69,7 +68,7 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
     }
 }
 
-/// The names of what there is of a kind.
+/// The names of the known objects of a kind.
 pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
     let mut names: Vec<String> = cache
         .known(watch)
@@ -80,7 +79,7 @@ pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
     names
 }
 
-/// What is known of an object of a kind, in words that nobody else reads.
+/// What is known of an object, as an opaque string for comparisons.
 pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     match watch {
         Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
@@ -93,7 +92,7 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     }
 }
 
-/// The kinds of which answers and looks show something beside the watch.
+/// The kinds that write responses and live reads can show besides the watch.
 fn shown_elsewhere() -> impl Iterator<Item = Watch> {
     let kinds = Watch::KINDS.into_iter();
     kinds.filter(|watch| *watch != Watch::NodePools)
@@ -108,7 +107,7 @@ fn what_a_list_does_not_show_is_gone() {
         }
         assert_eq!(names(&cache, watch), ["goes", "stays"], "{watch:?}");
         cache.see(Seen::Init(watch), now(2));
-        // A list that is begun again says nothing by what it had shown before.
+        // A list that begins again discards what it had shown before.
         cache.see(Seen::Apply(object_of(watch, "goes", 5, "a")), now(2));
         cache.see(Seen::Init(watch), now(2));
         cache.see(Seen::Apply(object_of(watch, "stays", 5, "a")), now(3));
@@ -152,7 +151,7 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
         cache.see(Seen::InitDone(watch, 0), now(2));
         let restored = known(&cache, watch);
         assert_ne!(restored, before, "{watch:?}");
-        // From then on that version is what others are measured by.
+        // From then on, this version is the known one.
         cache.see(Seen::Apply(object_of(watch, "n", 6, "next")), now(3));
         assert_ne!(known(&cache, watch), restored, "{watch:?}");
     }

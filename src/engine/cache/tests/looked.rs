@@ -1,11 +1,11 @@
-//! What a last look reads goes in, beside what watches have shown; what is there comes out.
+//! How live reads change the cache, beside watch events.
 
 use super::lists::{empty, known, names, object_of};
 use super::*;
 use crate::condition::ComponentGroup;
 use crate::engine::evidence::{ClusterEvidence, List, Unread};
 
-/// What of each kind a look at a node or at the cluster shows.
+/// A live read of the node or the cluster, as far as it concerns this kind.
 fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
     let mut of_node = NodeEvidence::default();
     let mut of_cluster = ClusterEvidence {
@@ -78,7 +78,7 @@ fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
             look(&mut cache, watch, Some(there()), 7);
             assert_eq!(names(&cache, watch), [""; 0], "{watch:?}: {name}");
         }
-        // And the other way round: a look is ahead of the watch.
+        // The other way round: the live read is ahead of the watch.
         let mut cache = empty();
         look(&mut cache, watch, None, 9);
         cache.see(Seen::Apply(there()), now(1));
@@ -114,13 +114,12 @@ fn a_cluster_that_was_restored_is_taken_as_it_is_listed() {
     }
 }
 
-/// The watch has shown everything up to this version.
 fn current_at(watch: Watch, version: u64) -> Seen {
     Seen::Current(watch, now(1).monotonic, version)
 }
 
 #[test]
-fn what_a_look_shows_counts_unless_something_newer_is_known() {
+fn a_live_read_counts_unless_a_newer_state_is_known() {
     for watch in KINDS {
         for (name, known_in, shown_in, read_in, mark) in [
             ("gone since", 5, None, 9, None),
@@ -147,7 +146,7 @@ fn what_a_look_shows_counts_unless_something_newer_is_known() {
                 assert!(there.contains(mark), "{watch:?}: {name}: {there}");
             }
         }
-        // And what was not known comes to be.
+        // An unknown object is added.
         let mut cache = empty();
         look(
             &mut cache,
@@ -160,7 +159,7 @@ fn what_a_look_shows_counts_unless_something_newer_is_known() {
 }
 
 #[test]
-fn a_look_says_nothing_of_pods_on_other_nodes_nor_a_list_of_what_it_shows() {
+fn a_live_read_does_not_affect_pods_on_other_nodes() {
     let mut cache = empty();
     for name in ["stays", "goes"] {
         cache.see(

@@ -1,4 +1,4 @@
-//! Events of watches and answers to writes go in; what is known comes out.
+//! How watch events and write responses change the cache.
 
 mod lists;
 mod looked;
@@ -21,10 +21,10 @@ use crate::object::{MetadataObject, NodeObject};
 use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
 
-/// The time at `at(0)` by the clock that durations are measured by.
+/// The time `at(0)` by the monotonic clock.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The same moment as `at`, by both clocks.
+/// The time `at(seconds)`, by both clocks.
 fn now(seconds: u64) -> Now {
     Now {
         wall: at(i64::try_from(seconds).unwrap()),
@@ -32,7 +32,7 @@ fn now(seconds: u64) -> Now {
     }
 }
 
-/// A cache that has synced, with this node and this rule.
+/// A synced cache with this node and this rule.
 fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for seen in [
@@ -56,12 +56,11 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     cache
 }
 
-/// The view of this watch is current as of this time.
 fn current(watch: Watch, as_of: u64) -> Seen {
     Seen::Current(watch, now(as_of).monotonic, 0)
 }
 
-/// What the rule decides on the node `n`.
+/// The rule's decision for the node `n`.
 fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     cache.select_rules("n", now);
     let state = cache.node("n").unwrap();
@@ -80,7 +79,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     }
 }
 
-/// A cache that has synced, with Gardener's class, a rule that waits for it and the node `n`.
+/// A synced cache with Gardener's class, a rule that waits for it and the node `n`.
 fn waiting_for_components() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
@@ -104,18 +103,18 @@ fn waiting_for_components() -> Cache {
     cache
 }
 
-/// An object of any form.
+/// Decodes an object.
 fn object<T: DeserializeOwned>(json: serde_json::Value) -> T {
     serde_json::from_value(json).unwrap()
 }
 
-/// The nodes that have to be evaluated, and why the node `n` is left as it is.
+/// The queued nodes, and why the node `n` is left as it is.
 fn follows(cache: &mut Cache) -> (Vec<Arc<str>>, Option<String>) {
     let dirty = std::iter::from_fn(|| cache.next_dirty()).collect();
     (dirty, cache.left_alone("n").map(ToString::to_string))
 }
 
-/// The node `n` in a boot, last written by its reporter at that time; its bootstrap was completed in boot `a`.
+/// The node `n` in this boot, with this last heartbeat of its reporter; its bootstrap was completed in boot `a`.
 fn booted(boot: &str, heartbeat: i64, version: u64) -> NodeBuilder {
     node("n")
         .version(version)
@@ -168,7 +167,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
 #[test]
 fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows_it_late() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
-    // The reporter beats, the node reboots, and an answer shows both at once.
+    // The reporter writes a heartbeat, the node reboots, and a response shows both at once.
     cache.update_node(booted("b", 5, 12).object(), now(60));
     for late in [booted("a", 5, 11), booted("b", 5, 12)] {
         cache.see(Seen::Apply(Object::Node(late.object())), now(61));
@@ -177,7 +176,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 }
 
 #[test]
-fn what_is_current_as_of_before_everything_was_doubted_does_not_end_the_doubt() {
+fn a_read_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
     cache.doubt_all(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
@@ -202,7 +201,7 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
 }
 
 #[test]
-fn when_a_node_came_nobody_can_tell_after_the_clock_was_set_until_all_nodes_are_known() {
+fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
@@ -256,7 +255,7 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
 #[test]
 fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
-    // The node reboots and is patched; the answer says nothing of its status.
+    // The node reboots and is patched; the response lacks its status.
     let mut rebooted = booted("b", 0, 12);
     let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
     cache.patched_node(answer.try_into().unwrap(), None);
@@ -274,7 +273,7 @@ fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gon
 }
 
 #[test]
-fn a_look_from_before_a_patch_is_had_once_more() {
+fn a_live_read_from_before_a_patch_is_repeated() {
     for (name, version, uid, again) in [
         ("before", 11, "n-uid", true),
         ("after", 12, "n-uid", false),

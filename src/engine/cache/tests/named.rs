@@ -1,4 +1,4 @@
-//! `DaemonSet`s that rules name: what is watched for them, and what is known of them.
+//! `DaemonSet`s that rules name: their watches, and what is known of them.
 
 use super::*;
 use crate::condition::ComponentGroup::{self, Class, Named};
@@ -9,7 +9,7 @@ use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
-/// A cache with Gardener's class that has synced with these rules and the node `n`.
+/// A cache with Gardener's class, synced with these rules and the node `n`.
 fn with(rules: &[RuleBuilder]) -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
@@ -49,7 +49,7 @@ fn pod_of(agent: &DaemonSetBuilder) -> PodBuilder {
     pod("tools/a").of(agent).on("n").ready()
 }
 
-/// What is begun and ended from now on.
+/// The watches started and stopped since the last call.
 fn orders(cache: &mut Cache) -> Vec<String> {
     let orders = cache.take_orders().into_iter().map(|order| match order {
         Effect::Watch(watch, Scope::DaemonSet(key)) => format!("+{watch:?} {key}"),
@@ -62,7 +62,7 @@ fn orders(cache: &mut Cache) -> Vec<String> {
     orders.collect()
 }
 
-/// A watch shows all there is: just this.
+/// The watch lists this object, or none.
 fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
     let listing = [Seen::Init(watch)].into_iter();
     let listing = listing.chain(object.map(Seen::Apply));
@@ -76,7 +76,7 @@ fn lists_agent(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilde
     lists(cache, Watch::DaemonSets(group), Some(object));
 }
 
-/// The same with its pod on the node.
+/// The same, with its pod on the node.
 fn lists_all(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
     lists_agent(cache, group, agent);
     let pod = Object::Pod(group, pod_of(agent).object());
@@ -88,7 +88,7 @@ fn sizes(cache: &Cache) -> (usize, usize) {
     (of("daemonsets"), of("pods"))
 }
 
-/// Whether everything has been seen of each that is named.
+/// Whether everything has been seen of each named `DaemonSet`.
 fn seen(cache: &Cache) -> Vec<(ComponentGroup, bool)> {
     let named = cache.cluster().named.iter();
     named.map(|named| (named.group, named.is_seen)).collect()
@@ -120,12 +120,12 @@ fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() 
 }
 
 #[test]
-fn that_there_is_none_is_known_once_it_has_been_looked_for() {
+fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
     let mut cache = with(&[waits("r")]);
     lists(&mut cache, Watch::DaemonSets(Named(0)), None);
     assert_eq!(seen(&cache), [(Named(0), true)]);
     orders(&mut cache);
-    // It comes later: then its pods have to be seen.
+    // It is created later; then its pods must be listed.
     shows(
         &mut cache,
         Seen::Apply(Object::DaemonSet(Named(0), agent("a").object())),
@@ -134,7 +134,7 @@ fn that_there_is_none_is_known_once_it_has_been_looked_for() {
     assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
     lists(&mut cache, Watch::Pods(Named(0)), None);
     assert_eq!(seen(&cache), [(Named(0), true)]);
-    // It goes: that is known at once.
+    // It is deleted, which is known at once.
     shows(
         &mut cache,
         Seen::Delete(Object::DaemonSet(Named(0), agent("a").object())),
@@ -193,7 +193,7 @@ fn one_that_is_created_again_with_another_selector_is_another_one() {
         (seen(&cache), sizes(&cache)),
         (vec![(Named(1), false)], (0, 0))
     );
-    // What is still on its way from the old watches says nothing.
+    // Events of the old watches are ignored.
     lists_all(&mut cache, Named(0), &agent("a"));
     assert_eq!(
         (seen(&cache), sizes(&cache)),
@@ -222,7 +222,7 @@ fn the_last_rule_that_names_it_takes_everything_along() {
     assert_eq!((seen(&cache), sizes(&cache)), (vec![], (0, 0)));
     cache.weigh(now(3));
     assert!(cache.is_certain(), "nothing is left that could be in doubt");
-    // Created again, it is seen anew.
+    // After the rule is created again, everything must be listed again.
     shows(&mut cache, Seen::Apply(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);
 }
@@ -247,7 +247,7 @@ fn others_pods_are_not_kept() {
         Seen::Apply(Object::Pod(Named(0), bare.object())),
     );
     assert_eq!(sizes(&cache), (1, 1));
-    // Nor one that it lets go of.
+    // Nor a pod that it has released.
     let orphan = pod("tools/a").label("app", "a").on("n");
     shows(
         &mut cache,
@@ -271,7 +271,7 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_look_reads_what_is_named_and_nothing_that_no_longer_is() {
+fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     let read = |group, agent: &DaemonSetBuilder| ClusterEvidence {
@@ -291,7 +291,7 @@ fn a_look_reads_what_is_named_and_nothing_that_no_longer_is() {
     assert_eq!(cache.daemon_sets_to_look_at().len(), 1);
     assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 1);
     assert_eq!(cache.pods_to_look_at(&StaleKinds::default()).len(), 0);
-    // The look shows that it was created again.
+    // The live read shows that it was created again.
     cache.take_in_cluster(read(Named(0), &agent("b")), at(5));
     assert_eq!(seen(&cache), [(Named(1), false)]);
     assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 0);

@@ -1,4 +1,4 @@
-//! What cannot be understood goes in; what it is about is left as it is.
+//! How unreadable objects change the cache.
 
 use serde_json::json;
 
