@@ -131,7 +131,7 @@ pub struct Cache {
     shown: Shown,
     dirty: Dirty,
     rule_news: RuleNews,
-    /// The rules whose status a watch has shown to differ from the known one.
+    /// The rules whose status has been shown again.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
@@ -322,7 +322,7 @@ impl Cache {
         std::mem::take(&mut self.rule_news.are_untold)
     }
 
-    /// Takes the rules whose status a watch has shown to differ from the known one.
+    /// Takes the rules whose status has been shown again since the last call.
     pub fn take_shown_statuses(&mut self) -> Set<Arc<str>> {
         std::mem::take(&mut self.shown_statuses)
     }

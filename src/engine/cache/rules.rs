@@ -6,10 +6,9 @@ use jiff::Timestamp;
 
 use super::Cache;
 use super::cached_rule::CachedRule;
-use crate::api::NodeReadinessRuleStatus;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, RuleObject, Version};
+use crate::object::{self, RuleObject};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
@@ -24,23 +23,6 @@ impl Cache {
         if is_known && !self.is_outdated(Watch::Rules, meta) {
             self.see_rule(object, now);
             self.take_over_rules();
-        }
-    }
-
-    /// Notes that a rule's status was written, unless the cache has a newer state.
-    pub fn wrote_status(
-        &mut self,
-        uid: &str,
-        name: &str,
-        status: NodeReadinessRuleStatus,
-        version: Version,
-    ) {
-        if let Some(known) = self.rules.get_mut(name)
-            && *known.rule.uid == *uid
-            && known.version < version
-        {
-            known.status = status;
-            known.version = version;
         }
     }
 
@@ -61,8 +43,7 @@ impl Cache {
         };
         let rule = rule.seen(known.map(|known| &*known.rule), since);
         let changed = known.is_none_or(|known| *known.rule != rule);
-        let shows_status = known.is_some_and(|known| known.status != object.status);
-        if shows_status && self.dirty.is_wanted() {
+        if known.is_some() && self.dirty.is_wanted() {
             self.shown_statuses.insert(rule.name.clone());
         }
         let cached = CachedRule {

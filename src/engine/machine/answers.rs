@@ -31,7 +31,7 @@ impl Engine {
             Purpose::Status(uid) => {
                 let answer = answer.and_then(Answer::version);
                 self.rules
-                    .status_answered(&uid, answer, &mut self.cache, &mut self.out);
+                    .status_answered(&uid, answer, &self.cache, &mut self.out);
             }
             Purpose::Claim(name) => {
                 let (cache, out) = (&mut self.cache, &mut self.out);

@@ -121,7 +121,8 @@ impl Rules {
         work.update_passed_over(rule, cache, out);
         work.update_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
-        let is_there = status == cached.status;
+        let is_there =
+            status == cached.status && work.status.written.is_seen_as_of(cached.version);
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
@@ -145,7 +146,7 @@ impl Rules {
         &mut self,
         uid: &Arc<str>,
         result: Result<Version, RequestError>,
-        cache: &mut Cache,
+        cache: &Cache,
         out: &mut Effects,
     ) {
         let Some(work) = self.works.get_mut(uid) else {
@@ -158,9 +159,6 @@ impl Rules {
         match result {
             Ok(version) => {
                 work.status.written.was_answered(version);
-                if let Some(status) = work.status.written.status().cloned() {
-                    cache.wrote_status(uid, &work.name, status, version);
-                }
                 // The watch may have been faster than the response.
                 if let Some(held) = cache.rules().get(&work.name) {
                     work.see_status(held, out);

@@ -40,7 +40,7 @@ impl WrittenStatus {
     /// The status was already there, in this version.
     pub fn found(&mut self, status: NodeReadinessRuleStatus, version: Version) {
         *self = Self {
-            kept: Some(status.clone()),
+            kept: None,
             status: Some(status),
             version: Some(version),
             overwritten: false,
@@ -53,11 +53,16 @@ impl WrittenStatus {
             return false;
         };
         if version == at {
-            self.kept = Some(status.clone());
+            self.kept = (status != ours).then(|| status.clone());
         } else if version > at {
             self.overwritten = self.kept.as_ref().unwrap_or(ours) != status;
         }
         self.overwritten
+    }
+
+    /// Whether the rule in this version shows what was last written, or something newer.
+    pub fn is_seen_as_of(&self, version: Version) -> bool {
+        self.version.is_none_or(|written| written <= version)
     }
 
     /// The status that was last written.

@@ -461,6 +461,25 @@ fn an_object_deleted_during_a_live_read_is_not_brought_back() {
 }
 
 #[test]
+fn a_live_read_of_a_rule_counts_though_its_status_was_written_meanwhile() {
+    let unready = node("n").condition("Net", "False");
+    let mut bench = blind(&gate(), &[unready], Watch::Rules);
+    let mut suspended = bench.rule("r").clone();
+    suspended["spec"]["suspend"] = json!(true);
+    bench.cluster.put(Watch::Rules, suspended);
+    bench.held_up = is_a_live_read;
+    network(&mut bench, "n", "True");
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    bench.wait(5000);
+    assert!(bench.asked().contains(&"status of r".to_owned()));
+    bench.held_up = |_| false;
+    bench.take(vec![Input::Answered(id, answer)]);
+    bench.wait(1000);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
 fn nodes_that_are_deleted_while_they_wait_for_a_live_read_make_room_for_others() {
     let names: Vec<String> = (10..50).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| ready(name)).collect();
