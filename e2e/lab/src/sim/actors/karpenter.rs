@@ -22,6 +22,7 @@ const UNREGISTERED: &str = "karpenter.sh/unregistered";
 const REGISTERED: &str = "karpenter.sh/registered";
 const INITIALIZED: &str = "karpenter.sh/initialized";
 
+/// Karpenter, with the pools that it manages.
 #[derive(Debug)]
 pub struct Karpenter {
     pools: Vec<Pool>,

@@ -13,6 +13,7 @@ use crate::sim::time::{Time, ms};
 
 const UNDOER: &str = "undoer";
 
+/// Reverses changes to one taint.
 #[derive(Debug)]
 pub struct Undoer {
     key: &'static str,

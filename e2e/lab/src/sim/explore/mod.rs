@@ -32,6 +32,7 @@ pub struct Finding {
 /// Receives the counts so far, the number of findings, and the current scenario.
 type Progress<'a> = Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>;
 
+/// Runs schedules and collects findings.
 pub struct Explorer<'a> {
     scenarios: Vec<Scenario>,
     start: Start<'a>,
