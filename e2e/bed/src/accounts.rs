@@ -95,8 +95,7 @@ impl Cluster {
     }
 
     /// Like [`Self::kubeconfig_for_service_account`], with the token of an existing pod of that service account: it names the
-    /// pod's
-    /// node.
+    /// pod's node.
     ///
     /// # Errors
     ///

@@ -1,14 +1,11 @@
 //! The folder of one cluster, and when it is removed.
 //!
 //! A dropped cluster removes its folder. But a cluster in a `static` is never dropped, and an owner can be killed. So each
-//! owner
-//! locks its folder, and the next cluster sweeps those whose lock is free. Folders of failed runs stay for a day, for their
-//! logs;
-//! folders of clusters left running stay as long as these run.
+//! owner locks its folder, and the next cluster sweeps those whose lock is free. Folders of failed runs stay for a day, for
+//! their logs; folders of clusters left running stay as long as these run.
 //!
 //! A run has failed when a test panics or a wait times out. Tests share clusters and threads, so a failure marks every cluster
-//! of
-//! the process.
+//! of the process.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;

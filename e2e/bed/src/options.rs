@@ -20,9 +20,8 @@ pub struct Options {
     /// Limits the log to this user's requests; logging everybody's slows the API server down.
     pub audited_user: Option<&'static str>,
     /// The address of the node on which pods really run, if any. They reach the API server there, at its Service's address as
-    /// in any
-    /// cluster, and get tokens of their service accounts. The port is 443, so the machine, or its namespaces, must run nothing
-    /// else.
+    /// in any cluster, and get tokens of their service accounts. The port is 443, so the machine, or its namespaces, must run
+    /// nothing else.
     pub pods_reach: Option<Ipv4Addr>,
     /// How long a node may be silent before it is marked not Ready, instead of Kubernetes' default of 50 s.
     pub grace_period: Option<Duration>,

@@ -1,8 +1,7 @@
 //! Free ports of the loopback interface.
 //!
 //! They lie below the kernel's range for outgoing connections. Otherwise a client that retries a stopped API server could be
-//! given
-//! that server's port, connect to itself and keep the server from starting again.
+//! given that server's port, connect to itself and keep the server from starting again.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;

@@ -77,8 +77,7 @@ impl Prometheus {
     }
 
     /// The values of an expression over a range, in seconds since 1970, every `step`: one object for each series, with `metric`
-    /// and
-    /// `values`.
+    /// and `values`.
     ///
     /// # Errors
     ///

@@ -1,6 +1,5 @@
 //! Nodes join while pods are pending, with a real scheduler. Counts the pods that are bound to a node before it is closed by
-//! the
-//! controller, by the API server as it creates the node (`config/birth`), or by the API server without a controller.
+//! the controller, by the API server as it creates the node (`config/birth`), or by the API server without a controller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

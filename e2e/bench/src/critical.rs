@@ -78,8 +78,7 @@ impl Bench<'_> {
     }
 
     /// Like [`Self::rollout`], but the client itself taints each node as soon as it observes that the pod is gone, and lifts
-    /// the
-    /// taint as soon as the next one is Ready: no controller can be faster.
+    /// the taint as soon as the next one is Ready: no controller can be faster.
     pub(crate) async fn rollout_by_client(&mut self) -> Result<Limit> {
         let before = cpu_of(self.api_server)?;
         let seen = self
@@ -147,8 +146,7 @@ impl Bench<'_> {
         then: impl FnOnce() -> F,
     ) -> Result<Option<Changed>> {
         // Pods and nodes have separate watches, and either may lag behind the other or behind the answer. Only the request
-        // marks a
-        // moment before which nobody can know of the change.
+        // marks a moment before which nobody can know of the change.
         let asked = Instant::now();
         match change {
             Change::Ready => load::set_pod_ready(&self.client, pod).await?,

@@ -2,8 +2,8 @@
 //!
 //! It depends only on the API server and the machine. No controller runs in the meantime, the writes have the shape of the
 //! controller's and use its account, and their concurrency is the fastest one found. A phase and its limit end at the same
-//! point:
-//! when the watch has shown the last write. As the speed of a machine varies, the limit is measured right before its phase.
+//! point: when the watch has shown the last write. As the speed of a machine varies, the limit is measured right before its
+//! phase.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

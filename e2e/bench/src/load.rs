@@ -164,8 +164,8 @@ pub async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Res
     Ok(())
 }
 
-/// Makes an idempotent request, and repeats it once if its connection broke: the server may close an idle connection just
-/// as it is used.
+/// Makes an idempotent request, and repeats it once if its connection broke: the server may close an idle connection just as it
+/// is used.
 async fn even_if_cut<T, F>(request: impl Fn() -> F) -> kube::Result<T>
 where
     F: Future<Output = kube::Result<T>>,

@@ -149,8 +149,7 @@ pub struct Limit {
 
 impl Outcome {
     /// The ratio of the phase to its limit: of the total time, or of the 99th percentile where it changes one node at a time.
-    /// `None`
-    /// without a limit, infinite if the phase did not end.
+    /// `None` without a limit, infinite if the phase did not end.
     #[must_use]
     pub fn over_limit(&self) -> Option<f64> {
         let limit = self.limit.as_ref()?;

@@ -109,8 +109,7 @@ pub(crate) enum State {
 /// # Errors
 ///
 /// When something cannot be measured: the control plane does not start, or the controller ends. A slow or wrong controller is
-/// no
-/// error.
+/// no error.
 pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
     // That phase has its own clusters, with a scheduler.
     let (births, phases): (Vec<Phase>, Vec<Phase>) = plan

@@ -1,5 +1,5 @@
-//! The laboratory: a model of the API server as a pure, deterministic value, for the kinds of object that Nodegate touches,
-//! and in `sim` a whole simulated cluster around the engine.
+//! The laboratory: a model of the API server as a pure, deterministic value, for the kinds of object that Nodegate touches, and
+//! in `sim` a whole simulated cluster around the engine.
 //!
 //! ```text
 //! kind       the kinds of object: paths, subresources, deletion

@@ -121,8 +121,8 @@ fn merge_key(kind: Kind, path: &[&str]) -> Option<ListKey> {
 }
 
 /// Each item of the patch merges with the old item of the same key, or is new. Items of the patch keep the patch's order, and
-/// the other items theirs. The old list decides how the two are interleaved; a new item comes before items that are not in
-/// the patch.
+/// the other items theirs. The old list decides how the two are interleaved; a new item comes before items that are not in the
+/// patch.
 fn merge_list(key: ListKey, old: &[Value], patch: &[Value]) -> Vec<Value> {
     let is_deletion = |item: &Value| item.get(DIRECTIVE).is_some_and(|it| it == DELETE);
     let (deleted, patch): (Vec<&Value>, Vec<&Value>) =

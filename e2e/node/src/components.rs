@@ -23,8 +23,8 @@ const KERNEL: (&str, &str) = ("/run/kernel-log", "kmsg");
 /// Holds the files that make agents ready.
 const AGENTS: &str = "/run/agents";
 
-/// Makes the pods install a network's plugins and configuration on the node, as CNI projects' do. They are Ready once that
-/// is done.
+/// Makes the pods install a network's plugins and configuration on the node, as CNI projects' do. They are Ready once that is
+/// done.
 ///
 /// # Errors
 ///

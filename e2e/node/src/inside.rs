@@ -44,8 +44,8 @@ pub fn command(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs the calling test in its own namespaces: the test binary runs again there, for this test alone. Its output is printed
-/// at the end.
+/// Runs the calling test in its own namespaces: the test binary runs again there, for this test alone. Its output is printed at
+/// the end.
 ///
 /// # Errors
 ///

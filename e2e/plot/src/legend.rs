@@ -26,8 +26,7 @@ pub(crate) struct Entry {
 
 impl Legend {
     /// Breaks it into at most `most` lines of this width, for a font with about this character width. If curves do not fit, the
-    /// last
-    /// line is for the number of those left out.
+    /// last line is for the number of those left out.
     #[must_use]
     pub fn new(series: &[Series], width: f64, character: f64, most: usize) -> Self {
         let mut lines: Vec<Vec<Entry>> = Vec::new();

@@ -40,8 +40,7 @@ const LINE: f64 = 18.0;
 const COLOURS: usize = 6;
 
 /// Colours that colour-blind readers can distinguish (after Okabe and Ito), dark enough for a white background, and light
-/// enough
-/// for a dark one.
+/// enough for a dark one.
 const THEME: &str = "<style>\n\
     text{fill:#222}.ground{fill:#fff}.grid{stroke:#ddd}.panel{fill:#fff;stroke:#d0d7de}.faint{fill:#667}\n\
     .c0{color:#0072b2}.c1{color:#d55e00}.c2{color:#009e73}.c3{color:#a0508a}.c4{color:#b58900}.c5{color:#444}\n\

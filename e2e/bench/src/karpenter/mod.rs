@@ -1,6 +1,5 @@
 //! What `make bench-karpenter` measures: how many nodes a real Karpenter launches for a burst of pods while readiness taints
-//! are on
-//! them, and how long the last pod takes to run, for each way in which nodes get their taint.
+//! are on them, and how long the last pod takes to run, for each way in which nodes get their taint.
 
 mod burst;
 mod page;

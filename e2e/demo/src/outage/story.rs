@@ -32,13 +32,11 @@ const HALT: Duration = Duration::from_secs(8);
 const A_LOOK: Duration = Duration::from_secs(2);
 
 /// Installs Nodegate in the cluster, registers this many nodes in each zone, and breaks and repairs their conditions. Leaves
-/// the
-/// controller in `controller`, for its log and its end. Returns whether all promises were kept.
+/// the controller in `controller`, for its log and its end. Returns whether all promises were kept.
 ///
 /// # Errors
 ///
-/// When something does not happen in time; the message says what.
-/// When something does not happen in time: what was waited for.
+/// When something does not happen in time; the message says what. When something does not happen in time: what was waited for.
 pub async fn tell(
     show: &Show,
     cluster: &Cluster,

@@ -1,6 +1,5 @@
 //! The recording at the top of the README: what `kubectl nodegate` prints in a terminal about a node that stays closed until
-//! the
-//! image of its network is repaired.
+//! the image of its network is repaired.
 
 mod scene;
 mod svg;

@@ -1,6 +1,5 @@
 //! A recording as an SVG that CSS animates: each piece of text appears at its time, and lines scroll as in a terminal. It
-//! repeats
-//! after a while; readers who prefer no motion get its end.
+//! repeats after a while; readers who prefer no motion get its end.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -45,8 +45,7 @@ pub struct Ending {
 }
 
 /// Installs Nodegate in the cluster, lets this many nodes join, and breaks and repairs one. Leaves the controller in
-/// `controller`,
-/// for its log and its end. Returns whether all promises were kept.
+/// `controller`, for its log and its end. Returns whether all promises were kept.
 ///
 /// # Errors
 ///

@@ -5,8 +5,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 
 /// A revision of the store. All objects are in one etcd here, so resource versions order all writes, whatever the order in
-/// which
-/// the watches show them.
+/// which the watches show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 

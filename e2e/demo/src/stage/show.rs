@@ -164,8 +164,7 @@ impl<W: World> Show<W> {
     }
 
     /// Watches the objects of a kind while polled: records the current state of each, and those that are gone. Errors are
-    /// retried
-    /// soon: the server is local.
+    /// retried soon: the server is local.
     ///
     /// # Errors
     ///

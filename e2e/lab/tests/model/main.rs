@@ -1,6 +1,5 @@
 //! Compares the model with the real API server: the same requests must get the same answers from both, and the same watches
-//! must
-//! show the same events in the same order.
+//! must show the same events in the same order.
 
 mod outcome;
 mod pair;

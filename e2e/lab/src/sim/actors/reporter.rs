@@ -1,5 +1,5 @@
-//! A reporter of a node condition, on every node: it reports on each new node, on changes and at intervals. Orders make it
-//! die, lie or flap.
+//! A reporter of a node condition, on every node: it reports on each new node, on changes and at intervals. Orders make it die,
+//! lie or flap.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Runs many schedules: every single fault of every scenario, then several random faults. Each violation is shrunk and
-//! printed as a script.
+//! Runs many schedules: every single fault of every scenario, then several random faults. Each violation is shrunk and printed
+//! as a script.
 
 mod chance;
 mod shrink;
@@ -51,8 +51,7 @@ pub struct Explorer<'a> {
 
 impl<'a> Explorer<'a> {
     /// Explores schedules of these scenarios, with the machine that `start` makes, until `until` at the latest. After each
-    /// schedule
-    /// it calls `progress` with the counts so far, the number of findings, and the scenario.
+    /// schedule it calls `progress` with the counts so far, the number of findings, and the scenario.
     pub fn new(
         scenarios: Vec<Scenario>,
         start: Start<'a>,

@@ -2,9 +2,8 @@
 //! controller has done, with the controller's reasons.
 //!
 //! It reads only the cluster's objects, like any user with read access. The controller is at rest, so an answer that would
-//! still
-//! add or lift a taint disagrees with it. Reasons must match the rules' statuses, the conditions published on nodes, and the
-//! Events that explain why nodes are held.
+//! still add or lift a taint disagrees with it. Reasons must match the rules' statuses, the conditions published on nodes, and
+//! the Events that explain why nodes are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,8 +24,7 @@ use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
 /// How long until an Event explains why a node is held: one minute after the hold begins, which may come a heartbeat timeout
-/// and
-/// a grace period after the last change.
+/// and a grace period after the last change.
 const TOLD: Time = s(260);
 
 /// The command line agrees with the controller.
@@ -107,8 +105,7 @@ fn is_settling(moment: &Moment<'_>) -> bool {
 }
 
 /// Whether only a watcher can know what the rule concludes from a reboot: one before the bootstrap was completed, of which
-/// there is
-/// no record, or one after which drivers have registered again.
+/// there is no record, or one after which drivers have registered again.
 fn is_only_watched(moment: &Moment<'_>, key: &Key, node: &Value, it: &RuleOnNode) -> bool {
     let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
     let Some(rule) = moment.cluster.get(&rule) else {

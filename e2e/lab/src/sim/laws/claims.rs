@@ -1,6 +1,5 @@
 //! Nodegate deletes no claim whose node was ever open, is not closed, or cannot be late yet; and none while too many nodes of
-//! its
-//! pool are late.
+//! its pool are late.
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time. It closes
-//! none
-//! while no node at all meets its conditions, or while most nodes of a small zone do not.
+//! none while no node at all meets its conditions, or while most nodes of a small zone do not.
 //!
 //! A window of length `t` allows: the initial token; `rate * t`; one token granted before the window and spent within it, as a
 //! refused write is retried; and one for each further process, which starts with a token of its own. Writes arrive with varying
@@ -165,8 +164,7 @@ fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: 
 }
 
 /// Whether the node's zone was small and partially disrupted during the whole maximum age of evidence: more than two of its
-/// nodes,
-/// and at least the rule's threshold, did not meet the rule's conditions, while others did.
+/// nodes, and at least the rule's threshold, did not meet the rule's conditions, while others did.
 fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));

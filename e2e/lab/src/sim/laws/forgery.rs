@@ -1,8 +1,6 @@
 //! Annotations alone lift nobody's taint: whoever may annotate a node gains nothing by it (`docs/security.md`). A taint goes
-//! only
-//! for a rule that is or was about it. Without a rule, the taint itself must say when Nodegate added it. Another project's
-//! taint
-//! goes only for a rule that selects the node.
+//! only for a rule that is or was about it. Without a rule, the taint itself must say when Nodegate added it. Another project's
+//! taint goes only for a rule that selects the node.
 
 use super::bootstrap::owners;
 use super::ledger::Shared;

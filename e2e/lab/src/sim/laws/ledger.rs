@@ -215,8 +215,7 @@ impl Ledger {
     }
 
     /// Whether something held for a node in this time: at one revision, or with each kind of object at a revision of its own,
-    /// since
-    /// each has its own watch. With too many combinations it is assumed to have held.
+    /// since each has its own watch. With too many combinations it is assumed to have held.
     pub fn was_ever(
         &self,
         moment: &Moment<'_>,

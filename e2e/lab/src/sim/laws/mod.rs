@@ -1,6 +1,5 @@
 //! The laws, one a file, and what they look up. `truth`, `placement` and `rule` read the documentation with none of the
-//! product's
-//! code.
+//! product's code.
 
 mod agreement;
 mod bootstrap;

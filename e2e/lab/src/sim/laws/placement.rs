@@ -1,6 +1,5 @@
 //! The `DaemonSet`s that a node waits for: those that the `DaemonSet` controller would run there, ignoring taints that will go
-//! by
-//! themselves (`docs/conditions.md`).
+//! by themselves (`docs/conditions.md`).
 
 use std::collections::BTreeMap;
 

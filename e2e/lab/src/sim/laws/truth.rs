@@ -33,8 +33,7 @@ fn time(value: &Value) -> Option<Timestamp> {
 mod tests;
 
 /// How long after a Node was created an older pod's readiness does not count; for a while longer it may not, as observations
-/// are
-/// late and times are in whole seconds.
+/// are late and times are in whole seconds.
 const OLD_PODS: SignedDuration = SignedDuration::from_secs(60);
 const OLD_PODS_SEEN_LATE: SignedDuration = SignedDuration::from_secs(30);
 /// How long after a reboot pods that have been Ready since before it do not count.
@@ -249,8 +248,7 @@ impl Facts<'_> {
             return Word::Good;
         };
         // A closed node stays closed until its reporter is heard. For an open one, a process that has begun to watch waits a
-        // full
-        // timeout.
+        // full timeout.
         let since = if rule.taint().is_on(self.node) {
             Some(written)
         } else {

@@ -1,8 +1,7 @@
 //! A joining node under a rule that adds its taint runs no workload pod before its conditions are met.
 //!
 //! Once the leader has observed a node, it has a second to close it. Faults in requests may delay that indefinitely, so
-//! schedules
-//! that trouble the API server or the leader are not judged.
+//! schedules that trouble the API server or the leader are not judged.
 
 use std::sync::Arc;
 

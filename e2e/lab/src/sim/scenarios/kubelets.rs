@@ -1,6 +1,5 @@
 //! Behaviour first observed on real kubelets: a driver that leaves the `CSINode` and returns when its plugin starts, pods that
-//! are
-//! briefly not Ready, a network that is removed, a kubelet that freezes, resources that a reboot takes away.
+//! are briefly not Ready, a network that is removed, a kubelet that freezes, resources that a reboot takes away.
 
 use serde_json::json;
 

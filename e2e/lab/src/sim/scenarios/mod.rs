@@ -1,6 +1,5 @@
 //! The scenarios: small ones, each about one thing, with checks for how it ends without faults. `world` generates another one
-//! from
-//! each seed.
+//! from each seed.
 
 mod conditions;
 mod critical;

@@ -1,6 +1,5 @@
 //! A random world: rules, nodes, `DaemonSet`s, CSI drivers and reporters, and what happens to them, all drawn from the seed.
-//! Its
-//! end has no expected state, but the laws apply.
+//! Its end has no expected state, but the laws apply.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,5 @@
 //! The watches of one process: what they deliver, and when. The product's own [`WatchCursor`] decides what they request next
-//! and
-//! as of when their view is current.
+//! and as of when their view is current.
 
 mod source;
 
@@ -408,8 +407,7 @@ impl Feed {
     }
 
     /// Sends a bookmark if there is news: the revision that the API server's own view has reached, by changes of this kind and
-    /// by
-    /// consistent reads.
+    /// by consistent reads.
     fn send_bookmark(&mut self, now: Time) {
         let due = now + self.latency(now);
         let lags = self.lag.is_some();
