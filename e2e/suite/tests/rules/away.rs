@@ -1,4 +1,4 @@
-//! What happens while no controller runs, or one starts. These tests have clusters of their own.
+//! Nodes that change while no controller runs, or while one starts. These tests have their own clusters.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -86,7 +86,7 @@ async fn what_changed_while_no_controller_ran_is_made_good() -> Result<()> {
     eventually_open(&client, "met", "met").await?;
     eventually_open(&client, "deleted", "deleted").await?;
     rule::eventually_gone(&client, "deleted").await?;
-    // Its finalizer was forced away, so only the annotation on the node tells whose the taint was.
+    // Its finalizer was removed by force, so only the annotation on the node records the taint's owner.
     eventually_open(&client, "forced", "forced").await?;
     assert_eq!(
         annotation(&client, "forced", &ownership(&forced)).await?,
