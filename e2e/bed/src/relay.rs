@@ -131,7 +131,7 @@ impl Relay {
         let listener = listener.context("listening for a client")?;
         let address = listener.local_addr().context("asking for the port")?;
         let shared = Arc::new(Shared {
-            client: client_of_nobody(cluster).await?,
+            client: client_without_credentials(cluster).await?,
             frozen: Frozen::default(),
             book: Mutex::default(),
         });
@@ -263,7 +263,7 @@ impl Sort {
 }
 
 /// A client of the cluster without credentials of its own.
-async fn client_of_nobody(cluster: &Cluster) -> Result<Client> {
+async fn client_without_credentials(cluster: &Cluster) -> Result<Client> {
     let kubeconfig =
         Kubeconfig::read_from(cluster.kubeconfig()).context("reading the kubeconfig")?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())

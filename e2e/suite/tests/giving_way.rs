@@ -20,7 +20,7 @@ use serde_json::json;
 const REFUSED: &str = "readiness.k8s.io/refused";
 
 #[tokio::test]
-async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<()> {
+async fn a_taint_that_somebody_keeps_removing_is_restored_ever_more_slowly() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;

@@ -162,7 +162,7 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 }
 
 #[tokio::test]
-async fn who_sees_nothing_for_minutes_gives_the_lead_up_and_ends() -> Result<()> {
+async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;

@@ -84,7 +84,7 @@ async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_cannot_read_the_lease_is_not_ready() -> Result<()> {
+async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;

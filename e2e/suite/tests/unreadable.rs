@@ -98,7 +98,7 @@ async fn is_told(client: &Client, claim: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_claim_of_another_form_is_nobody_elses_concern() -> Result<()> {
+async fn a_claim_of_another_form_affects_no_others() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     cluster.install_karpenter().await?;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_deceived_leads_beside_another_for_a_while() {
+    fn a_deceived_holder_leads_beside_another_for_a_while() {
         let start = Instant::now();
         let mut lease = Lease::default();
         let (mut one, mut two) = (Standing::default(), Standing::default());

@@ -340,7 +340,7 @@ fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
 }
 
 #[test]
-fn a_watch_that_cannot_be_gone_on_with_is_begun_anew() {
+fn an_expired_watch_starts_again_with_a_list() {
     let expired = Fault::Expired {
         watch: Watch::Nodes,
         at: s(12),
@@ -439,7 +439,7 @@ fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_n
 }
 
 #[test]
-fn who_is_cut_off_reaches_nobody_and_loses_the_lease() {
+fn a_partitioned_leader_writes_nothing_and_loses_the_lease() {
     let quiet = Run::new(&TWO, 1, &[]);
     let leader = usize::from(quiet.outcome.writes[0] == 0);
     let cut = Fault::Partition {

@@ -278,7 +278,7 @@ async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_closes_the_pipe_has_seen_enough() -> Result<()> {
+async fn a_closed_pipe_is_no_error() -> Result<()> {
     let world = world().await?;
     let mut child = command(&world.cluster.kubeconfig(), &["status", "-o", "json"])?
         .stdout(Stdio::piped())

@@ -132,7 +132,7 @@ async fn the_claim_is_found_by_its_instance_where_it_does_not_name_the_node() ->
 }
 
 #[tokio::test]
-async fn a_claim_that_is_not_beyond_doubt_the_nodes_is_left_alone() -> Result<()> {
+async fn a_claim_that_may_not_be_the_nodes_is_left_alone() -> Result<()> {
     const TEST: &str = "doubt";
     let client = client().await?;
     let rule = rule(TEST, "DeleteNodeClaim").create(&client).await?;

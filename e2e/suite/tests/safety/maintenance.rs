@@ -37,7 +37,7 @@ async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<
 }
 
 #[tokio::test]
-async fn what_is_gone_for_a_moment_closes_no_node_and_what_stays_away_does() -> Result<()> {
+async fn a_brief_absence_closes_no_node_and_a_lasting_one_does() -> Result<()> {
     const RESOURCE: &str = "example.com/gpu";
     let client = client().await?;
     let allocatable = |count: &str| json!({ "status": { "allocatable": { RESOURCE: count } } });

@@ -230,7 +230,7 @@ impl Facts<'_> {
     /// The state of a condition's reporter under a rule.
     fn word(&self, rule: &Rule, kind: &str) -> Word {
         let written = self.since(|node| reported(node, kind));
-        if let Some(boot) = self.doubted_boot(rule)
+        if let Some(boot) = self.relevant_boot(rule)
             && written <= boot.max(self.begun)
         {
             return match self.at.saturating_sub(boot) {
@@ -281,7 +281,7 @@ impl Facts<'_> {
     }
 
     /// When the node rebooted, if the rule still depends on it.
-    fn doubted_boot(&self, rule: &Rule) -> Option<Time> {
+    fn relevant_boot(&self, rule: &Rule) -> Option<Time> {
         if !rule.spec.regate_on_reboot {
             return None;
         }
@@ -289,9 +289,9 @@ impl Facts<'_> {
         let first = self.since(|_| ());
         // A process counts from its first observation of the boot, which for a new process is its start.
         let is_recent = |since: Time| self.at < since + NOT_RENEWED + LATE;
-        let is_doubted =
+        let is_relevant =
             is_recent(boot) || is_recent(self.begun) || rule.heartbeat_timeout().is_some();
-        (boot > first && is_doubted).then_some(boot)
+        (boot > first && is_relevant).then_some(boot)
     }
 
     /// Whether the node's own annotations record a bootstrap completed in another boot.
@@ -303,7 +303,7 @@ impl Facts<'_> {
 
     /// A registered driver may date from before a reboot, and then does not count.
     fn after_reboot(&self, rule: &Rule, driver: &str, answer: Answer) -> Answer {
-        let Some(boot) = self.doubted_boot(rule) else {
+        let Some(boot) = self.relevant_boot(rule) else {
             return answer;
         };
         let is_own = |pod: &Arc<Value>, class: &Class| {
@@ -395,7 +395,7 @@ impl Facts<'_> {
             Some(age) if age - self.steps < OLD_PODS + OLD_PODS_SEEN_LATE => Answer::Maybe,
             _ => Answer::Yes,
         };
-        match self.doubted_boot(rule) {
+        match self.relevant_boot(rule) {
             None => answer,
             Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
             // A process that observed the new boot later may take the pod for older.

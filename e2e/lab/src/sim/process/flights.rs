@@ -48,7 +48,7 @@ pub(super) enum Fate {
     },
 }
 
-fn is_look(request: &Request) -> bool {
+fn is_live_read(request: &Request) -> bool {
     matches!(
         request,
         Request::LookAtNode { .. } | Request::LookAtCluster { .. }
@@ -87,7 +87,7 @@ impl Process<'_> {
         world: &mut World<'_>,
     ) -> (Time, Result<Answer, RequestError>) {
         let now = world.cluster.now();
-        let soon = if is_look(&flight.request) && self.feeds.iter().any(Feed::lags) {
+        let soon = if is_live_read(&flight.request) && self.feeds.iter().any(Feed::lags) {
             // A lagging API server tries to catch up before it answers. Meanwhile the watches may recover.
             now + self.rng.between(s(1), s(7))
         } else {
