@@ -36,7 +36,7 @@ const A_LOOK: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// When something does not happen in time; the message says what. When something does not happen in time: what was waited for.
+/// When something does not happen in time; the message says what.
 pub async fn tell(
     show: &Show,
     cluster: &Cluster,
