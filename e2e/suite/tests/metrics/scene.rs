@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `gate`, continuous, with a disruption guard | `node-of-gate` is closed and then opened, `other-of-gate` always open |
 //! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is opened |
-//! | `parts`, continuous, on critical components | `node-of-parts` is held: DaemonSet `cni` has no pod there. `stray` is shut out |
+//! | `parts`, continuous, on critical components | `node-of-parts` is held: `DaemonSet` `cni` has no pod there. `stray` is shut out |
 
 use anyhow::Result;
 use kube::Client;
