@@ -100,6 +100,7 @@ pub fn note_failure() {
     }
 }
 
+/// Whether a test of this process has panicked or a wait has timed out.
 #[must_use]
 pub fn has_failed() -> bool {
     FAILURE.load(Ordering::Relaxed)

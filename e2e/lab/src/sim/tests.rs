@@ -439,7 +439,7 @@ fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_n
 }
 
 #[test]
-fn a_partitioned_leader_writes_nothing_and_loses_the_lease() {
+fn a_partitioned_leader_loses_the_lease() {
     let quiet = Run::new(&TWO, 1, &[]);
     let leader = usize::from(quiet.outcome.writes[0] == 0);
     let cut = Fault::Partition {
