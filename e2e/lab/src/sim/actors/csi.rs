@@ -174,7 +174,7 @@ fn csi_key(node: &str) -> Key {
     Key::cluster(Kind::CsiNode, node)
 }
 
-/// Returns whether the `CSINode` exists or is no longer needed.
+/// Creates the `CSINode`. Returns false if that must be retried.
 fn begin(cluster: &mut Cluster, node: &str) -> bool {
     let Some(owner) = cluster
         .get(&node_key(node))
@@ -190,7 +190,7 @@ fn begin(cluster: &mut Cluster, node: &str) -> bool {
     create(cluster, CSI, csi_key(node), object).is_ok()
 }
 
-/// Returns whether the driver is registered as wanted, or that no longer matters.
+/// Adds or removes the driver. Returns false if that must be retried.
 fn set(cluster: &mut Cluster, node: &str, driver: &str, is_there: bool) -> bool {
     let Some(owner) = cluster
         .get(&node_key(node))
